@@ -23,7 +23,7 @@ from tests.integration.local_cluster import LocalCluster
 ALONE = {"min.insync.replicas": "1", "default.replication.factor": "1"}
 
 
-class PartitionState(NamedTuple):
+class PartitionStatus(NamedTuple):
     """What metadata tell of one partition; the leader is -1 if there is none."""
 
     leader: int
@@ -76,13 +76,13 @@ def settle_disk(*directories: str) -> None:
             os.close(descriptor)
 
 
-def leaders_and_isrs(admin: AdminClient, topic: str, timeout_s: float = 5.0) -> dict[int, PartitionState]:
+def leaders_and_isrs(admin: AdminClient, topic: str, timeout_s: float = 5.0) -> dict[int, PartitionStatus]:
     """Partition -> its state, as some broker knows it. Raises ``KafkaException`` if none answers."""
     partitions = admin.list_topics(topic, timeout=timeout_s).topics[topic].partitions
-    return {number: PartitionState(each.leader, frozenset(each.isrs)) for number, each in sorted(partitions.items())}
+    return {number: PartitionStatus(each.leader, frozenset(each.isrs)) for number, each in sorted(partitions.items())}
 
 
-def wait_in_sync(admin: AdminClient, topic: str, replicas: int, timeout_s: float) -> dict[int, PartitionState]:
+def wait_in_sync(admin: AdminClient, topic: str, replicas: int, timeout_s: float) -> dict[int, PartitionStatus]:
     """Wait until every partition has a leader and ``replicas`` in sync. Raises ``TimeoutError``."""
     deadline = time.monotonic() + timeout_s
     while True:

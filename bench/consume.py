@@ -20,7 +20,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.measure import Result, cpu_s, note, rotated
-from bench.trees import BEFORE, NOW, Broker, brokers
+from bench.trees import BEFORE, NOW, LoneBroker, brokers
 from loadgen.clients.confluent import is_about_groups
 
 PARTITIONS = 4
@@ -38,7 +38,7 @@ class Turn(NamedTuple):
     client_s: float
 
 
-def fill(broker: Broker, topic: str, value_bytes: int, records: int) -> None:
+def fill(broker: LoneBroker, topic: str, value_bytes: int, records: int) -> None:
     """Write ``records`` to each partition. Raises if some are not acknowledged."""
     config = {"linger.ms": 50, "batch.size": BATCH_BYTES, "batch.num.messages": 100_000, "enable.idempotence": True}
     producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 2, **config})
@@ -55,7 +55,7 @@ def fill(broker: Broker, topic: str, value_bytes: int, records: int) -> None:
         raise SystemExit(f"{left} records were not acknowledged within {WAIT_S:g} s")
 
 
-def consume(broker: Broker, topic: str, records: int) -> Turn:
+def consume(broker: LoneBroker, topic: str, records: int) -> Turn:
     """Read ``records`` of each partition with a new consumer. Raises if they do not come."""
     consumer = Consumer(
         {

@@ -33,7 +33,7 @@ def measure(path: Path, way: str) -> dict[str, float | list[int]]:
     from verifier.operations import cycles
     from verifier.operations.options import JudgeOptions
     from verifier.operations.reading import read_operations
-    from verifier.operations.verdict import judge
+    from verifier.operations.verify_history import judge
 
     started, cpu = time.perf_counter(), _cpu_s()
     history = read_operations(path)

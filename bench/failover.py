@@ -22,7 +22,7 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.cluster import create_topics, wait_in_sync
-from bench.load import Load
+from bench.load import TopicLoad
 from bench.measure import Result, note, quantile
 from cluster.config.profiles import CHAOS
 from tests.integration.local_cluster import LocalCluster
@@ -53,7 +53,7 @@ def phases_ms(cluster: LocalCluster, killed_ns: int) -> dict[str, float]:
     return found
 
 
-def one(cluster: LocalCluster, load: Load, admin: AdminClient, turn: int, options: argparse.Namespace) -> None:
+def one(cluster: LocalCluster, load: TopicLoad, admin: AdminClient, turn: int, options: argparse.Namespace) -> None:
     """One kill (or stop), recovery and restart; its figures go to ``options.result``."""
     result: Result = options.result
     state = wait_in_sync(admin, TOPIC, REPLICAS, RECOVERY_S)
@@ -105,7 +105,9 @@ def main() -> int:
         with LocalCluster(directory) as cluster:
             create_topics(cluster.bootstrap, [NewTopic(TOPIC, options.partitions, REPLICAS)])
             admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
-            load = Load(TOPIC, options.partitions, {**client, "bootstrap.servers": cluster.bootstrap}, options.rate)
+            load = TopicLoad(
+                TOPIC, options.partitions, {**client, "bootstrap.servers": cluster.bootstrap}, options.rate
+            )
             try:
                 for turn in range(options.kills):
                     one(cluster, load, admin, turn, options)

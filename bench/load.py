@@ -72,14 +72,14 @@ class PartitionLoad:
         return max(gaps, default=None)
 
 
-class Load:
+class TopicLoad:
     """The load of all partitions of a topic."""
 
     def __init__(self, topic: str, partitions: int, config: Mapping[str, object], rate: float) -> None:
         self.partitions = [PartitionLoad(topic, number, config, rate / partitions) for number in range(partitions)]
 
     def __repr__(self) -> str:
-        return f"<Load {self.partitions}>"
+        return f"<TopicLoad {self.partitions}>"
 
     @property
     def acknowledged(self) -> int:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bench.cluster import settle_disk
 from bench.measure import ROOT, Result, cpu_s, note, rotated
-from bench.trees import BEFORE, NOW, Broker, brokers
+from bench.trees import BEFORE, NOW, LoneBroker, brokers
 from cluster.protocol.records import NewRecord, build_batch
 
 TOPIC = "bench"
@@ -91,17 +91,19 @@ class Blast:
 
 
 @contextmanager
-def c_loop(program: Path, directory: Path) -> Iterator[Broker]:
+def c_loop(program: Path, directory: Path) -> Iterator[LoneBroker]:
     """The C loop as a process."""
     with subprocess.Popen([str(program), str(directory / "loop.log")], stdout=subprocess.PIPE, text=True) as process:
         try:
             line = process.stdout.readline() if process.stdout else ""
-            yield Broker(process.pid, int(line), str(directory))
+            yield LoneBroker(process.pid, int(line), str(directory))
         finally:
             process.kill()
 
 
-def measure(result: Result, servers: Mapping[str, Broker], blast: Blast, size: int, count: int, rounds: int) -> None:
+def measure(
+    result: Result, servers: Mapping[str, LoneBroker], blast: Blast, size: int, count: int, rounds: int
+) -> None:
     """Let the servers take turns with ``count`` requests of ``size`` bytes each, and add the figures and their bars."""
     directories = [server.directory for server in servers.values()]
     for server in servers.values():

@@ -27,7 +27,7 @@ Job = dict[str, Any]
 Latencies = list[float]
 
 
-class Peer(ABC):
+class PeerClient(ABC):
     """One client. ``open`` comes first; nothing of a job remains after ``close``."""
 
     def flood(self, job: Job) -> dict[str, float]:
@@ -111,7 +111,7 @@ def java_config(job: Job, linger_ms: int) -> dict[str, Any]:
     }
 
 
-class Native(Peer):
+class Native(PeerClient):
     """Ours."""
 
     def open(self, job: Job, linger_ms: int) -> None:
@@ -138,7 +138,7 @@ class Native(Peer):
         self._producer.close(10)
 
 
-class Confluent(Peer):
+class Confluent(PeerClient):
     """confluent-kafka (librdkafka)."""
 
     def open(self, job: Job, linger_ms: int) -> None:
@@ -173,7 +173,7 @@ class Confluent(Peer):
         del self._producer
 
 
-class KafkaPython(Peer):
+class KafkaPython(PeerClient):
     """kafka-python."""
 
     def open(self, job: Job, linger_ms: int) -> None:
@@ -205,7 +205,7 @@ class KafkaPython(Peer):
         self._producer.close(10)
 
 
-class Aiokafka(Peer):
+class Aiokafka(PeerClient):
     """aiokafka, whose calls are awaited one by one; the loop runs while there is something to await."""
 
     def __init__(self) -> None:
@@ -258,7 +258,7 @@ class Aiokafka(Peer):
         self._loop.run_until_complete(self._producer.stop())
 
 
-PEERS: dict[str, type[Peer]] = {
+PEERS: dict[str, type[PeerClient]] = {
     "native": Native,
     "confluent-kafka": Confluent,
     "aiokafka": Aiokafka,

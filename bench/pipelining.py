@@ -29,7 +29,7 @@ PARTITIONS = 6
 PROXY = "clients"
 
 
-class SlowLink:
+class AdvertisedProxy:
     """A proxy that a broker advertises as itself, without and with latency. ``api`` is the proxy server's address."""
 
     def __init__(self, api: str) -> None:
@@ -39,7 +39,7 @@ class SlowLink:
         self.port = int(made["listen"].rpartition(":")[2])
 
     def __repr__(self) -> str:
-        return f"<SlowLink at {self.port}>"
+        return f"<AdvertisedProxy at {self.port}>"
 
     def _ask(self, path: str, body: Mapping[str, object]) -> dict[str, str]:
         answer = requests.post(f"{self._api}/proxies{path}", json=body, timeout=5)
@@ -94,7 +94,7 @@ def _idempotence(result: Result, peer: PeerProcess, rounds: int, seconds: float)
 def _in_flight(result: Result, peer: PeerProcess, rounds: int, seconds: float, latency_ms: int) -> None:
     name = f"{latency_ms} ms, in flight"
     with child("proxy") as (api_port, _):
-        link = SlowLink(f"http://{HOST}:{api_port}")
+        link = AdvertisedProxy(f"http://{HOST}:{api_port}")
         advertised = {"advertised.listeners": f"CLIENTS://{HOST}:{link.port}"}
         with one_broker({TOPIC: PARTITIONS}, advertised, link.lead_to) as cluster:
             link.delay(latency_ms)

@@ -39,7 +39,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Variant:
+class ProxyVariant:
     """Where to connect for one way through, and the process in between, if any."""
 
     name: str
@@ -174,7 +174,7 @@ def _pings_us(port: int, count: int) -> list[float]:
     return sorted(samples[count // 10 :])
 
 
-def _measure(variant: Variant, figures: Figures, size: int, pings: int) -> None:
+def _measure(variant: ProxyVariant, figures: Figures, size: int, pings: int) -> None:
     cpu_before = sum(variant.process.cpu_times()[:2]) if variant.process else 0.0
     elapsed = _upload_s(variant.sink_port, size)
     if variant.process:
@@ -186,14 +186,14 @@ def _measure(variant: Variant, figures: Figures, size: int, pings: int) -> None:
     figures.ping_p99_us.append(samples[len(samples) * 99 // 100])
 
 
-def _variants(stack: ExitStack) -> list[Variant]:
+def _variants(stack: ExitStack) -> list[ProxyVariant]:
     sink_port, _ = stack.enter_context(child("sink"))
     echo_port, _ = stack.enter_context(child("echo"))
     servers = [("gapless", *stack.enter_context(child("proxy")))]
     binary = os.environ.get("TOXIPROXY_SERVER")
     if binary:
         servers.append(("toxiproxy", *stack.enter_context(_toxiproxy(binary))))
-    variants = [Variant("direct", sink_port, echo_port, None)]
+    variants = [ProxyVariant("direct", sink_port, echo_port, None)]
     no_delay: dict[str, object] = {"type": "latency", "attributes": {"latency": 0}}
     for name, api_port, process in servers:
         for suffix, toxic in (("", None), ("+latency0", no_delay)):
@@ -201,7 +201,7 @@ def _variants(stack: ExitStack) -> list[Variant]:
                 _through(api_port, f"{kind}{suffix}", port, toxic)
                 for kind, port in (("sink", sink_port), ("echo", echo_port))
             ]
-            variants.append(Variant(name + suffix, ports[0], ports[1], process))
+            variants.append(ProxyVariant(name + suffix, ports[0], ports[1], process))
     return variants
 
 

@@ -43,7 +43,7 @@ with tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory, LocalClu
 """
 
 
-class Broker(NamedTuple):
+class LoneBroker(NamedTuple):
     """A broker by itself: its process, the port for clients, and the directory that holds its data."""
 
     pid: int
@@ -81,10 +81,12 @@ def unpacked(tree: str) -> Iterator[Path]:
 
 
 @contextmanager
-def broker_of(tree: Path, topics: Mapping[str, int], properties: Mapping[str, str] | None = None) -> Iterator[Broker]:
+def broker_of(
+    tree: Path, topics: Mapping[str, int], properties: Mapping[str, str] | None = None
+) -> Iterator[LoneBroker]:
     """A broker of ``tree`` with ``topics``: each name and its partitions."""
     with _served(tree, _SERVE, json.dumps([dict(topics), dict(properties or {})])) as said:
-        yield Broker(*said)
+        yield LoneBroker(*said)
 
 
 @contextmanager
@@ -108,7 +110,7 @@ def _served(tree: Path, program: str, *arguments: str) -> Iterator[list[Any]]:
 @contextmanager
 def brokers(
     before: str | None, topics: Mapping[str, int], properties: Mapping[str, str] | None = None
-) -> Iterator[dict[str, Broker]]:
+) -> Iterator[dict[str, LoneBroker]]:
     """A broker of this tree, and one of the tree ``before`` if there is one, by name; ``properties`` are for ours."""
     with ExitStack() as stack:
         found = {NOW: stack.enter_context(broker_of(ROOT, topics, properties))}

@@ -4,12 +4,12 @@
     python -m bench verify --records N --write RUN_DIR
     python -m bench verify --run RUN_DIR...
 
-Each run is made by ``tests.support.long_run``, judged by ``verifier.job`` in a process of its own, and removed. A large
-one is better made once with ``--write`` and judged with ``--run``, which keep it. Told are the wall time, the CPU of
-all processes, and the peak memory: of Java what is resident, of Python what is its own, without the files that it has
-mapped. Bars (at 100 million records and two cores): 15 minutes, 6 GB of heap and what Java needs beside it, and from
-the smallest size of 10 million or more to the largest one a record's CPU grows by less than 1.3x. ``--small``: the run
-of 60 s, 90,000 records in batches of 8, 25 s. The first verifier of a machine also writes the archive of Java's
+Each run is made by ``tests.support.long_run``, judged by ``verifier.main`` in a process of its own, and removed. A
+large one is better made once with ``--write`` and judged with ``--run``, which keep it. Told are the wall time, the CPU
+of all processes, and the peak memory: of Java what is resident, of Python what is its own, without the files that it
+has mapped. Bars (at 100 million records and two cores): 15 minutes, 6 GB of heap and what Java needs beside it, and
+from the smallest size of 10 million or more to the largest one a record's CPU grows by less than 1.3x. ``--small``: the
+run of 60 s, 90,000 records in batches of 8, 25 s. The first verifier of a machine also writes the archive of Java's
 classes: judge a small run first. Exit status 0 if all hold, 1 if one does not.
 """
 
@@ -55,7 +55,7 @@ def judge(directory: Path) -> Cost:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     with (directory / "verifier.log").open("wb") as log:
-        job = subprocess.Popen([sys.executable, "-m", "verifier.job", str(directory)], cwd=ROOT, stderr=log)
+        job = subprocess.Popen([sys.executable, "-m", "verifier.main", str(directory)], cwd=ROOT, stderr=log)
     watched, python, java = psutil.Process(job.pid), 0, 0
     while job.poll() is None:
         sizes = {True: 0, False: 0}

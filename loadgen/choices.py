@@ -22,7 +22,7 @@ from loadgen.spec import SpecError, numbers_of, one_of
 SizeSpec = int | Mapping[str, Any]
 KeySpec = str | Mapping[str, Any]
 
-#: A value has at least its sequenced header (``verifier.evidence.values``, which takes numpy to load).
+#: A value has at least its sequenced header (``verifier.evidence.sequenced_value``, which takes numpy to load).
 LEAST_BYTES = 48
 #: What a broker and its clients take for a record at the very most.
 MOST_BYTES = 64 * 1024 * 1024

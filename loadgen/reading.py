@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cluster.seams.clock import Clock
 from loadgen.clients.base import RecordReader, Watermarks
 from loadgen.recorder import Recorder
-from loadgen.runs import ReadRecord, coalesce_records
+from loadgen.spans import ReadRecord, coalesce_records
 from verifier.evidence.history import HistoryRow, Phase
 
 REASSIGN_NS = 500_000_000

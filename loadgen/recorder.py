@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cluster.seams.clock import Clock
-from loadgen.runs import PolledRows, SendRun
+from loadgen.spans import PolledRows, SendRun
 from loadgen.tally import Tally
 from loadgen.unwritten import name_of
 from verifier.evidence.history import Function, HistoryRow, HistoryWriter, Outcome
@@ -28,7 +28,7 @@ ERROR_INTERVAL_NS = 1_000_000_000
 _NUMBERS = re.compile(r"\d+")
 
 
-class Request(NamedTuple):
+class CountedRequest(NamedTuple):
     """One request as Locust counts it: the acknowledgement of a run of records, or a poll that brought some.
 
     ``latency_ms`` is that of its oldest record, from the intended time of sending; ``latencies_ns`` are those of all
@@ -55,7 +55,7 @@ class StreamIdentity:
     producer_epoch: int = -1
 
 
-def ignore_request(_request: Request) -> None:
+def ignore_request(_request: CountedRequest) -> None:
     """The observer of a process that is not Locust's."""
 
 
@@ -70,7 +70,7 @@ class Recorder:
         *,
         status: Path | None = None,
         series: Path | None = None,
-        observer: Callable[[Request], None] = ignore_request,
+        observer: Callable[[CountedRequest], None] = ignore_request,
     ) -> None:
         self._clock = clock
         self._status, self._series = status, series
@@ -131,7 +131,7 @@ class Recorder:
             name = f"produce:{who.topic}:acks={acks}"
             bytes_in_all = size_bytes(run.first_sequence, run.last_sequence)
             latency_ms = (now_ns - invoke_ns) / 1e6
-            self._observer(Request(name, latency_ms, run.records, bytes_in_all, run.error, latencies_ns))
+            self._observer(CountedRequest(name, latency_ms, run.records, bytes_in_all, run.error, latencies_ns))
 
     def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
         """Reserved sequences that were certainly never handed to a client."""
@@ -167,7 +167,9 @@ class Recorder:
             latencies_ns = [complete_ns - sent_ns for sent_ns in polled.send_times_ns]
             self.tally.latencies(latencies_ns)
             records = sum(row.last_offset - row.first_offset + 1 for row in polled.rows)
-            self._observer(Request(f"poll:{topic}", max(latencies_ns) / 1e6, records, size_bytes, None, latencies_ns))
+            self._observer(
+                CountedRequest(f"poll:{topic}", max(latencies_ns) / 1e6, records, size_bytes, None, latencies_ns)
+            )
 
     def note(self, text: str, *, who: StreamIdentity | None = None, topic: str = "", session: int = -1) -> None:
         """Anything else that happened: an error of the client, a fatal one, a new assignment's reason."""

@@ -1,13 +1,13 @@
 """What one stream writes: the key and the value of each of its sequences. Pure; the same sequence gives the same bytes.
 
 Owns putting sizes, keys and sequenced values together. Does not own the draws (``loadgen.choices``) nor the layout of
-a value (``verifier.evidence.values``).
+a value (``verifier.evidence.sequenced_value``).
 """
 
 from __future__ import annotations
 
 from loadgen.choices import Keys, Sizes
-from verifier.evidence.values import ValueEncoder
+from verifier.evidence.sequenced_value import ValueEncoder
 
 
 class StreamRecords:

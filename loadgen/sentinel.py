@@ -17,7 +17,7 @@ from loadgen.recorder import Recorder, StreamIdentity
 from loadgen.settings import CONFLUENT, KAFKA_PYTHON, SettingsError
 from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, parser, put_result, resolve, sender_factory, start_logging
 from verifier.evidence.history import HistoryRow
-from verifier.evidence.values import FLAG_SENTINEL, SENTINEL_STREAM, ValueEncoder
+from verifier.evidence.sequenced_value import FLAG_SENTINEL, SENTINEL_STREAM, ValueEncoder
 
 ATTEMPT_TIMEOUT_S = 8.0
 PAUSE_S = 0.2

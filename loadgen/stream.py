@@ -21,7 +21,7 @@ from cluster.seams.clock import Clock
 from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, ProducerFactory, Retried
 from loadgen.recorder import Recorder, StreamIdentity
 from loadgen.records import StreamRecords
-from loadgen.runs import Delivery, OffsetTrust, SendRun, coalesce_deliveries, ranges
+from loadgen.spans import Delivery, OffsetTrust, SendRun, coalesce_deliveries, ranges
 
 logger = logging.getLogger(__name__)
 

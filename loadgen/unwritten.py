@@ -37,7 +37,7 @@ _CAUSES: tuple[tuple[frozenset[str], str], ...] = (
 )
 
 
-class Told(NamedTuple):
+class WrittenState(NamedTuple):
     """Whether a process wrote anything, and if not, why, as far as it knows."""
 
     has_written: bool
@@ -49,7 +49,7 @@ class Told(NamedTuple):
         return self.has_written, (self.cause or "").partition(":")[0]
 
     @classmethod
-    def together(cls, processes: Iterable[Told]) -> Told:
+    def together(cls, processes: Iterable[WrittenState]) -> WrittenState:
         """What several processes come to: one that wrote is enough, and one that knows a cause."""
         told = list(processes)
         if any(each.has_written for each in told):

@@ -1,6 +1,6 @@
 """verifier: judges a run from its evidence (what clients were told, what disks hold, what readers saw).
 
-``verify`` is the one entry; ``python -m verifier.job RUN_DIR...`` is the same in a process of its own. Importing this
+``verify`` is the one entry; ``python -m verifier.main RUN_DIR...`` is the same in a process of its own. Importing this
 loads neither pyspark nor pandas, and nothing of the verifier: what is taken from here is loaded when it is asked for,
 for most that come through want the evidence's layout alone.
 """
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from verifier.verdict import Verdict
-    from verifier.verification import verify
+    from verifier.verify_runs import verify
 
 __all__ = ["Verdict", "verify"]
 
-_HOMES = {"Verdict": "verifier.verdict", "verify": "verifier.verification"}
+_HOMES = {"Verdict": "verifier.verdict", "verify": "verifier.verify_runs"}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from verifier.evidence.run_model import RunModel
-from verifier.wall_clock import STEADY, Shift, started_ms
+from verifier.wall_clock import STEADY, ClockShift, started_ms
 
 #: Clocks of one machine: what a run takes to be noted, and a clock that is set a little between two samples of it.
 MARGIN_MS = 60_000
@@ -30,7 +30,7 @@ class Bounds:
     begins_at_zero: bool = True
 
 
-def bounds(model: RunModel, shift: Shift = STEADY) -> Bounds:
+def bounds(model: RunModel, shift: ClockShift = STEADY) -> Bounds:
     """Of one run whose wall clock moved so far."""
     began_ms = started_ms(model)
     ends = [phase.end_ns for phase in model.phases if phase.end_ns is not None]
@@ -46,7 +46,7 @@ def bounds(model: RunModel, shift: Shift = STEADY) -> Bounds:
     )
 
 
-def expired_ms(model: RunModel, shift: Shift = STEADY) -> int:
+def expired_ms(model: RunModel, shift: ClockShift = STEADY) -> int:
     """A producer whose newest batch is not younger may have been forgotten by the end of the run.
 
     Brokers forget by the wall clock: one that was set forward, even for a while, makes producers old.

@@ -16,13 +16,13 @@ from verifier.evidence.by_hand import ByHandError, LoadStart, ReadBack, read_rea
 from verifier.evidence.history import read_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
-from verifier.evidence.values import SENTINEL_STREAM
+from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, TIMEOUT, UNANSWERED, Expectation
 from verifier.operations.anomalies import BY_NAME
 from verifier.operations.export import Export, export_run
 from verifier.operations.model import HistoryBuilder, OperationsError
 from verifier.operations.options import JudgeOptions
-from verifier.operations.verdict import CANNOT_SEE, ClientVerdict, judge
+from verifier.operations.verify_history import CANNOT_SEE, ClientVerdict, judge
 from verifier.verdict import CheckResult, State, Verdict, accusations, undecidable, worst
 
 #: Written after the load, to find the end: they are not of the load, and their numbers begin again with each read back.

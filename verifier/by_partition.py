@@ -21,7 +21,7 @@ from verifier.event_rows import EVENT
 from verifier.events import Events
 from verifier.expectation import ELECTION, RETRY, Expectation
 from verifier.tables import Place, Tables
-from verifier.witness import Election
+from verifier.witness import WitnessedElection
 
 _POLLS = ("poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll")
 
@@ -64,11 +64,11 @@ def _detail(name: str) -> Column:
     return F.get_json_object("detail", f"$.{name}").cast("bigint")
 
 
-def _in_time(election: Election) -> Column:
+def _in_time(election: WitnessedElection) -> Column:
     return (_detail("before_ns") <= election.until_ns) & (_detail("complete_ns") >= election.from_ns)
 
 
-def _reached(check: str, election: Election) -> Column:
+def _reached(check: str, election: WitnessedElection) -> Column:
     return F.lit(True) if check in _POLLS else _detail("before") > election.start_offset
 
 

@@ -26,7 +26,7 @@ from verifier.evidence.series import TOTALS, SeriesPoint, read_series
 from verifier.leaderships import Sighting
 from verifier.load_files import LoadFiles, load_files
 from verifier.strangers import strangers
-from verifier.wall_clock import STEADY, Shift, shift_of
+from verifier.wall_clock import STEADY, ClockShift, shift_of
 from verifier.witness import sightings
 
 #: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
@@ -82,7 +82,7 @@ class Closing:
     unreadable: tuple[Unreadable, ...] = ()
     load: Mapping[str, Any] | None = None
     strangers: tuple[str, ...] = ()
-    clock: Shift = STEADY
+    clock: ClockShift = STEADY
     looks_ns: tuple[int, int] | None = None
     beside: Mapping[str, LoadFiles] = field(default_factory=dict)
 

@@ -1,7 +1,7 @@
 """The facts of a run: counts, not rows.
 
-Owns the questions (``ask_...``: what Spark is to be asked, see ``verifier.asking``) and how the answers are read, not
-what follows from them.
+Owns the questions (``ask_...``: what Spark is to be asked, see ``verifier.spark_questions``) and how the answers are
+read, not what follows from them.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from verifier.asking import Rows
 from verifier.claims import LOG, well_formed
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts, Gap, Mistimed, ReaderReach, Region, ReplicaFiles, Untold
+from verifier.spark_questions import Rows
 from verifier.tables import NAMED, Place, Tables
 
 

@@ -25,10 +25,10 @@ from pyspark.sql import functions as F
 
 from verifier.claims import cut, pieces, well_formed
 from verifier.event_rows import Grounds, event, told
-from verifier.evidence.values import SENTINEL_STREAM
+from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.standing import standing
 from verifier.tables import Tables
-from verifier.witness import SLACK_NS, Election, EpochStart
+from verifier.witness import SLACK_NS, EpochStart, WitnessedElection
 
 #: Of an election of which it does not matter how far up a log can have reached.
 NO_END = 2**62
@@ -36,7 +36,7 @@ NO_END = 2**62
 _VALUE = "struct<stream:bigint,back:bigint>"
 
 
-class Elections:
+class JudgedElections:
     """The elections of all runs that are judged together, and what each cut off. For one thread."""
 
     def __init__(self, spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> None:
@@ -52,7 +52,7 @@ class Elections:
         """By election and stream: what stands before its epoch, and in it or a later one."""
         return standing(self._tables, self._grounds, self._epochs)
 
-    def seen(self) -> dict[int, list[Election]]:
+    def seen(self) -> dict[int, list[WitnessedElection]]:
         """Every election that the conductor saw, by place, of whose epoch the final log may have nothing.
 
         Such a one cut off what lay at or above the first offset of the epoch that stands before it.
@@ -60,7 +60,7 @@ class Elections:
         starts: dict[int, dict[int, int]] = defaultdict(dict)
         for row in self._epochs.collect():
             starts[row["place"]][row["epoch"]] = row["start_offset"]
-        found: dict[int, list[Election]] = defaultdict(list)
+        found: dict[int, list[WitnessedElection]] = defaultdict(list)
         for number, place in enumerate(self._tables.places):
             final, grounds = place.final, self._grounds[place.run]
             for sighting in grounds.witness.sightings.get((final.topic, final.partition), ()):
@@ -159,7 +159,7 @@ class Elections:
                 below["logs"] = row["epoch"] - standing - 1
                 rows.append({**known, **below, "from_ns": gone_ns - SLACK_NS, "before_ns": gone_ns})
         fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("epoch", pa.int32()), ("logs", pa.int32())]
-        fields += [(name, pa.int64()) for name in Election._fields if name != "epoch"]
+        fields += [(name, pa.int64()) for name in WitnessedElection._fields if name != "epoch"]
         fields.append(("reach_offset", pa.int64()))
         return self._above_committed(self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields))))
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from verifier.checks.copies import TIMED_OUT
 from verifier.claims import cut, pieces, well_formed
-from verifier.elections import Elections
+from verifier.elections import JudgedElections
 from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, UNANSWERED
 from verifier.late import returned, unanswered
@@ -53,9 +53,9 @@ class Events:
             frame.unpersist()
 
     @cached_property
-    def elections(self) -> Elections:
+    def elections(self) -> JudgedElections:
         """Those of all these runs."""
-        return Elections(self._spark, self._tables, self.grounds)
+        return JudgedElections(self._spark, self._tables, self.grounds)
 
     def _made(self, kind: str) -> DataFrame:
         if kind == ELECTION:

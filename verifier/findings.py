@@ -20,7 +20,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from verifier import anomaly_files, asking, by_partition, collect, tables
+from verifier import anomaly_files, by_partition, collect, spark_questions, tables
 from verifier.anomalies import ANOMALIES, NAMES
 from verifier.checks.common import COLUMNS
 from verifier.evidence.run_model import RunModel
@@ -52,7 +52,7 @@ class Answers:
     """
 
     found: DataFrame | None
-    rows: dict[str, asking.Rows]
+    rows: dict[str, spark_questions.Rows]
     failures: dict[str, str]
 
 
@@ -70,25 +70,25 @@ def answers_to(built: tables.Tables) -> Answers:
     }
     needed = {name: question for name, question in asked.items() if question is not None}
     checks, failures = _queries(built)
-    empty: dict[str, asking.Rows] = {CHECKS: []}
+    empty: dict[str, spark_questions.Rows] = {CHECKS: []}
     try:
         found = _together(list(checks.values()))
         if found is not None:
-            found = built.made(asking.in_few_tasks(found), CHECKS)
+            found = built.made(spark_questions.in_few_tasks(found), CHECKS)
         counted = _counted(None if found is None else _unexcused(found))
-        return Answers(found, empty | asking.ask(needed | counted), failures)
+        return Answers(found, empty | spark_questions.ask(needed | counted), failures)
     except Exception:  # Spark does not say which of the checks it was, so each is asked alone
         logger.warning("the checks fail together; each is asked alone", exc_info=True)
-    answers = asking.ask(needed) | empty
+    answers = spark_questions.ask(needed) | empty
     alone = []
     for name, anomalies in checks.items():
         try:
             own = built.made(anomalies, f"{CHECKS}-{name}")
-            answers[CHECKS] += asking.ask(_counted(_unexcused(own)))[CHECKS]
+            answers[CHECKS] += spark_questions.ask(_counted(_unexcused(own)))[CHECKS]
             alone.append(own)
         except Exception as error:  # as above: it becomes this check's failure, and the run is unknown
             logger.exception("check %s failed", name)
-            failures[name] = asking.reason(error)
+            failures[name] = spark_questions.reason(error)
     return Answers(_together(alone), answers, failures)
 
 
@@ -110,7 +110,7 @@ def _queries(built: tables.Tables) -> tuple[dict[str, DataFrame], dict[str, str]
                 checks[name] = made.result()
             except Exception as error:  # Spark raises many kinds; one check that fails must not take the others along
                 logger.exception("check %s failed", name)
-                failures[name] = asking.reason(error)
+                failures[name] = spark_questions.reason(error)
     return checks, failures
 
 
@@ -130,10 +130,10 @@ def examined(
         owners[row["check"]].add(places[row["place"]].run)
     asked = [name for name in owners if any(expectations[run].can_allow(name) for run in owners[name])]
 
-    def judge(name: str) -> tuple[DataFrame, asking.Rows]:
+    def judge(name: str) -> tuple[DataFrame, spark_questions.Rows]:
         split = looked_for.split(name, found.filter(F.col("check") == name).drop("check"))
         judged = built.made(split.withColumn("check", F.lit(name)), f"judged-{name}")
-        return judged, asking.ask(_counted(judged))[CHECKS]
+        return judged, spark_questions.ask(_counted(judged))[CHECKS]
 
     counted = [row for row in answers.rows[CHECKS] if row["check"] not in asked]
     plain = sorted(set(owners) - set(asked))
@@ -147,7 +147,7 @@ def examined(
                 counted += own
             except Exception as error:  # as above
                 logger.exception("check %s failed", name)
-                failures[name] = asking.reason(error)
+                failures[name] = spark_questions.reason(error)
     together = _together([part.select(*_JUDGED) for part in parts])
     most = sum(row["rows"] for row in counted)
     names = sorted({row["check"] for row in counted})
@@ -186,7 +186,7 @@ def _counted(judged: DataFrame | None) -> dict[str, DataFrame]:
 
 
 def _found(
-    rows: asking.Rows, places: Sequence[tables.Place], models: Mapping[str, RunModel]
+    rows: spark_questions.Rows, places: Sequence[tables.Place], models: Mapping[str, RunModel]
 ) -> list[tuple[str, Found]]:
     """The answer to ``_counted``, in the order of ``NAMES``, with the run of each."""
     found = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from verifier.plain_paths import PlainPaths
 
 if TYPE_CHECKING:
-    from verifier.spark import Session
+    from verifier.spark import SparkProcess
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +30,12 @@ class Sessions:
     def __init__(self, master: str, expected_bytes: int = 0) -> None:
         self.master = master
         self._expected_bytes = expected_bytes
-        self._session: Session | None = None
+        self._session: SparkProcess | None = None
         self._scratch: Path | None = None
         self._held = contextlib.ExitStack()
         self._plain = PlainPaths()
 
-    def get(self, scratch: Path, evidence_bytes: int) -> Session:
+    def get(self, scratch: Path, evidence_bytes: int) -> SparkProcess:
         """The running session. Raises ``SparkUnavailable``."""
         from verifier.spark import start
 
@@ -112,7 +112,7 @@ class Sessions:
         return f"Sessions({self.master}, {self._session})"
 
 
-def _answers(session: Session) -> bool:
+def _answers(session: SparkProcess) -> bool:
     try:
         session.spark.range(1).count()
     except Exception as error:  # py4j and Spark raise many kinds; any of them means that it does not answer

@@ -65,7 +65,7 @@ class SparkLost(Exception):
     """The JVM died while it was needed; the message is one line and says how."""
 
 
-class Session:
+class SparkProcess:
     """A running session. ``spark`` is the ``SparkSession``; ``jvm_pid`` the Java process."""
 
     def __init__(self, spark: Any, gateway: Any, master: str, heap: str = "", making: Making | None = None) -> None:
@@ -116,13 +116,13 @@ class Session:
         _forget_gateway()
 
     def __repr__(self) -> str:
-        return f"Session({self.master}, jvm_pid={self.jvm_pid})"
+        return f"SparkProcess({self.master}, jvm_pid={self.jvm_pid})"
 
 
 @contextlib.contextmanager
 def session(
     scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, archive: bool = False
-) -> Iterator[Session]:
+) -> Iterator[SparkProcess]:
     """A session whose files live in ``scratch`` (made if absent, not removed).
 
     ``archive``: the JVM may write the archive of its classes at its end, if there is none yet; it ends later then.
@@ -144,8 +144,8 @@ def session(
         started.close()
 
 
-def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, archive: bool = False) -> Session:
-    """Start a session, to be ended by ``Session.close``. Raises ``SparkUnavailable``."""
+def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, archive: bool = False) -> SparkProcess:
+    """Start a session, to be ended by ``SparkProcess.close``. Raises ``SparkUnavailable``."""
     scratch = scratch.absolute()
     scratch.mkdir(parents=True, exist_ok=True)
     java_home = _java_home()
@@ -177,7 +177,7 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
             _forget_gateway()
             reason = str(error).strip().splitlines()
             raise SparkUnavailable(f"Spark did not start: {reason[0] if reason else error!r}") from error
-    started = Session(spark, gateway, master, settings["spark.driver.memory"], making)
+    started = SparkProcess(spark, gateway, master, settings["spark.driver.memory"], making)
     logger.info("Spark %s runs on %s, JVM %d", spark.version, master, started.jvm_pid)
     return started
 

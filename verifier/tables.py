@@ -38,7 +38,7 @@ from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.expectation import Expectation
 from verifier.facts import ReaderReach
-from verifier.wall_clock import Shift
+from verifier.wall_clock import ClockShift
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
 NAMED = ["run", "topic", "partition"]
@@ -91,7 +91,7 @@ class Tables:
 
 
 def judged(
-    run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions, shift: Shift
+    run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions, shift: ClockShift
 ) -> list[Place]:
     """The partitions of a run that can be judged: their final state is known, and their leader's log is there.
 

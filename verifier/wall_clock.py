@@ -36,7 +36,7 @@ def clock(run: RunModel, monotonic_ns: int) -> str | None:
     return None if at is None else f"{at:%H:%M:%S}.{at.microsecond // 100_000}"
 
 
-class Shift(NamedTuple):
+class ClockShift(NamedTuple):
     """How far the clock was found behind and ahead of what the run's start says, in ms; both are at least 0."""
 
     behind_ms: int = 0
@@ -49,7 +49,7 @@ class Shift(NamedTuple):
 
 
 #: A clock that kept its pace, as far as is known.
-STEADY = Shift()
+STEADY = ClockShift()
 
 
 def started_ms(model: RunModel) -> int | None:
@@ -62,7 +62,7 @@ def started_ms(model: RunModel) -> int | None:
     return round((started if started.tzinfo else started.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def shift_of(directory: RunDirectory, model: RunModel) -> Shift:
+def shift_of(directory: RunDirectory, model: RunModel) -> ClockShift:
     """Of one run; no shift if there are no samples, as in runs of versions that took none.
 
     Raises ``OSError`` or ``ValueError`` if the samples cannot be read.
@@ -79,10 +79,10 @@ def shift_of(directory: RunDirectory, model: RunModel) -> Shift:
         if type(found) is not int or abs(found) > LONGEST_MS:
             raise ValueError(f"{OFFSET} is {found!r}, which is no time in ms")
         moved.append(found - at_start)
-    return Shift(-min(moved), max(moved))
+    return ClockShift(-min(moved), max(moved))
 
 
-def known_shift(directory: RunDirectory, model: RunModel) -> Shift:
+def known_shift(directory: RunDirectory, model: RunModel) -> ClockShift:
     """As ``shift_of``; no shift if the samples cannot be read: that is a doubt, which the closing of the run raises."""
     try:
         return shift_of(directory, model)

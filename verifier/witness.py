@@ -87,7 +87,7 @@ class EpochStart(NamedTuple):
     latest_ns: int | None
 
 
-class Election(NamedTuple):
+class WitnessedElection(NamedTuple):
     """An epoch began about ``about_ns``, and what it can have cut off.
 
     That is what was acknowledged within these times, at an offset from ``start_offset`` on and below ``end_offset``.
@@ -146,7 +146,9 @@ class Witness:
             return False
         return start.latest_ns < after.before_ns - SLACK_NS
 
-    def election(self, topic: str, partition: int, start: EpochStart, settings: RunSettings) -> Election | None:
+    def election(
+        self, topic: str, partition: int, start: EpochStart, settings: RunSettings
+    ) -> WitnessedElection | None:
         """The election that began this epoch; None if the conductor saw none: the log alone is no witness.
 
         Acknowledgements narrow the time between two looks; those that contradict them do not move it.
@@ -173,7 +175,9 @@ class Witness:
             # a leader that is cut off or paused does not know of its successor, and acknowledges until it is healed
             if any(span.blinded(each.leader, each.begin_ns, each.end_ns) for each in former):
                 until_ns = max(until_ns, span.end_ns + SLACK_NS)
-        return Election(start.epoch, start.start_offset, start.end_offset, latest_ns, from_ns, until_ns, earliest_ns)
+        return WitnessedElection(
+            start.epoch, start.start_offset, start.end_offset, latest_ns, from_ns, until_ns, earliest_ns
+        )
 
 
 def witness(directory: RunDirectory, topics: Sequence[str]) -> Witness:

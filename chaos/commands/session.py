@@ -16,9 +16,9 @@ from pathlib import Path
 
 from chaos.commands.commit import commit
 from chaos.commands.interrupts import Interrupts
-from chaos.commands.judge import run_verifier, say, write_unjudged
 from chaos.commands.preflight import check_disk, check_outside
 from chaos.commands.talk import Talk
+from chaos.commands.verifier_process import run_verifier, say, write_unjudged
 from chaos.conductor.conductor import Conductor
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
@@ -26,7 +26,7 @@ from chaos.conductor.workbench import Workbench
 from chaos.exits import VERDICTS, BadRequest
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import load_seconds, overrun
-from chaos.experiment.verdict import settings_of
+from chaos.experiment.verdict_settings import settings_of
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, reason

@@ -37,7 +37,7 @@ class DamagedRun(BadRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredPath:
     """One path as it was given: a run directory, the file of a history, or a load by hand; or what is wrong with a
     damaged run.
     """
@@ -49,19 +49,19 @@ class Stored:
     load: RunDirectory | None = None
 
 
-def stored(path: Path) -> Stored:
+def stored(path: Path) -> StoredPath:
     """What a path is. Raises BadRequest for what is no run, not even a damaged one, and no history."""
     if path.is_file() and path.suffix in HISTORIES:
         _check_history(path)
-        return Stored(path, None, path)
+        return StoredPath(path, None, path)
     if path.is_dir() and not (path / "run.json").exists() and (path / STORE_FILE).is_file():
-        return Stored(path, None, path / STORE_FILE)
+        return StoredPath(path, None, path / STORE_FILE)
     if is_load_by_hand(load := RunDirectory(path)):
-        return Stored(path, None, None, load=load)
+        return StoredPath(path, None, None, load=load)
     try:
-        return Stored(path, run_directory(path, A_RUN_OR_HISTORY), None)
+        return StoredPath(path, run_directory(path, A_RUN_OR_HISTORY), None)
     except DamagedRun as error:
-        return Stored(path, None, None, str(error))
+        return StoredPath(path, None, None, str(error))
 
 
 def latest_run(wanted: str = A_RUN, *, quiet: bool = False) -> Path:

@@ -32,8 +32,8 @@ from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
 from chaos.sweeps.report.words import red_lines
-from chaos.sweeps.runner import Runner, stored
 from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, left_out, ran, rows_of
+from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process import invocation
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
@@ -126,7 +126,7 @@ def sweep(
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
-    """Raises SweepError if there is none, SettingsError or another ValueError for one that could not be run."""
+    """Raises SweepError if there is none, ExperimentError or another ValueError for one that could not be run."""
     if not cells:
         raise SweepError("no cell is left by --filter; --list shows them all")
     for cell in cells:
@@ -238,7 +238,7 @@ def _run(
         with Progress(clock, is_silent=talk.is_silent) as progress:
             progress.note(f"sweep {chosen.name}: {directory.path}; {_cost(cells)}")
             with Supervisor(str(directory.path)) as supervisor:
-                runner = Runner(
+                runner = SweepRunner(
                     chosen,
                     wanted.to_json(),
                     directory,
@@ -264,7 +264,9 @@ def _run(
     return exit_status([runner.outcomes[cell.name] for cell in cells], interrupted=interrupted)
 
 
-def _say(chosen: Sweep, runner: Runner, directory: SweepDirectory, whole: dict[str, Any], *, as_json: bool) -> None:
+def _say(
+    chosen: Sweep, runner: SweepRunner, directory: SweepDirectory, whole: dict[str, Any], *, as_json: bool
+) -> None:
     """Print the table of what was run and a line on what was not, or the object."""
     if as_json:
         print(json.dumps({**whole, "sweep_dir": str(directory.path)}))

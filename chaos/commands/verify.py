@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chaos.commands.judge import judge, judge_all, say, say_lines
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.shown import examples
-from chaos.commands.stored import A_RUN_OR_HISTORY, Stored, latest_run, run_directory, stored
+from chaos.commands.stored import A_RUN_OR_HISTORY, StoredPath, latest_run, run_directory, stored
 from chaos.commands.talk import PlainQuiet
+from chaos.commands.verifier_process import judge, judge_all, say, say_lines
 from chaos.exits import VERDICTS, BadRequest, Exit
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
@@ -97,9 +97,9 @@ class _InOrder:
 
     def __init__(
         self,
-        asked: list[Stored],
+        asked: list[StoredPath],
         runs: list[RunDirectory],
-        history: Callable[[Stored, Path | None], Exit],
+        history: Callable[[StoredPath, Path | None], Exit],
         out: Path | None,
         as_json: bool,
     ) -> None:
@@ -122,7 +122,7 @@ class _InOrder:
                 return
             self.statuses.append(self._say(each))
 
-    def _say(self, each: Stored) -> Exit:
+    def _say(self, each: StoredPath) -> Exit:
         several = len(self._asked) > 1
         if each.damage is not None:
             return _damaged(each, each.damage, as_json=self._as_json)
@@ -171,7 +171,7 @@ def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
         raise BadRequest(str(error)) from error
 
 
-def _damaged(asked: Stored, reason: str, *, as_json: bool) -> Exit:
+def _damaged(asked: StoredPath, reason: str, *, as_json: bool) -> Exit:
     """Say that a run without its ``run.json`` cannot be judged; nothing is written into it."""
     former = recorded(RunDirectory(asked.given))
     left = [] if former is None else [f"what is left is the former verdict, {former}"]
@@ -181,18 +181,18 @@ def _damaged(asked: Stored, reason: str, *, as_json: bool) -> Exit:
     return VERDICTS[say_lines(lines, whole, as_json=as_json)]
 
 
-def _run(asked: Stored, run: RunDirectory, failure: str | None, *, as_json: bool) -> Exit:
+def _run(asked: StoredPath, run: RunDirectory, failure: str | None, *, as_json: bool) -> Exit:
     """Say how one of several runs was judged."""
     if failure is not None:
         return _no_verdict(asked.given, failure, as_json=as_json)
     return VERDICTS[say(run, as_json=as_json, more={"path": str(asked.given)})]
 
 
-def _history(asked: Stored, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
+def _history(asked: StoredPath, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
     """Judge a history, here: it needs no Spark."""
     from verifier.by_hand import judge_load
     from verifier.operations.report import write_reports
-    from verifier.operations.verdict import judge_file
+    from verifier.operations.verify_history import judge_file
 
     if asked.load is not None:
         out = out or asked.load.path

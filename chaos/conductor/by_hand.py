@@ -38,37 +38,37 @@ LONGEST_S = 3600.0
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,8})\Z")
 
 
-class Refused(ValueError):
+class FaultRefused(ValueError):
     """What was asked for cannot be done; the text names it and what there is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedFault:
     """What a request comes to: the topic that the probes look at, and the injection."""
 
     topic: str
     injection: Injection
 
 
-def planned(request: Mapping[str, Any], topics: Mapping[str, int], links: Collection[str]) -> Planned:
-    """Read a request against the topics (name to number of partitions) and links that there are. Raises Refused."""
+def planned(request: Mapping[str, Any], topics: Mapping[str, int], links: Collection[str]) -> PlannedFault:
+    """Read a request against the topics (name to number of partitions) and links. Raises FaultRefused."""
     name, target, duration_s = str(request.get("fault")), request.get("target"), request.get("duration_s")
     try:
         check_faults([name])
     except UnknownFault as error:
-        raise Refused(str(error)) from error
+        raise FaultRefused(str(error)) from error
     fault = FAULTS[name]
     if duration_s is None:
         duration_s = sum(fault.duration_s) / 2
     if not isinstance(duration_s, (int, float)) or not (math.isfinite(duration_s) and 0 < duration_s <= LONGEST_S):
-        raise Refused(f"--duration must be above 0 and at most {LONGEST_S:g} s, not {duration_s!r}")
+        raise FaultRefused(f"--duration must be above 0 and at most {LONGEST_S:g} s, not {duration_s!r}")
     if not topics:
-        raise Refused("the cluster has no topic yet, and probes look at the partitions of one: create one first")
+        raise FaultRefused("the cluster has no topic yet, and probes look at the partitions of one: create one first")
     topic, where = _aimed(target, topics, links)
     if "link" in where and "link" not in fault.targets:
         takers = ", ".join(each.name for each in FAULTS.values() if "link" in each.targets)
-        raise Refused(f"{name} takes TOPIC-PARTITION, not the link {target!r}; {takers} take a link")
-    return Planned(topic, Injection(0.0, name, float(duration_s), where))
+        raise FaultRefused(f"{name} takes TOPIC-PARTITION, not the link {target!r}; {takers} take a link")
+    return PlannedFault(topic, Injection(0.0, name, float(duration_s), where))
 
 
 def _aimed(target: object, topics: Mapping[str, int], links: Collection[str]) -> tuple[str, dict[str, Any]]:
@@ -83,7 +83,7 @@ def _aimed(target: object, topics: Mapping[str, int], links: Collection[str]) ->
     if match is not None and int(match["partition"]) < topics.get(match["topic"], 0):
         return match["topic"], {"partition": int(match["partition"])}
     partitions = ", ".join(f"{name}-0{f' to {name}-{count - 1}' * (count > 1)}" for name, count in topics.items())
-    raise Refused(f"there is no partition or link {given!r}; partitions: {partitions}; links: {', '.join(links)}")
+    raise FaultRefused(f"there is no partition or link {given!r}; partitions: {partitions}; links: {', '.join(links)}")
 
 
 class Broken(Protocol):
@@ -93,7 +93,7 @@ class Broken(Protocol):
     def link_names(self) -> tuple[str, ...]: ...
 
     async def topics(self) -> dict[str, int]:
-        """Every topic with its number of partitions. Raises Refused if nobody tells."""
+        """Every topic with its number of partitions. Raises FaultRefused if nobody tells."""
         ...
 
     def target(self, topic: str, partitions: int) -> ClusterUnderTest:
@@ -118,7 +118,7 @@ class Deployed:
         try:
             view = await admin.metadata()
         except TimeoutError as error:
-            raise Refused(f"no broker tells which topics there are: {error}") from error
+            raise FaultRefused(f"no broker tells which topics there are: {error}") from error
         finally:
             await admin.close()
         return {name: len(topic.partitions) for name, topic in sorted(view.topics.items()) if topic.partitions}
@@ -185,7 +185,7 @@ class ByHand:
             try:
                 request = json.loads(await reader.readline())
                 tell(await self._until_gone(reader, request if isinstance(request, dict) else {}, tell))
-            except (Refused, ValueError, RecursionError) as refusal:
+            except (FaultRefused, ValueError, RecursionError) as refusal:
                 tell({"end": REFUSED, "text": str(refusal)})
             with contextlib.suppress(OSError):
                 await writer.drain()

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from chaos.conductor.observed_cluster import ObservedCluster
 from chaos.conductor.observer import Observer
-from chaos.conductor.view import ClusterView
 from chaos.faults.base import until
 from cluster.client import NewTopic
 from cluster.client.errors import AdminError
@@ -27,7 +27,7 @@ TOPIC_IDS_MS = 5_000
 
 
 def declared_evidence(
-    processes: list[DeclaredProcess], brokers: Sequence[int], topic: str, view: ClusterView, planned_faults: int
+    processes: list[DeclaredProcess], brokers: Sequence[int], topic: str, view: ObservedCluster, planned_faults: int
 ) -> DeclaredEvidence:
     """The processes, the brokers, and the replicas as the cluster has assigned them. Pure."""
     replicas = {f"{topic}-{index}": sorted(seen.replicas) for index, seen in view.partitions.items()}

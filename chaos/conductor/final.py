@@ -12,8 +12,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from chaos.conductor.observed_cluster import ObservedPartition
 from chaos.conductor.observer import Observer
-from chaos.conductor.view import PartitionView
 from chaos.faults.base import until
 from cluster.client.errors import AdminError
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -76,7 +76,7 @@ class FinalState:
 
 
 def judge_partition(
-    known: FinalPartition, seen: PartitionView | None, ends: Mapping[int, int], high_watermark: int, log_start: int
+    known: FinalPartition, seen: ObservedPartition | None, ends: Mapping[int, int], high_watermark: int, log_start: int
 ) -> FinalPartition:
     """One partition's final state from what its replicas and its leader answered. Pure."""
     if known.sentinel_offset is None:

@@ -11,8 +11,8 @@ import json
 import logging
 from collections.abc import Mapping
 
+from chaos.conductor.observed_cluster import ObservedPartition
 from chaos.conductor.observer import Observer
-from chaos.conductor.view import PartitionView
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 
@@ -31,7 +31,7 @@ class LeaderWatch:
         self._storage = storage
         self._path = path
         self._topic = topic
-        self._known: dict[int, PartitionView] = {}
+        self._known: dict[int, ObservedPartition] = {}
         self._seen_ns: dict[int, int] = {}
 
     async def run(self) -> None:
@@ -52,7 +52,7 @@ class LeaderWatch:
         for entry in self.changes(view.partitions, asked_ns, told_ns):
             self._storage.append_line(self._path, json.dumps(entry))
 
-    def changes(self, seen: Mapping[int, PartitionView], asked_ns: int, told_ns: int) -> list[dict[str, object]]:
+    def changes(self, seen: Mapping[int, ObservedPartition], asked_ns: int, told_ns: int) -> list[dict[str, object]]:
         """The lines of one look. ``before_ns``: the last look that still saw what was before, None for the first.
 
         An answer with a lower epoch than is known comes from a broker that has not heard yet: no news.

@@ -2,8 +2,8 @@
 
 What asking takes (the protocol, HTTP) is loaded when it is first used: starting a cluster asks nothing.
 
-Owns the asking and its timeouts; ``chaos.conductor.view`` owns what the answers add up to. Control listeners have no
-proxy before them, so a broker that is cut off still answers here, and says what it believes.
+Owns the asking and its timeouts; ``chaos.conductor.observed_cluster`` owns what the answers add up to. Control
+listeners have no proxy before them, so a broker that is cut off still answers here, and says what it believes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from chaos.conductor.view import BrokerView, ClusterView, PartitionView, merge
+from chaos.conductor.observed_cluster import BrokerView, ObservedCluster, ObservedPartition, merge
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
 
@@ -69,7 +69,7 @@ class Observer:
 
         return AsyncAdmin(addresses, self._transport, self._clock, timeout_ms)
 
-    async def view(self) -> ClusterView:
+    async def view(self) -> ObservedCluster:
         """Ask all brokers at once and add up what came back in time."""
         answers = await asyncio.gather(*(self._ask(broker_id) for broker_id in tuple(self._control)))
         return merge([answer for answer in answers if answer is not None])
@@ -100,7 +100,7 @@ class Observer:
                 return None
         topic = answer.topics.get(self._topic)
         partitions = {
-            index: PartitionView(seen.leader, seen.leader_epoch, seen.replicas, seen.isr)
+            index: ObservedPartition(seen.leader, seen.leader_epoch, seen.replicas, seen.isr)
             for index, seen in (topic.partitions if topic else {}).items()
         }
         return BrokerView(broker_id, frozenset(answer.brokers), answer.controller_id, partitions)

@@ -11,7 +11,7 @@ import itertools
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
 from chaos.faults.base import Process
-from chaos.faults.damage import Direction, LinkStats, Marks
+from chaos.faults.damage import Direction, LinkTraffic, Marks
 from chaos.links import Links
 from cluster.process.zookeeper import serves
 from verifier.evidence.run_directory import RunDirectory
@@ -56,11 +56,11 @@ class AsyncLinks:
         there = {toxic.name for toxic in (await asyncio.to_thread(self._links.show, marks.link)).toxics}
         return tuple(name for name in marks.toxics if name in there)
 
-    async def stats(self, link: str) -> LinkStats | None:
+    async def stats(self, link: str) -> LinkTraffic | None:
         found = await asyncio.to_thread(self._links.stats, link)
         if found is None:
             return None
-        return LinkStats(
+        return LinkTraffic(
             request_bytes=found.request.bytes_out,
             response_bytes=found.response.bytes_out,
             dropped_request_bytes=found.request.bytes_dropped,

@@ -72,7 +72,7 @@ def with_options(run: Callable[..., int]) -> Callable[..., int]:
 
 
 def asked_by(given: Mapping[str, Any], fresh_seed: Callable[[], int] = fresh_seed) -> Asked:
-    """What was asked by these values of Typer's. Raises SettingsError.
+    """What was asked by these values of Typer's. Raises ExperimentError.
 
     Without a seed of its own the run takes the one of its schedule, or else a fresh one.
     """

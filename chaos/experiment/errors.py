@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class SettingsError(ValueError):
+class ExperimentError(ValueError):
     """The settings contradict each other or ask for the unavailable; the message names the setting and the fix."""

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from chaos.experiment.asked import Asked
-from chaos.experiment.errors import SettingsError
+from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolved import Resolved
 from chaos.schedules.model import Schedule
@@ -49,33 +49,35 @@ class Experiment(Resolved):
 
 
 def check(experiment: Experiment) -> None:
-    """Raises SettingsError on the first contradiction."""
+    """Raises ExperimentError on the first contradiction."""
     asked = experiment.asked
     if not WARMUP_S < asked.time_limit_s <= LONGEST_S:
-        raise SettingsError(
+        raise ExperimentError(
             f"--time-limit must be longer than the warm-up of {WARMUP_S:g} s and at most {LONGEST_S // 3600}h, "
             f"not {asked.time_limit_s:g} s"
         )
     if not 0 < asked.stalled_after_s <= LONGEST_S:
-        raise SettingsError(
+        raise ExperimentError(
             f"--stalled-after must be above 0 s and at most {LONGEST_S // 3600}h, not {asked.stalled_after_s:g} s"
         )
     if asked.replication_factor > asked.brokers:
-        raise SettingsError(
+        raise ExperimentError(
             f"--replication-factor {asked.replication_factor} needs as many brokers; "
             f"there are {asked.brokers}: raise --brokers or lower the factor"
         )
     if experiment.min_insync_replicas > asked.replication_factor:
-        raise SettingsError(
+        raise ExperimentError(
             f"--min-insync-replicas {experiment.min_insync_replicas} can never be met "
             f"with --replication-factor {asked.replication_factor}"
         )
     if experiment.idempotence and experiment.acks != "all":
-        raise SettingsError(f"--idempotence true needs --acks all, not --acks {experiment.acks}")
+        raise ExperimentError(f"--idempotence true needs --acks all, not --acks {experiment.acks}")
     if "/" in asked.name or asked.name in ("", ".", "..", "latest") or not asked.name.isprintable():
-        raise SettingsError(f"--name {asked.name!r} cannot be a directory of its own in results/; choose another word")
+        raise ExperimentError(
+            f"--name {asked.name!r} cannot be a directory of its own in results/; choose another word"
+        )
     if asked.load_processes > experiment.users:
-        raise SettingsError(
+        raise ExperimentError(
             f"--load-processes {asked.load_processes} need as many producers; there are {experiment.users}: "
             "raise --users or lower the processes"
         )

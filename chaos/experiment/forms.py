@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from chaos.experiment.errors import SettingsError
+from chaos.experiment.errors import ExperimentError
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from loadgen.documents import DocumentError, read_text
 from loadgen.durations import plain_seconds, seconds_of
@@ -80,7 +80,7 @@ def _schedule(path: Path) -> ScheduleFile:
     try:
         return ScheduleFile(path, from_yaml(read_text(path)))
     except (DocumentError, ScheduleError) as error:
-        raise SettingsError(f"--schedule {path}: {error}") from error
+        raise ExperimentError(f"--schedule {path}: {error}") from error
 
 
 def _names(text: str) -> tuple[str, ...]:

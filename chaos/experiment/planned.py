@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.choices import DEFAULT_FAULTS, LOAD_GROUPS
-from chaos.experiment.errors import SettingsError
+from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import Experiment
 from chaos.faults.accepted import integer
 from chaos.faults.base import Fault
@@ -27,11 +27,11 @@ MOST_NAMED = 4
 
 
 def check_schedule(experiment: Experiment) -> None:
-    """Raises SettingsError for the first injection of the given schedule that this experiment cannot make."""
+    """Raises ExperimentError for the first injection of the given schedule that this experiment cannot make."""
     given = experiment.asked.schedule
     for each in () if given is None else given.schedule.injections:
         for wrong in _wrong(each, experiment):
-            raise SettingsError(f"--schedule {given.path if given else ''}: {each.fault} at {each.at_s:g} s: {wrong}")
+            raise ExperimentError(f"--schedule {given.path if given else ''}: {each.fault} at {each.at_s:g} s: {wrong}")
         _check_time(each, experiment)
 
 
@@ -75,14 +75,14 @@ def impossible(fault: str, asked: Asked) -> str | None:
 def faults_of(asked: Asked) -> tuple[tuple[str, ...], list[str]]:
     """The kinds of ``--faults``, and a line on those of a group that were left out since they can never bite here.
 
-    Raises SettingsError if one that can never bite was asked for by its name, UnknownFault for one that there is not.
+    Raises ExperimentError if one that can never bite was asked for by its name, UnknownFault for one that there is not.
     """
     text = asked.faults or DEFAULT_FAULTS
     names = parse_faults(text)
     wrong = {name: why for name in names if (why := impossible(name, asked)) is not None}
     by_name = [name for name in wrong if text not in GROUPS]
     if by_name:
-        raise SettingsError(f"--faults {by_name[0]}: {wrong[by_name[0]]}; leave it out")
+        raise ExperimentError(f"--faults {by_name[0]}: {wrong[by_name[0]]}; leave it out")
     left_out = [f"--faults {text} without {name}: {why}" for name, why in wrong.items()]
     return tuple(name for name in names if name not in wrong), left_out
 
@@ -112,7 +112,7 @@ def _check_time(injection: Injection, experiment: Experiment) -> None:
         return
     late = "begins" if injection.at_s >= limit_s else f"lasts until {_ends_s(injection):g} s,"
     needed_s = math.ceil(max(map(_ends_s, given.schedule.injections)))
-    raise SettingsError(
+    raise ExperimentError(
         f"--schedule {given.path}: {injection.fault} at {injection.at_s:g} s {late} after the {limit_s:g} s of "
         f"--time-limit; give --time-limit {needed_s}s, or take it out"
     )

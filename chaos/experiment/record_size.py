@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.choices import DEFAULT_WORKLOAD
-from chaos.experiment.errors import SettingsError
+from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import Experiment
 from cluster.config import topic
 from loadgen.limits import LargestRecord, advice, compresses, producer_limits, topic_limits, unless_compressed
@@ -19,7 +19,7 @@ def check_record_size(experiment: Experiment) -> list[str]:
     What a producer does not take blocks it forever. A limit of the topic or of the brokers that was not asked
     for is an oversight; one that was asked for may be the very point (a run in which nothing is acknowledged is
     ``unknown``), and whether a compressed batch keeps to it is seen only when it is there: those are warned of.
-    Raises SettingsError.
+    Raises ExperimentError.
     """
     asked, workload = experiment.asked, experiment.workload
     producer_config = experiment.producer_config.as_text()
@@ -33,7 +33,7 @@ def check_record_size(experiment: Experiment) -> list[str]:
     certain = [each for each in limits if each not in doubtful]
     own = producer_limits(asked.client, producer_config, largest)
     if (refusal := advice(source, [*own, *certain], largest)) is not None:
-        raise SettingsError(refusal)
+        raise ExperimentError(refusal)
     warning = advice(source, doubtful, largest)
     return [] if warning is None else [unless_compressed(warning, producer_config)]
 

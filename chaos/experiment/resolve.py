@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from chaos.experiment.asked import Asked
 from chaos.experiment.choices import DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD, OWN_BROKER_KEYS
 from chaos.experiment.declaration import check_declared
-from chaos.experiment.errors import SettingsError
+from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import WARMUP_S, Experiment, check
 from chaos.experiment.in_use import consumer_in_use, producer_in_use
 from chaos.experiment.planned import check_schedule, faults_of
@@ -31,9 +31,9 @@ WORTH_SAYING = 1.1
 
 
 def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
-    """The experiment, and warnings for a person. Raises SettingsError, ConfigError, UnknownFault."""
+    """The experiment, and warnings for a person. Raises ExperimentError, ConfigError, UnknownFault."""
     _check_what_excludes(asked)
-    check_declared(asked, SettingsError)
+    check_declared(asked, ExperimentError)
     profile = profiles.find(asked.profile)
     broker_text = _pairs("--broker-config", asked.broker_config)
     _refuse_the_runs_own(broker_text)
@@ -71,21 +71,21 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
 
 
 def _check_what_excludes(asked: Asked) -> None:
-    """Raises SettingsError for a client that there is not, and for options that exclude each other."""
+    """Raises ExperimentError for a client that there is not, and for options that exclude each other."""
     if asked.client not in CLIENTS:
         choices = " or ".join(f"--client {client}" for client in CLIENTS)
-        raise SettingsError(f"--client {asked.client} is not known; use {choices}")
+        raise ExperimentError(f"--client {asked.client} is not known; use {choices}")
     if asked.faults is not None and asked.schedule is not None:
-        raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")
+        raise ExperimentError("--schedule and --faults exclude each other: a schedule names its faults")
     if asked.overlap and asked.schedule is not None:
-        raise SettingsError("--schedule and --overlap exclude each other: a schedule says what overlaps")
+        raise ExperimentError("--schedule and --overlap exclude each other: a schedule says what overlaps")
 
 
 def _refuse_the_runs_own(broker_text: Mapping[str, str]) -> None:
-    """Raises SettingsError for a key of which each broker of a run gets its own value: it would be ignored."""
+    """Raises ExperimentError for a key of which each broker of a run gets its own value: it would be ignored."""
     for key, value in broker_text.items():
         if key in OWN_BROKER_KEYS:
-            raise SettingsError(
+            raise ExperimentError(
                 f"--broker-config {key}={value}: every broker here is given its own {key}; leave it out"
                 + OWN_BROKER_KEYS[key]
             )
@@ -99,19 +99,19 @@ def _topic_text(asked: Asked, profile: profiles.Profile) -> dict[str, str]:
 
 
 def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> None:
-    """A run whose topic loses records as it goes would prove nothing, an hour later. Raises SettingsError."""
+    """A run whose topic loses records as it goes would prove nothing, an hour later. Raises ExperimentError."""
     if "compact" in str(config["cleanup.policy"]):
-        raise SettingsError(
+        raise ExperimentError(
             "the final read needs every record, and compaction removes some: 'cleanup.policy' must be delete"
         )
     needed_ms = int(time_limit_s * 1000) + AFTER_THE_LOAD_MS
     if 0 <= int(config["retention.ms"]) < needed_ms:
-        raise SettingsError(
+        raise ExperimentError(
             f"the final read needs every record: 'retention.ms' {config['retention.ms']} is less than this run may "
             f"take ({needed_ms}); leave it out"
         )
     if int(config["retention.bytes"]) >= 0:
-        raise SettingsError("the final read needs every record: leave out 'retention.bytes'; --rate sets the disk")
+        raise ExperimentError("the final read needs every record: leave out 'retention.bytes'; --rate sets the disk")
 
 
 def plan(experiment: Experiment) -> Schedule:
@@ -159,7 +159,7 @@ def _defects(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[DefectSetting
     specs = [parse(text) for text in texts]
     names = [spec.name for spec in specs]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise SettingsError(f"--defect {twice[0]} is given twice; leave one of them out")
+        raise ExperimentError(f"--defect {twice[0]} is given twice; leave one of them out")
     return tuple(map(str, specs)), tuple(DefectSetting(spec.name, spec.probability) for spec in specs)
 
 
@@ -186,11 +186,11 @@ def _producer_text(asked: Asked, workload: Workload) -> dict[str, str]:
 
 
 def _with(option: str, key: str, value: object, mapping: Mapping[str, str]) -> dict[str, str]:
-    """``mapping`` with the shorthand's value in it. Raises SettingsError if they say different things."""
+    """``mapping`` with the shorthand's value in it. Raises ExperimentError if they say different things."""
     if value is None:
         return dict(mapping)
     if mapping.get(key, str(value)) != str(value):
-        raise SettingsError(f"{option} {value} contradicts {key}={mapping[key]}; leave one of them out")
+        raise ExperimentError(f"{option} {value} contradicts {key}={mapping[key]}; leave one of them out")
     return {**mapping, key: str(value)}
 
 
@@ -199,6 +199,6 @@ def _pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key:
-            raise SettingsError(f"{option} wants KEY=VALUE, not {pair!r}")
+            raise ExperimentError(f"{option} wants KEY=VALUE, not {pair!r}")
         mapping[key.strip()] = value.strip()
     return mapping

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from cluster.config.broker import BrokerConfig
-from cluster.config.keys import Kind, TypedConfig
+from cluster.config.keys import KeyType, TypedConfig
 from cluster.config.topic import TopicConfig
 from loadgen.workload import Workload
 from verifier.evidence.run_model import DefectSetting
@@ -86,5 +86,5 @@ def _values(config: TypedConfig, without: Set[str] = frozenset()) -> dict[str, A
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in config.items()
-        if keys[name].kind is not Kind.PASSWORD and name not in without
+        if keys[name].kind is not KeyType.PASSWORD and name not in without
     }

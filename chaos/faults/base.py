@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 from chaos.faults.accepted import Rule
 from chaos.faults.damage import Damage, LinkControl
-from chaos.schedules.generator import Hits, Kind
+from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
 
@@ -169,8 +169,8 @@ class Fault(ABC):
         self.damage = Damage(cluster.links)
 
     @classmethod
-    def kind(cls) -> Kind:
-        return Kind(cls.name, cls.duration_s, cls.recovery_s, cls.hits)
+    def kind(cls) -> FaultKind:
+        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits)
 
     @abstractmethod
     async def choose(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from chaos.faults.accepted import one_way, truth
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
-from chaos.faults.damage import Direction, LinkStats, stats_of
+from chaos.faults.damage import Direction, LinkTraffic, stats_of
 
 #: A link that is cut must show no byte for this long before we call it cut.
 _QUIET_MS = 300
@@ -96,7 +96,7 @@ class CutLink(Fault):
         flowing = await until(flows, clock=self.clock, timeout_ms=3_000)
         return Probe(clear, {"clear": clear, "flows_again": flowing})
 
-    async def _loses(self, before: list[LinkStats], seen: dict[str, Any]) -> bool:
+    async def _loses(self, before: list[LinkTraffic], seen: dict[str, Any]) -> bool:
         async def dropped() -> bool:
             now = await self._stats()
             seen["dropped_bytes"] = 0 if now is None else self._dropped(now) - self._dropped(before)
@@ -104,13 +104,13 @@ class CutLink(Fault):
 
         return await until(dropped, clock=self.clock, timeout_ms=2_000)
 
-    async def _stats(self) -> list[LinkStats] | None:
+    async def _stats(self) -> list[LinkTraffic] | None:
         return await stats_of(self.cluster.links, self._links)
 
-    def _carried(self, stats: list[LinkStats]) -> int:
+    def _carried(self, stats: list[LinkTraffic]) -> int:
         return sum(each.request_bytes if self._direction == "request" else each.response_bytes for each in stats)
 
-    def _dropped(self, stats: list[LinkStats]) -> int:
+    def _dropped(self, stats: list[LinkTraffic]) -> int:
         return sum(
             each.dropped_request_bytes if self._direction == "request" else each.dropped_response_bytes
             for each in stats

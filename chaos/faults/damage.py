@@ -14,7 +14,7 @@ Direction = Literal["request", "response", "both"]
 
 
 @dataclass(frozen=True, slots=True)
-class LinkStats:
+class LinkTraffic:
     """Counters of one link, as its proxy has them.
 
     Bytes delivered and dropped each way, bytes held back now, and connections that have ended.
@@ -67,7 +67,7 @@ class LinkControl(Protocol):
         """Those of these toxics that are on the link now, as its proxy tells it."""
         ...
 
-    async def stats(self, link: str) -> LinkStats | None:
+    async def stats(self, link: str) -> LinkTraffic | None:
         """None where the proxy is not ours and has no counters."""
         ...
 
@@ -131,7 +131,7 @@ class Damage:
         return not any(await asyncio.gather(*(self._links.remaining(marks) for marks in self._marks)))
 
 
-async def stats_of(links: LinkControl, names: Sequence[str]) -> list[LinkStats] | None:
+async def stats_of(links: LinkControl, names: Sequence[str]) -> list[LinkTraffic] | None:
     """The counters of these links; None where the proxy has none."""
     found = await asyncio.gather(*(links.stats(name) for name in names))
     known = [stats for stats in found if stats is not None]

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from chaos.proxy import errors, go_json, stats
-from chaos.proxy.http_server import Request, Response
+from chaos.proxy.http_server import HttpRequest, Response
 from chaos.proxy.proxy import Proxy
 from chaos.proxy.registry import PopulateError, Registry
 
@@ -27,7 +27,7 @@ _TEXT = "text/plain; charset=utf-8"
 _Handler: TypeAlias = Callable[[bytes, list[str]], Awaitable[Response]]
 
 
-class Api:
+class ProxyApi:
     """Answers requests; one per server."""
 
     def __init__(self, registry: Registry, lag: stats.LagMonitor) -> None:
@@ -59,9 +59,9 @@ class Api:
         ]
 
     def __repr__(self) -> str:
-        return f"Api({self._registry!r}, {self._requests} requests)"
+        return f"ProxyApi({self._registry!r}, {self._requests} requests)"
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: HttpRequest) -> Response:
         """The answer to one request; only a bug raises."""
         cleaned = _clean(request.path)
         if cleaned != request.path:
@@ -78,7 +78,7 @@ class Api:
             return await self._answer(handler, request, arguments)
         return _plain(404, "404 page not found\n")
 
-    async def _answer(self, handler: _Handler, request: Request, arguments: list[str]) -> Response:
+    async def _answer(self, handler: _Handler, request: HttpRequest, arguments: list[str]) -> Response:
         self._requests += 1
         if request.headers.get("user-agent", "").startswith("Mozilla/"):
             response = _plain(403, "User agent not allowed\n")

@@ -20,7 +20,7 @@ from cluster.seams.randomness import Random
 logger = logging.getLogger(__name__)
 
 
-class Owner(Protocol):
+class ConnectionOwner(Protocol):
     """What a connection asks of its proxy."""
 
     name: str
@@ -31,16 +31,16 @@ class Owner(Protocol):
 
     def random_for(self, connection_index: int, direction: Direction, toxic_name: str) -> Random: ...
 
-    def accepted(self, client: Endpoint) -> Connection | None:
+    def accepted(self, client: ProxyEndpoint) -> ProxiedConnection | None:
         """A client connected: its connection, or None if it is to be refused."""
         ...
 
-    def dial_failed(self, connection: Connection) -> None: ...
+    def dial_failed(self, connection: ProxiedConnection) -> None: ...
 
-    def connection_gone(self, connection: Connection) -> None: ...
+    def connection_gone(self, connection: ProxiedConnection) -> None: ...
 
 
-class Endpoint(asyncio.Protocol):
+class ProxyEndpoint(asyncio.Protocol):
     """One socket of a connection: source of one link and sink of the other."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Endpoint(asyncio.Protocol):
         name = self.transport.get_extra_info("peername") if self.transport is not None else None
         return addresses.join(str(name[0]), int(name[1])) if name else "-"
 
-    def wire(self, outgoing: Link, incoming: Link, to: Endpoint) -> None:
+    def wire(self, outgoing: Link, incoming: Link, to: ProxyEndpoint) -> None:
         """Connect the links: from now on bytes flow."""
         self.outgoing = outgoing
         self.incoming = incoming
@@ -131,13 +131,13 @@ class Endpoint(asyncio.Protocol):
             self.transport.abort()
 
 
-class ClientEndpoint(Endpoint):
+class ClientEndpoint(ProxyEndpoint):
     """The accepted side. Reads nothing until the upstream is there."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: ConnectionOwner) -> None:
         super().__init__()
         self._owner = owner
-        self._connection: Connection | None = None
+        self._connection: ProxiedConnection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -159,10 +159,10 @@ class ClientEndpoint(Endpoint):
             self._connection.endpoint_lost()
 
 
-class UpstreamEndpoint(Endpoint):
+class UpstreamEndpoint(ProxyEndpoint):
     """The dialed side."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ProxiedConnection) -> None:
         super().__init__()
         self._connection = connection
 
@@ -175,10 +175,10 @@ class UpstreamEndpoint(Endpoint):
         self._connection.endpoint_lost()
 
 
-class Connection:
+class ProxiedConnection:
     """A client, its upstream, and the links of both streams."""
 
-    def __init__(self, owner: Owner, index: int, client: Endpoint) -> None:
+    def __init__(self, owner: ConnectionOwner, index: int, client: ProxyEndpoint) -> None:
         self.index = index
         self.client = client
         self.client_address = client.peer
@@ -193,7 +193,7 @@ class Connection:
         self._dialing.add_done_callback(self._dial_ended)
 
     def __repr__(self) -> str:
-        return f"Connection({self._owner.name}#{self.index}, {self.client_address}, {self.state})"
+        return f"ProxiedConnection({self._owner.name}#{self.index}, {self.client_address}, {self.state})"
 
     @property
     def state(self) -> str:
@@ -232,7 +232,7 @@ class Connection:
         self.upstream.wire(downward, upward, self.client)
         self.client.resume_reading()
 
-    def _link(self, direction: Direction, source: Endpoint, sink: Endpoint) -> Link:
+    def _link(self, direction: Direction, source: ProxyEndpoint, sink: ProxyEndpoint) -> Link:
         def random_for(toxic_name: str) -> Random:
             return self._owner.random_for(self.index, direction, toxic_name)
 

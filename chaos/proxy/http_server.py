@@ -30,7 +30,7 @@ _MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """One request. ``path`` is decoded and without the query, ``target`` as it came; header names in lower case."""
 
     method: str
@@ -58,7 +58,7 @@ class _BadRequest(Exception):
         self.status = status
 
 
-Handler = Callable[[Request], Awaitable[Response]]
+Handler = Callable[[HttpRequest], Awaitable[Response]]
 
 
 class HttpServer:
@@ -123,7 +123,7 @@ class HttpServer:
         await writer.drain()
         return request.keep_alive
 
-    async def _handle(self, request: Request) -> Response:
+    async def _handle(self, request: HttpRequest) -> Response:
         if not is_ours(request.headers.get("host"), self._host):
             return Response(403, REFUSAL.encode(), {"Content-Type": "text/plain; charset=utf-8"})
         try:
@@ -158,7 +158,7 @@ async def _read_line(reader: asyncio.StreamReader) -> bytes:
     return line.rstrip(b"\r\n")
 
 
-async def _read_request(line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request:
+async def _read_request(line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> HttpRequest:
     parts = line.decode("latin-1").split(" ")
     if len(parts) != 3 or not parts[0] or not parts[2].startswith("HTTP/1.") or not parts[1].startswith(("/", "http")):
         raise _BadRequest(400)
@@ -170,7 +170,7 @@ async def _read_request(line: bytes, reader: asyncio.StreamReader, writer: async
     connection = headers.get("connection", "").lower()
     keep_alive = connection != "close" if version != "HTTP/1.0" else connection == "keep-alive"
     path = "/" + target.split("//", 1)[1].partition("/")[2] if target.startswith("http") else target
-    return Request(method, unquote(path.partition("?")[0]), path, headers, body, keep_alive)
+    return HttpRequest(method, unquote(path.partition("?")[0]), path, headers, body, keep_alive)
 
 
 async def _read_headers(reader: asyncio.StreamReader) -> dict[str, str]:

@@ -23,7 +23,7 @@ from cluster.seams.randomness import Random
 _ROUNDS_PER_TURN = 64
 
 
-class Source(Protocol):
+class ByteSource(Protocol):
     """Where bytes come from, as far as a link must know."""
 
     def pause_reading(self) -> None: ...
@@ -60,7 +60,7 @@ class Link:
     def __init__(
         self,
         direction: Direction,
-        source: Source,
+        source: ByteSource,
         sink: Sink,
         toxics: Iterable[Toxic],
         random_for: Callable[[str], Random],

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chaos.proxy import addresses, errors, sockets
-from chaos.proxy.connection import ClientEndpoint, Connection, Endpoint
+from chaos.proxy.connection import ClientEndpoint, ProxiedConnection, ProxyEndpoint
 from chaos.proxy.pipe import Direction, StreamCounters
 from chaos.proxy.toxic import Toxic
 from cluster.seams.randomness import Random, derive
@@ -44,7 +44,7 @@ class Proxy:
         self._seed = seed
         self._toxics: dict[Direction, list[Toxic]] = {direction: [] for direction in Direction}
         self._totals = {direction: StreamCounters() for direction in Direction}
-        self._connections: dict[int, Connection] = {}
+        self._connections: dict[int, ProxiedConnection] = {}
         self._server: asyncio.Server | None = None
         self._reserved: sockets.BoundSocket | None = None
         self._idle = asyncio.Event()
@@ -165,7 +165,7 @@ class Proxy:
         for toxic in self.all_toxics():
             self.remove_toxic(toxic)
 
-    def _open_connections(self) -> list[Connection]:
+    def _open_connections(self) -> list[ProxiedConnection]:
         return [connection for connection in self._connections.values() if connection.links]
 
     # --- what connections ask (connection.Owner)
@@ -177,20 +177,20 @@ class Proxy:
         """The draws of one toxic on one stream of one connection: the same in every run with this seed."""
         return derive(self._seed, "toxic", self.name, connection_index, direction, toxic_name)
 
-    def accepted(self, client: Endpoint) -> Connection | None:
+    def accepted(self, client: ProxyEndpoint) -> ProxiedConnection | None:
         if not self.enabled:
             return None
         index = self.counters.accepted
         self.counters.accepted += 1
-        connection = Connection(self, index, client)
+        connection = ProxiedConnection(self, index, client)
         self._connections[index] = connection
         self._idle.clear()
         return connection
 
-    def dial_failed(self, connection: Connection) -> None:
+    def dial_failed(self, connection: ProxiedConnection) -> None:
         self.counters.dial_failed += 1
 
-    def connection_gone(self, connection: Connection) -> None:
+    def connection_gone(self, connection: ProxiedConnection) -> None:
         if self._connections.pop(connection.index, None) is None:
             return
         self.counters.closed += 1
@@ -201,7 +201,7 @@ class Proxy:
 
     # --- what statistics ask
 
-    def connections(self) -> list[Connection]:
+    def connections(self) -> list[ProxiedConnection]:
         """The connections that are not gone, oldest first."""
         return list(self._connections.values())
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from chaos.proxy import sockets
-from chaos.proxy.api import Api
+from chaos.proxy.api import ProxyApi
 from chaos.proxy.http_server import HttpServer
 from chaos.proxy.registry import Registry
 from chaos.proxy.stats import LagMonitor
@@ -36,7 +36,7 @@ class ProxyServer:
     def __init__(self, seed: int, *, clock: Clock | None = None, dial_timeout_ms: int = DIAL_TIMEOUT_MS) -> None:
         self.registry = Registry(seed, dial_timeout_ms)
         self._lag = LagMonitor()
-        self._http = HttpServer(Api(self.registry, self._lag).handle, clock or SystemClock())
+        self._http = HttpServer(ProxyApi(self.registry, self._lag).handle, clock or SystemClock())
 
     def __repr__(self) -> str:
         return f"ProxyServer({self.registry!r})"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from chaos.proxy.connection import Connection
+from chaos.proxy.connection import ProxiedConnection
 from chaos.proxy.pipe import Direction, StreamCounters
 from chaos.proxy.proxy import Proxy
 
@@ -59,7 +59,7 @@ def proxy_stats(proxy: Proxy) -> dict[str, object]:
     }
 
 
-def connection_stats(connection: Connection, now: float) -> dict[str, object]:
+def connection_stats(connection: ProxiedConnection, now: float) -> dict[str, object]:
     """One live connection; ``now`` is the loop's time."""
     return {
         "index": connection.index,

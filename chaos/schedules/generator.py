@@ -28,7 +28,7 @@ _BEGINS = (0.1, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FaultKind:
     """What the generator must know of a fault: how long it lasts and how long the cluster needs afterwards."""
 
     name: str
@@ -36,7 +36,7 @@ class Kind:
     recovery_s: float
     hits: Hits = "broker"
 
-    def may_overlap(self, other: Kind) -> bool:
+    def may_overlap(self, other: FaultKind) -> bool:
         """Whether both at once leave something to observe."""
         both = {self.hits, other.hits}
         if "everything" in both or both in ({"broker"}, {"zookeeper"}):
@@ -46,7 +46,13 @@ class Kind:
 
 
 def generate(
-    kinds: Sequence[Kind], *, seed: int, warmup_s: float, time_limit_s: float, partitions: int, overlap: bool = False
+    kinds: Sequence[FaultKind],
+    *,
+    seed: int,
+    warmup_s: float,
+    time_limit_s: float,
+    partitions: int,
+    overlap: bool = False,
 ) -> Schedule:
     """Deal ``kinds`` over the time between warm-up and the limit.
 
@@ -61,7 +67,7 @@ def generate(
     seen: set[str] = set()
     while True:
         #: The fault before and its injection, if one may still begin beside it.
-        open_to: tuple[Kind, Injection] | None = None
+        open_to: tuple[FaultKind, Injection] | None = None
         for kind in _deal(kinds, random):
             duration_s = round(random.uniform(*kind.duration_s), 2)
             target: Mapping[str, int] = {"partition": random.randrange(partitions)}
@@ -80,7 +86,7 @@ def generate(
             return Schedule(seed, tuple(injections))
 
 
-def _deal(kinds: Sequence[Kind], random: Random) -> list[Kind]:
+def _deal(kinds: Sequence[FaultKind], random: Random) -> list[FaultKind]:
     """One round of all kinds in random order, leader kills first and once more in the middle."""
     deck = list(kinds)
     random.shuffle(deck)

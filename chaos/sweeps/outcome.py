@@ -19,7 +19,7 @@ Status = Literal["judged", "failed", "interrupted", "not run", "inapplicable", "
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CellOutcome:
     """One cell. ``found`` counts each effect; ``allowed`` holds the expectation matrix' reason, where there is one.
 
     What could not be counted, for lack of evidence, is absent from ``found``; ``acked`` and ``read`` are None then.
@@ -45,7 +45,7 @@ class Outcome:
         return {**asdict(self), "reasons": list(self.reasons)}
 
 
-def shows_what_is_claimed(cell: Cell, outcome: Outcome) -> bool | None:
+def shows_what_is_claimed(cell: Cell, outcome: CellOutcome) -> bool | None:
     """Whether the claim came true: each claimed effect was found; or none at all where none is claimed.
 
     None where that cannot be said: the cell was not judged, or its evidence is not complete and shows nothing.
@@ -76,16 +76,16 @@ def is_interrupted(directory: RunDirectory) -> bool:
         return False
 
 
-def interrupted(directory: RunDirectory) -> Outcome:
+def interrupted(directory: RunDirectory) -> CellOutcome:
     """Of a run that was interrupted. What it has of a verdict counts for nothing, and its page may be read."""
     try:
         verdict = str(read_json(directory.verdict_json)["verdict"])
     except (OSError, ValueError, KeyError, TypeError):
         verdict = ""
-    return Outcome("interrupted", verdict=verdict, reasons=("interrupted before its end; --resume runs it again",))
+    return CellOutcome("interrupted", verdict=verdict, reasons=("interrupted before its end; --resume runs it again",))
 
 
-def outcome_of(directory: RunDirectory) -> Outcome:
+def outcome_of(directory: RunDirectory) -> CellOutcome:
     """The outcome of a run that is judged. Raises ``OSError`` or ``ValueError`` for a directory that is damaged."""
     run, verdict = RunModel.from_json(directory.read_run()), read_json(directory.verdict_json)
     checks, stats = verdict["checks"], verdict["stats"]
@@ -97,7 +97,7 @@ def outcome_of(directory: RunDirectory) -> Outcome:
         for effect in EFFECTS
     }
     found[UNKNOWN] = stats.get("unknown")
-    return Outcome(
+    return CellOutcome(
         status="judged",
         verdict=str(verdict["verdict"]),
         exit_status=run.exit_status,

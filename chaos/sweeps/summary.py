@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.exits import Exit
 from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
-from chaos.sweeps.outcome import Outcome, shows_what_is_claimed
+from chaos.sweeps.outcome import CellOutcome, shows_what_is_claimed
 
 #: 2: the runs of the cells have a ``run.json`` that is whole; sweeps before that are not gone on with.
 SCHEMA = 2
@@ -20,7 +20,7 @@ _STATUS = {Exit.BAD_ARGUMENTS: Exit.HARNESS_FAILED}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MatrixRow:
     """One place of the matrix, all its seeds together. ``verdicts`` are in the order of the seeds."""
 
     labels: Mapping[str, str]
@@ -71,7 +71,7 @@ class Row:
         }
 
 
-def rows_of(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> list[Row]:
+def rows_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> list[MatrixRow]:
     """A row for each setting of which anything was asked for, in the order of the cells. ``outcomes`` by cell."""
     settings: dict[tuple[str, ...], list[Cell]] = {}
     for cell in sweep.cells:
@@ -83,7 +83,7 @@ def rows_of(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> list[Row]:
     return [_row(cells, [outcomes[cell.name] for cell in cells], sweep.across) for cells in settings.values()]
 
 
-def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row:
+def _row(cells: Sequence[Cell], outcomes: Sequence[CellOutcome], across: str) -> MatrixRow:
     first, judged = cells[0], [outcome for outcome in outcomes if outcome.status == "judged"]
     shown = [shows_what_is_claimed(cell, outcome) for cell, outcome in zip(cells, outcomes, strict=True)]
     said = [each for each in shown if each is not None]
@@ -93,7 +93,7 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row
     for outcome in judged:
         for name, count in outcome.forbidden.items():
             forbidden[name] = forbidden.get(name, 0) + count
-    return Row(
+    return MatrixRow(
         labels={name: value for name, value in first.labels.items() if name != SEED or across == SEED},
         claims=first.claims,
         verdicts=tuple(verdict_of(outcome) for outcome in outcomes if verdict_of(outcome)),
@@ -115,12 +115,12 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[Outcome], across: str) -> Row
     )
 
 
-def verdict_of(outcome: Outcome) -> str:
+def verdict_of(outcome: CellOutcome) -> str:
     """How a cell that was run ended; empty for one that was not."""
     return {"judged": outcome.verdict, "failed": "failed", "interrupted": "interrupted"}.get(outcome.status, "")
 
 
-def exit_status(outcomes: Sequence[Outcome], *, interrupted: bool = False) -> int:
+def exit_status(outcomes: Sequence[CellOutcome], *, interrupted: bool = False) -> int:
     """255, then 1, then 2, then 0. What an interrupt left out is unknown."""
     statuses = [Exit.UNKNOWN] if interrupted else [Exit.VALID]
     statuses += [_known(outcome.exit_status) for outcome in outcomes if outcome.exit_status is not None]
@@ -136,19 +136,19 @@ def _known(status: int) -> Exit:
     return _STATUS.get(known, known)
 
 
-def counted(outcomes: Sequence[Outcome]) -> dict[str, int]:
+def counted(outcomes: Sequence[CellOutcome]) -> dict[str, int]:
     """How many cells ended how, and how many did not."""
     names = [verdict_of(outcome) or outcome.status for outcome in outcomes]
     known = ("valid", "invalid", "unknown", "failed", "interrupted", "not run")
     return {name: names.count(name) for name in known if name in names}
 
 
-def ran(rows: Sequence[Row]) -> list[Row]:
+def ran(rows: Sequence[MatrixRow]) -> list[MatrixRow]:
     """The rows of which anything was run; ``left_out`` names the others."""
     return [row for row in rows if row.verdicts]
 
 
-def left_out(rows: Sequence[Row], most: int | None = None) -> list[tuple[str, str]]:
+def left_out(rows: Sequence[MatrixRow], most: int | None = None) -> list[tuple[str, str]]:
     """What was not run, in a line for each reason: why, and which settings, ``most`` of them by name."""
     kinds: dict[str, list[str]] = {}
     for row in rows:
@@ -168,7 +168,7 @@ def _named(names: Sequence[str], most: int | None) -> str:
     return "; ".join(shown) + more
 
 
-def claims_line(rows: Sequence[Row]) -> str:
+def claims_line(rows: Sequence[MatrixRow]) -> str:
     """How many of the claims came true, in words."""
     judged = [row for row in rows if row.shown is not None]
     if not any(row.claims for row in rows):
@@ -179,7 +179,11 @@ def claims_line(rows: Sequence[Row]) -> str:
 
 
 def sweep_json(
-    sweep: Sweep, wanted: Mapping[str, Any], outcomes: Mapping[str, Outcome], run_dirs: Mapping[str, str], **times: Any
+    sweep: Sweep,
+    wanted: Mapping[str, Any],
+    outcomes: Mapping[str, CellOutcome],
+    run_dirs: Mapping[str, str],
+    **times: Any,
 ) -> dict[str, Any]:
     """``sweep.json``'s object. ``run_dirs`` are relative to the sweep's directory."""
     rows = rows_of(sweep, outcomes)
@@ -197,7 +201,7 @@ def sweep_json(
     }
 
 
-def _cells(sweep: Sweep, outcomes: Mapping[str, Outcome], run_dirs: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _cells(sweep: Sweep, outcomes: Mapping[str, CellOutcome], run_dirs: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     for cell in sweep.cells:
         outcome = outcomes[cell.name]
         yield {

@@ -17,7 +17,7 @@ from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.services import Services
 from cluster.config.broker_keys import BROKER_KEYS
 from cluster.config.errors import ConfigError
-from cluster.config.keys import KeyTable, Kind, TypedConfig
+from cluster.config.keys import KeyTable, KeyType, TypedConfig
 from cluster.config.layers import (
     DYNAMIC_BROKER_KEYS,
     BrokerLayers,
@@ -165,7 +165,7 @@ def _setting(
         value,
         read_only=not resource.is_topic and name not in DYNAMIC_BROKER_KEYS,
         source=_source(name, synonyms, is_topic=resource.is_topic),
-        is_sensitive=key.kind is Kind.PASSWORD,
+        is_sensitive=key.kind is KeyType.PASSWORD,
         synonyms=synonyms,
         type_number=type_number(resource.table, name),
         doc=key.doc,

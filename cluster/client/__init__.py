@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
     from cluster.client.connection import BrokerConnection
     from cluster.client.consumer.consumer import Consumer
-    from cluster.client.consumer.values import ConsumerRecord, OffsetAndTimestamp
+    from cluster.client.consumer.results import ConsumerRecord, OffsetAndTimestamp
     from cluster.client.errors import AdminError, UnsupportedVersion
     from cluster.client.new_topic import NewTopic
     from cluster.client.offset_listing import ListedOffset

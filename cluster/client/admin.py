@@ -10,12 +10,12 @@ import logging
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from cluster.client.argument_checks import checked_topics
 from cluster.client.async_admin import AsyncAdmin
-from cluster.client.closing import Closing
+from cluster.client.closeable import Closeable
 from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, Reassignment
 from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
 from cluster.client.loop_thread import LoopThread
-from cluster.client.names import checked_topics
 from cluster.client.new_topic import NewTopic
 from cluster.client.offset_listing import ListedOffset
 from cluster.client.partition_calls import LogDirectory, ProducerState
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Admin(Closing):
+class Admin(Closeable):
     """``config`` has Kafka's own keys. For any thread. Close it after use; it is a context manager.
 
     Every call raises ``TimeoutError`` after ``default.api.timeout.ms``, ``AdminError`` for what waiting does not

@@ -1,20 +1,20 @@
 """AsyncAdmin: questions and orders to a cluster, asked again until its deadline as long as the answer may change.
 
 Owns the questions about topics, and what a retry means for creating some that may have been created already. The other
-calls are in ``cluster_calls`` and ``partition_calls``, the choice of broker and the retries in ``asking``. Its form for
-programs without an event loop is ``cluster.client.admin``.
+calls are in ``cluster_calls`` and ``partition_calls``, the choice of broker and the retries in ``retried_calls``. Its
+form for programs without an event loop is ``cluster.client.admin``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cluster.client.asking import Retriable, parse_address
+from cluster.client.argument_checks import checked_list, checked_topics
 from cluster.client.cluster_view import ClusterView, TopicView
 from cluster.client.errors import AdminError
-from cluster.client.names import checked_list, checked_topics
 from cluster.client.new_topic import NewTopic, creatable
 from cluster.client.partition_calls import PartitionCalls
+from cluster.client.retried_calls import Retriable, parse_address
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 

@@ -10,10 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.client.asking import Asker, Retriable
-from cluster.client.cluster_view import TopicPartition
-from cluster.client.errors import AdminError
-from cluster.client.names import (
+from cluster.client.argument_checks import (
     checked_brokers,
     checked_configs,
     checked_integer,
@@ -24,6 +21,9 @@ from cluster.client.names import (
     checked_topic,
     checked_topics,
 )
+from cluster.client.cluster_view import TopicPartition
+from cluster.client.errors import AdminError
+from cluster.client.retried_calls import Asker, Retriable
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class

@@ -57,7 +57,7 @@ class Polled(NamedTuple):
     lost: list[LostConnection]
 
 
-class Request:
+class InFlightRequest:
     """What is kept of a request in flight. ``context`` None is the network client's own question for versions."""
 
     __slots__ = ("api_key", "context", "decode", "version")
@@ -69,7 +69,7 @@ class Request:
         self.context = context
 
     def __repr__(self) -> str:
-        return f"Request({self.api_key.name} v{self.version})"
+        return f"InFlightRequest({self.api_key.name} v{self.version})"
 
     def throttle_ms(self, answer: Any) -> int:
         """How long the node wants to be left alone after this answer."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from cluster.client.cluster_view import BrokerAddress
 from cluster.client.errors import UnsupportedVersion
-from cluster.client.exchange import ClientResponse, Decode, LostConnection, Polled, Request
+from cluster.client.exchange import ClientResponse, Decode, InFlightRequest, LostConnection, Polled
 from cluster.client.negotiation import API_VERSIONS_VERSION, api_versions_request, read_api_versions
 from cluster.client.nodes import Nodes, NodeState
 from cluster.protocol import messages
@@ -34,7 +34,13 @@ class NetworkClient:
     """One thread calls everything; only ``wakeup`` may be called from others. Close it after use."""
 
     def __init__(
-        self, selector: Selector, nodes: Nodes[Request], clock: Clock, *, client_id: str, request_timeout_ms: int
+        self,
+        selector: Selector,
+        nodes: Nodes[InFlightRequest],
+        clock: Clock,
+        *,
+        client_id: str,
+        request_timeout_ms: int,
     ) -> None:
         self.nodes = nodes
         self._selector = selector
@@ -42,7 +48,7 @@ class NetworkClient:
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         # Requests without response that the kernel has not taken yet: one of a node at most.
-        self._unsent: dict[int, InFlight[Request]] = {}
+        self._unsent: dict[int, InFlight[InFlightRequest]] = {}
         self._polled = Polled([], [], [])
 
     def __repr__(self) -> str:
@@ -127,13 +133,13 @@ class NetworkClient:
         now_ms = self._clock.monotonic_ms()
         if not self.can_send(node_id, now_ms):
             raise ConnectionError(f"node {node_id} takes no request now: it is {self.nodes.state(node_id).value}")
-        request = Request(api_key, version, decode, context)
+        request = InFlightRequest(api_key, version, decode, context)
         self.send_now(node_id, request, body, now_ms, expects_response=expects_response, timeout_ms=timeout_ms)
 
     def send_now(
         self,
         node_id: int,
-        request: Request,
+        request: InFlightRequest,
         body: Sequence[Bytes],
         now_ms: int,
         *,
@@ -159,7 +165,7 @@ class NetworkClient:
         self,
         node_id: int,
         correlation_id: int,
-        request: Request,
+        request: InFlightRequest,
         parts: Sequence[Bytes],
         expects_response: bool,
         timeout_ms: int | None,
@@ -259,14 +265,14 @@ class NetworkClient:
         self._selector.close(node_id)
         self.on_closed(node_id, reason)
 
-    def _fail(self, node_id: int, in_flight: InFlight[Request], reason: str) -> None:
+    def _fail(self, node_id: int, in_flight: InFlight[InFlightRequest], reason: str) -> None:
         context = in_flight.context.context
         if context is not None:
             late = in_flight.deadline_ms <= self._clock.monotonic_ms()
             self._polled.responses.append(ClientResponse(node_id, context, None, reason, late))
 
     def _ask_versions(self, node_id: int, version: int) -> None:
-        request = Request(ApiKey.API_VERSIONS, version, _decoding(ApiKey.API_VERSIONS, version), None)
+        request = InFlightRequest(ApiKey.API_VERSIONS, version, _decoding(ApiKey.API_VERSIONS, version), None)
         correlation_id = self.nodes.next_correlation_id(node_id)
         frame = messages.encode_request(api_versions_request(), version, correlation_id, self._client_id)
         self._send(node_id, correlation_id, request, [frame], True, None, self._clock.monotonic_ms())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.client.names import (
+from cluster.client.argument_checks import (
     checked_brokers,
     checked_configs,
     checked_integer,

@@ -31,7 +31,7 @@ class NodeState(Enum):
     READY = "ready"
 
 
-class Expired(NamedTuple):
+class ExpiredConnection(NamedTuple):
     """A connection that is to be closed, and why."""
 
     node_id: int
@@ -197,18 +197,18 @@ class Nodes(Generic[Context]):
                 event_ms = next_ms
         return event_ms
 
-    def expired(self, now_ms: int) -> Iterator[Expired]:
+    def expired(self, now_ms: int) -> Iterator[ExpiredConnection]:
         """The connections to close now: not made in time, an answer overdue, or idle for too long."""
         for node_id, node in self._nodes.items():
             if node.state is NodeState.DISCONNECTED:
                 continue
             if node.state is NodeState.CONNECTING:
                 if node.state_since_ms + node.connect_timeout_ms <= now_ms:
-                    yield Expired(node_id, f"not connected within {node.connect_timeout_ms} ms")
+                    yield ExpiredConnection(node_id, f"not connected within {node.connect_timeout_ms} ms")
             elif node.pipeline.expired(now_ms):
-                yield Expired(node_id, "no response in time")
+                yield ExpiredConnection(node_id, "no response in time")
             elif not node.pipeline and 0 <= self._max_idle_ms <= now_ms - node.active_ms:
-                yield Expired(node_id, f"idle for {now_ms - node.active_ms} ms")
+                yield ExpiredConnection(node_id, f"idle for {now_ms - node.active_ms} ms")
 
     # What happens to a connection
 

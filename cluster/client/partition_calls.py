@@ -1,7 +1,7 @@
 """What the leaders of partitions, or brokers one by one, answer: offsets, deletion of records, producers, sizes.
 
 Owns the calls, whom each goes to, and that those partitions are asked for again whose leader is not known or not the
-leader any more. Does not own topics and their settings (``cluster_calls``) nor the repetition (``asking``).
+leader any more. Does not own topics and their settings (``cluster_calls``) nor the repetition (``retried_calls``).
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from cluster.client.asking import Retriable
+from cluster.client.argument_checks import checked_brokers, checked_integer, checked_keys, checked_numbers
 from cluster.client.cluster_calls import ClusterCalls, by_topic
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.errors import AdminError
-from cluster.client.names import checked_brokers, checked_integer, checked_keys, checked_numbers
 from cluster.client.offset_listing import (
     CONSUMER,
     DEBUGGING_REPLICA,
@@ -23,6 +22,7 @@ from cluster.client.offset_listing import (
     list_offsets_request,
     listed_offsets,
 )
+from cluster.client.retried_calls import Retriable
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class

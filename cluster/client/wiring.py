@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cluster.client.asking import parse_address
+from cluster.client.argument_checks import MOST_STRING_BYTES, fits_string
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.client_metadata import ClientMetadata
-from cluster.client.exchange import Request
+from cluster.client.exchange import InFlightRequest
 from cluster.client.metadata_updater import MetadataUpdater
-from cluster.client.names import MOST_STRING_BYTES, fits_string
 from cluster.client.network import NetworkClient
 from cluster.client.nodes import Nodes
+from cluster.client.retried_calls import parse_address
 from cluster.config.errors import ConfigError
 from cluster.config.keys import TypedConfig
 from cluster.seams.clock import Clock
@@ -46,7 +46,7 @@ def client_io(
         max_age_ms=config["metadata.max.age.ms"],
         max_idle_ms=max_idle_topic_ms,
     )
-    nodes: Nodes[Request] = Nodes(
+    nodes: Nodes[InFlightRequest] = Nodes(
         reconnect=ExponentialBackoff(config["reconnect.backoff.ms"], config["reconnect.backoff.max.ms"], random),
         setup_timeout=ExponentialBackoff(
             config["socket.connection.setup.timeout.ms"], config["socket.connection.setup.timeout.max.ms"], random

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from cluster.config.errors import ConfigError
-from cluster.config.keys import KeyTable, Kind
+from cluster.config.keys import KeyTable, KeyType
 
 
 class Operation(IntEnum):
@@ -55,7 +55,7 @@ def altered(table: KeyTable, stored: Mapping[str, str], alterations: Iterable[Al
         if operation is Operation.SET:
             result[name] = key.text(key.parse(value, table.what))
             continue
-        if key.kind is not Kind.LIST:
+        if key.kind is not KeyType.LIST:
             raise ConfigError(
                 f"{table.what} config key '{name}' is no list: nothing can be appended to it or subtracted from it"
             )

@@ -22,7 +22,7 @@ LONG_MAX = 2**63 - 1
 Value = bool | int | float | str | tuple[str, ...] | None
 
 
-class Kind(Enum):
+class KeyType(Enum):
     """The types of Kafka's ``ConfigDef`` (its ints and longs are one here); a password is never printed."""
 
     BOOLEAN = "boolean"
@@ -40,12 +40,12 @@ _DECIMAL = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[e
 _QUOTED = 200
 
 _EXPECTED = {
-    Kind.BOOLEAN: "true or false",
-    Kind.INT: "an integer",
-    Kind.DOUBLE: "a number",
-    Kind.STRING: "a text",
-    Kind.LIST: "a comma-separated list",
-    Kind.PASSWORD: "a text",
+    KeyType.BOOLEAN: "true or false",
+    KeyType.INT: "an integer",
+    KeyType.DOUBLE: "a number",
+    KeyType.STRING: "a text",
+    KeyType.LIST: "a comma-separated list",
+    KeyType.PASSWORD: "a text",
 }
 
 
@@ -57,7 +57,7 @@ class Key:
     """
 
     name: str
-    kind: Kind
+    kind: KeyType
     default: Value
     doc: str
     minimum: float | None = None
@@ -89,17 +89,17 @@ class Key:
             if self.default is None:
                 return None
             raise self._error(raw, what, _EXPECTED[self.kind])
-        if self.kind is Kind.BOOLEAN:
+        if self.kind is KeyType.BOOLEAN:
             if isinstance(raw, bool):
                 return raw
             text = str(raw).strip().lower()
             if text in ("true", "false"):
                 return text == "true"
-        elif self.kind is Kind.LIST:
+        elif self.kind is KeyType.LIST:
             parts = raw.split(",") if isinstance(raw, str) else raw
             if isinstance(parts, list | tuple):
                 return tuple(str(part).strip() for part in parts if str(part).strip())
-        elif self.kind in (Kind.STRING, Kind.PASSWORD):
+        elif self.kind in (KeyType.STRING, KeyType.PASSWORD):
             return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
         elif not isinstance(raw, bool):
             return self._number(str(raw).strip(), raw, what)
@@ -107,7 +107,7 @@ class Key:
 
     def _number(self, text: str, raw: object, what: str) -> Value:
         """As people write numbers: Python also takes underscores, the digits of every script, and what is no number."""
-        if self.kind is Kind.DOUBLE:
+        if self.kind is KeyType.DOUBLE:
             if _DECIMAL.fullmatch(text) and math.isfinite(value := float(text)):
                 return value
         elif _INTEGER.fullmatch(text):
@@ -115,7 +115,7 @@ class Key:
         raise self._error(raw, what, _EXPECTED[self.kind])
 
     def _error(self, raw: object, what: str, expected: str) -> ConfigError:
-        shown = "(hidden)" if self.kind is Kind.PASSWORD else _brief(repr(raw))
+        shown = "(hidden)" if self.kind is KeyType.PASSWORD else _brief(repr(raw))
         return ConfigError(f"invalid value {shown} for {what} config key '{self.name}': expected {expected}")
 
     def text(self, value: Value) -> str:
@@ -203,8 +203,9 @@ class TypedConfig(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         shown = ", ".join(
-            f"{name}={'(hidden)' if self.table.keys[name].kind is Kind.PASSWORD else self.table.keys[name].text(value)}"
+            f"{name}={'(hidden)' if key.kind is KeyType.PASSWORD else key.text(value)}"
             for name, value in self.given.items()
+            if (key := self.table.keys[name])
         )
         return f"{type(self).__name__}({shown})"
 
@@ -220,7 +221,7 @@ class TypedConfig(Mapping[str, Any]):
 
 def flag(name: str, default: bool | None, doc: str, *, carried: bool = False) -> Key:
     """A boolean key."""
-    return Key(name, Kind.BOOLEAN, default, doc, carried=carried)
+    return Key(name, KeyType.BOOLEAN, default, doc, carried=carried)
 
 
 def integer(
@@ -233,12 +234,12 @@ def integer(
     carried: bool = False,
 ) -> Key:
     """An integer key with inclusive limits."""
-    return Key(name, Kind.INT, default, doc, minimum, maximum, carried=carried)
+    return Key(name, KeyType.INT, default, doc, minimum, maximum, carried=carried)
 
 
 def number(name: str, default: float, doc: str, minimum: float, maximum: float, *, carried: bool = False) -> Key:
     """A key with a fraction."""
-    return Key(name, Kind.DOUBLE, default, doc, minimum, maximum, carried=carried)
+    return Key(name, KeyType.DOUBLE, default, doc, minimum, maximum, carried=carried)
 
 
 def text(
@@ -251,10 +252,10 @@ def text(
     secret: bool = False,
 ) -> Key:
     """A text key, perhaps one of a few choices; ``secret`` ones are never printed."""
-    kind = Kind.PASSWORD if secret else Kind.STRING
+    kind = KeyType.PASSWORD if secret else KeyType.STRING
     return Key(name, kind, default, doc, choices=tuple(choices), carried=carried)
 
 
 def texts(name: str, default: tuple[str, ...], doc: str, choices: Iterable[str] = (), *, carried: bool = False) -> Key:
     """A key with a comma-separated list."""
-    return Key(name, Kind.LIST, default, doc, choices=tuple(choices), carried=carried)
+    return Key(name, KeyType.LIST, default, doc, choices=tuple(choices), carried=carried)

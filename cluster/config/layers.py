@@ -16,7 +16,7 @@ from cluster.config.broker import BrokerConfig
 from cluster.config.broker import validate as validate_broker
 from cluster.config.broker_keys import BROKER_KEYS
 from cluster.config.errors import ConfigError
-from cluster.config.keys import INT_MAX, Key, KeyTable, Kind, Value
+from cluster.config.keys import INT_MAX, Key, KeyTable, KeyType, Value
 from cluster.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 
 #: The keys that can be changed while a broker runs: those that give topics their defaults.
@@ -74,7 +74,7 @@ class BrokerLayers:
 
 def shown(key: Key, value: Value) -> str | None:
     """A value as it may be told; a secret never is."""
-    return None if value is None or key.kind is Kind.PASSWORD else key.text(value)
+    return None if value is None or key.kind is KeyType.PASSWORD else key.text(value)
 
 
 def broker_synonyms(layers: BrokerLayers, name: str) -> list[Synonym]:
@@ -114,6 +114,6 @@ def check_dynamic(names: Iterable[str]) -> None:
 def type_number(table: KeyTable, name: str) -> int:
     """``config_type`` of DescribeConfigs. Kafka tells ints from longs; the limits of ours do."""
     key = table.keys[name]
-    if key.kind is Kind.INT:
+    if key.kind is KeyType.INT:
         return 3 if key.maximum is not None and key.maximum <= INT_MAX else 5
-    return {Kind.BOOLEAN: 1, Kind.STRING: 2, Kind.DOUBLE: 6, Kind.LIST: 7, Kind.PASSWORD: 9}[key.kind]
+    return {KeyType.BOOLEAN: 1, KeyType.STRING: 2, KeyType.DOUBLE: 6, KeyType.LIST: 7, KeyType.PASSWORD: 9}[key.kind]

@@ -16,7 +16,7 @@ from typing import TypeVar
 from cluster.metadata.lagging import LaggingView
 from cluster.metadata.limits import check_request, request_bytes
 from cluster.metadata.memory_tree import MemoryTree
-from cluster.metadata.memory_watch import Watch
+from cluster.metadata.memory_watch import MemoryWatch
 from cluster.metadata.memory_way import Way
 from cluster.metadata.store import (
     ConnectionLostError,
@@ -57,7 +57,7 @@ class MemoryStore:
         self._links = 0
         self._context: Context | None = None
         self._listeners: list[Callable[[SessionState], None]] = []
-        self._watches: list[Watch] = []
+        self._watches: list[MemoryWatch] = []
         self._in_order = asyncio.Lock()
         self._expiry: asyncio.TimerHandle | None = None
         self._lose_requests = 0
@@ -155,7 +155,7 @@ class MemoryStore:
     def _soon(self, act: Callable[..., None], *arguments: object) -> None:
         asyncio.get_running_loop().call_soon(act, *arguments, context=self._context)
 
-    def _soon_once(self, watch: Watch) -> None:
+    def _soon_once(self, watch: MemoryWatch) -> None:
         if not watch.is_scheduled:
             watch.is_scheduled = True
             self._way.bring(self._soon, watch.call)
@@ -228,7 +228,7 @@ class MemoryStore:
         self._watch(path, listener, children=True)
 
     def _watch(self, path: str, listener: Callable[[], None], *, children: bool) -> None:
-        watch = Watch(path, children, listener)
+        watch = MemoryWatch(path, children, listener)
         self._watches.append(watch)
         if self._connected:
             self._soon_once(watch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-class Watch:
+class MemoryWatch:
     """One listener on one path; calls that are not made yet are merged."""
 
     def __init__(self, path: str, children: bool, listener: Callable[[], None]) -> None:
@@ -15,7 +15,7 @@ class Watch:
         self.is_scheduled = False
 
     def __repr__(self) -> str:
-        return f"Watch({self.path}, {'children' if self.children else 'data'})"
+        return f"MemoryWatch({self.path}, {'children' if self.children else 'data'})"
 
     def call(self) -> None:
         self.is_scheduled = False

@@ -27,8 +27,8 @@ EXIT_ORPHANED = 113
 LAST_WORDS_S = 0.5
 
 
-class Connection(Protocol):
-    """What is used of ``multiprocess.connection.Connection``."""
+class MessagePipe(Protocol):
+    """What is used of ``multiprocess.connection.MessagePipe``."""
 
     def send_bytes(self, buf: bytes) -> None: ...
 
@@ -42,7 +42,7 @@ class Connection(Protocol):
 class ChildChannel:
     """A child's way to its owner. When the owner goes, ``closed`` is set and the process ends within a second."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: MessagePipe) -> None:
         self._connection = connection
         self._sending = threading.Lock()
         self._received: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -86,7 +86,7 @@ class ChildChannel:
         os._exit(EXIT_ORPHANED)
 
 
-def run_child(connection: Connection, target: str, log_path: str | None, marker: str) -> None:
+def run_child(connection: MessagePipe, target: str, log_path: str | None, marker: str) -> None:
     """The entry of every supervised Python child: imports ``module:function``, waits for its arguments, calls it.
 
     It begins with SIGINT, SIGTERM and SIGHUP blocked (inherited from the start), leaves the owner's session, so that a

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import psutil
 
-from cluster.process.child import Connection
+from cluster.process.child import MessagePipe
 from cluster.process.processes import is_alive, signal_quietly, until
 
 Kind = Literal["python", "program", "warden"]
@@ -47,7 +47,7 @@ class Ways:
 
     poll: Callable[[], int | None]
     close_lifeline: Callable[[], None]
-    connection: Connection | None
+    connection: MessagePipe | None
 
 
 class Child:

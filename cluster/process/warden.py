@@ -106,7 +106,7 @@ class WardenLink:
             return process, psutil.Process(process.pid).create_time()
 
 
-class Watch:
+class WardenWatch:
     """What the warden knows, and what it does at the end."""
 
     def __init__(self, marker: str) -> None:
@@ -116,7 +116,7 @@ class Watch:
         self.dismissed = False
 
     def __repr__(self) -> str:
-        return f"Watch({len(self._processes)} processes, {len(self._directories)} directories)"
+        return f"WardenWatch({len(self._processes)} processes, {len(self._directories)} directories)"
 
     def hear(self, line: bytes) -> None:
         """Take in one message. A torn one (the owner died while writing it) is nothing."""
@@ -164,7 +164,7 @@ def main(marker: str, directory: str) -> None:
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    watch = Watch(marker)
+    watch = WardenWatch(marker)
     for line in sys.stdin.buffer:
         watch.hear(line)
     if watch.dismissed:

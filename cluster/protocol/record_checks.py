@@ -3,7 +3,7 @@
 Owns the walk over records, without taking keys and values out of them. Does not own the checks that the header alone
 answers (``batch``), nor which topics need keys or bound timestamps. Every batch of a producer comes here, as in Kafka's
 ``LogValidator``: what is stored unseen is every reader's trouble. So the records of a batch that have one shape are
-checked together (``record_runs``), and only others one by one.
+checked together (``record_spans``), and only others one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cluster.protocol.batch import CODEC_MASK, CODEC_NONE, HEADER_BYTES, BatchHe
 from cluster.protocol.compression import MAX_UNCOMPRESSED_BYTES, decompress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.primitives import Buffer
-from cluster.protocol.record_runs import run_from
+from cluster.protocol.record_spans import run_from
 from cluster.protocol.records import read_varint
 
 #: More records than any client sends at once: to walk over them holds up everybody else.

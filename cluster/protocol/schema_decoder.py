@@ -53,7 +53,7 @@ Read = Callable[[memoryview, int, Budget], tuple[Any, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class FieldReader:
     """How one field is read, and the least number of bytes it takes."""
 
     read: Read
@@ -85,13 +85,13 @@ def decode(message_class: Any, version: int, body: Buffer, *, rest_allowed: bool
 
 
 @cache
-def _message_reader(message_class: Any, version: int) -> Reader:
+def _message_reader(message_class: Any, version: int) -> FieldReader:
     flexible = message_class.flexible_version_q(version)
     # The schema holds only a weak reference to the class of the message itself.
     return _struct_reader(message_class._struct, message_class, version, flexible)
 
 
-def _struct_reader(schema: Any, data_class: Any, version: int, flexible: bool) -> Reader:
+def _struct_reader(schema: Any, data_class: Any, version: int, flexible: bool) -> FieldReader:
     steps, least_bytes = _steps(schema.untagged_fields(version), version, flexible)
     tagged = _tagged_readers(schema, version) if flexible else {}
 
@@ -114,7 +114,7 @@ def _struct_reader(schema: Any, data_class: Any, version: int, flexible: bool) -
                 position = _read_tagged(item, tagged, view, position, budget)
         return item, position
 
-    return Reader(read, least_bytes + flexible)
+    return FieldReader(read, least_bytes + flexible)
 
 
 #: One step reads either a run of fixed-size fields at once, or a single other field.
@@ -143,7 +143,7 @@ def _steps(fields: Sequence[Any], version: int, flexible: bool) -> tuple[list[_S
     return steps, least_bytes
 
 
-def _tagged_readers(schema: Any, version: int) -> dict[int, tuple[str, Reader]]:
+def _tagged_readers(schema: Any, version: int) -> dict[int, tuple[str, FieldReader]]:
     fields = [
         field for field in schema.fields.values() if field.for_version_q(version) and field.tagged_field_q(version)
     ]
@@ -151,7 +151,7 @@ def _tagged_readers(schema: Any, version: int) -> dict[int, tuple[str, Reader]]:
 
 
 def _read_tagged(
-    item: Any, known: dict[int, tuple[str, Reader]], view: memoryview, position: int, budget: Budget
+    item: Any, known: dict[int, tuple[str, FieldReader]], view: memoryview, position: int, budget: Budget
 ) -> int:
     tags, position = read_tags(view, position, known)
     for tag, value in tags:
@@ -166,7 +166,7 @@ def _read_tagged(
     return position
 
 
-def _field_reader(field: Any, version: int, flexible: bool) -> Reader:
+def _field_reader(field: Any, version: int, flexible: bool) -> FieldReader:
     nullable = field.nullable_for_version_q(version)
     if field.is_struct_array():
         element = _struct_reader(field.array_of, field.data_class, version, flexible)
@@ -179,7 +179,7 @@ def _field_reader(field: Any, version: int, flexible: bool) -> Reader:
     return _simple_reader(field.type_str, nullable, flexible)
 
 
-def _simple_reader(type_name: str, nullable: bool, flexible: bool) -> Reader:
+def _simple_reader(type_name: str, nullable: bool, flexible: bool) -> FieldReader:
     if type_name in _FIXED:
         return _fixed_reader(struct.Struct(">" + _FIXED[type_name]))
     if type_name == "string":
@@ -187,22 +187,22 @@ def _simple_reader(type_name: str, nullable: bool, flexible: bool) -> Reader:
     if type_name in ("bytes", "records"):
         return _sized_reader(_read_bytes, INT32, nullable, flexible)
     if type_name == "uuid":
-        return Reader(_read_uuid, 16)
+        return FieldReader(_read_uuid, 16)
     if type_name == "bitfield":
-        return Reader(_read_bits, 4)
+        return FieldReader(_read_bits, 4)
     raise TypeError(f"no reader for schema type {type_name}")
 
 
-def _fixed_reader(fixed: struct.Struct) -> Reader:
+def _fixed_reader(fixed: struct.Struct) -> FieldReader:
     def read(view: memoryview, position: int, _: Budget) -> tuple[Any, int]:
         return fixed.unpack_from(view, position)[0], position + fixed.size
 
-    return Reader(read, fixed.size)
+    return FieldReader(read, fixed.size)
 
 
 def _sized_reader(
     read_value: Callable[[memoryview, int, int], tuple[Any, int]], plain: struct.Struct, nullable: bool, flexible: bool
-) -> Reader:
+) -> FieldReader:
     def read(view: memoryview, position: int, _: Budget) -> tuple[Any, int]:
         if flexible:
             size, position = read_uvarint(view, position)
@@ -216,10 +216,10 @@ def _sized_reader(
             return None, position
         return read_value(view, position, size)
 
-    return Reader(read, 1 if flexible else plain.size)
+    return FieldReader(read, 1 if flexible else plain.size)
 
 
-def _array_reader(element: Reader, nullable: bool, flexible: bool) -> Reader:
+def _array_reader(element: FieldReader, nullable: bool, flexible: bool) -> FieldReader:
     read_element, least_bytes = element.read, element.least_bytes
 
     def read(view: memoryview, position: int, budget: Budget) -> tuple[Any, int]:
@@ -238,17 +238,17 @@ def _array_reader(element: Reader, nullable: bool, flexible: bool) -> Reader:
             items.append(item)
         return items, position
 
-    return Reader(read, 1 if flexible else 4)
+    return FieldReader(read, 1 if flexible else 4)
 
 
-def _nullable_struct_reader(inner: Reader) -> Reader:
+def _nullable_struct_reader(inner: FieldReader) -> FieldReader:
     def read(view: memoryview, position: int, budget: Budget) -> tuple[Any, int]:
         # An int8 goes before a nullable struct: -1 is null (KIP-893).
         if view[position] == 0xFF:
             return None, position + 1
         return inner.read(view, position + 1, budget)
 
-    return Reader(read, 1)
+    return FieldReader(read, 1)
 
 
 def _read_bytes(view: memoryview, position: int, size: int) -> tuple[bytes, int]:

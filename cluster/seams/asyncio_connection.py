@@ -1,8 +1,8 @@
 """One connection of the real transport: asyncio's BufferedProtocol, frames parsed in place, files sent by sendfile.
 
 Owns its socket, its life and back-pressure. Does not own what a frame means, nor the order of what is sent
-(``cluster.seams.outbox``), nor listening and connecting (``cluster.seams.asyncio_transport``). Stream readers are not
-used: they cost a copy and up to twice the time per request.
+(``cluster.seams.send_queue``), nor listening and connecting (``cluster.seams.asyncio_transport``). Stream readers are
+not used: they cost a copy and up to twice the time per request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import FrameBuffer
 from cluster.seams.descriptors import is_for_connections
 from cluster.seams.frame_memory import FrameMemory
-from cluster.seams.outbox import Outbox
+from cluster.seams.send_queue import SendQueue
 from cluster.seams.storage import Payload, payload_size
 from cluster.seams.transport import AcceptHandler, FrameHandler
 
@@ -66,7 +66,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._outbox: Outbox | None = None
+        self._outbox: SendQueue | None = None
         self._handler: FrameHandler | None = None
         self._peer = "?"
         self._paused = False
@@ -152,7 +152,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             transport.abort()
             return
         self._transport = transport
-        self._outbox = Outbox(self._loop, connected.fileno(), self._go_on_sending)
+        self._outbox = SendQueue(self._loop, connected.fileno(), self._go_on_sending)
         # Before Python 3.11.4 asyncio adds its reader after this call, and so undoes a pause made in it.
         self._loop.call_soon(self._opened)
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from cluster.protocol.errors import ErrorCode
-from loadgen.runs import ReadRecord
+from loadgen.spans import ReadRecord
 
 
 class Failure(NamedTuple):
@@ -97,7 +97,7 @@ class ClientCallbacks:
 ProducerFactory = Callable[[ClientCallbacks], ProducerClient]
 
 
-class Polled(NamedTuple):
+class PolledRecords(NamedTuple):
     """What one poll brought. ``broken``: the assignment must be made again before reading can go on."""
 
     records: list[ReadRecord]
@@ -124,7 +124,7 @@ class RecordReader(Protocol):
         """Read these partitions from these offsets from now on; replaces the former assignment."""
         ...
 
-    def poll(self, max_records: int, timeout_s: float) -> Polled: ...
+    def poll(self, max_records: int, timeout_s: float) -> PolledRecords: ...
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         """What is known now of an assigned partition. Asks nobody and raises nothing."""

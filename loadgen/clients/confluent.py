@@ -20,7 +20,7 @@ from loadgen.clients.base import (
     ClientCallbacks,
     ClientRefusal,
     Failure,
-    Polled,
+    PolledRecords,
     ProducerFactory,
     Retried,
     SentResult,
@@ -29,8 +29,8 @@ from loadgen.clients.base import (
 )
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
 from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, LostConnections, client_logger
-from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
+from loadgen.spans import ReadRecord
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ class ConfluentReader:
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
         self._consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in offsets.items()])
 
-    def poll(self, max_records: int, timeout_s: float) -> Polled:
+    def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
         records: list[ReadRecord] = []
         errors: list[str] = []
         broken = False
@@ -202,7 +202,7 @@ class ConfluentReader:
                 broken = True
                 errors.append(f"partition {message.partition()}: {describe(error)}")
         notices, self._notices = self._notices, []
-        return Polled(records, errors + notices, broken)
+        return PolledRecords(records, errors + notices, broken)
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         """The last stable offset is librdkafka's own: it is not shown."""

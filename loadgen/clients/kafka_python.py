@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.seams.clock import Clock
-from loadgen.clients.base import Polled, SentResult, Watermarks, first_line
-from loadgen.runs import ReadRecord
+from loadgen.clients.base import PolledRecords, SentResult, Watermarks, first_line
 from loadgen.settings import ConfigValue
+from loadgen.spans import ReadRecord
 
 with warnings.catch_warnings():
     # kafka-python 3.0 reads its schemas in a way that Python 3.11 alone calls deprecated
@@ -54,20 +54,20 @@ class KafkaPythonReader:
         self._assignment = {TopicPartition(topic, partition): offset for partition, offset in offsets.items()}
         self._apply()
 
-    def poll(self, max_records: int, timeout_s: float) -> Polled:
+    def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
         try:
             if self._consumer is None:
                 self._consumer = KafkaConsumer(**self._config)
                 self._apply()
             polled = self._consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
         except KafkaError as error:
-            return Polled([], [_describe(error)], broken=True)
+            return PolledRecords([], [_describe(error)], broken=True)
         records = [
             ReadRecord(topic_partition.partition, record.offset, record.value)
             for topic_partition, batch in polled.items()
             for record in batch
         ]
-        return Polled(records, [], broken=False)
+        return PolledRecords(records, [], broken=False)
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         """kafka-python keeps no last stable offset."""

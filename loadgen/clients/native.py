@@ -13,8 +13,8 @@ from functools import partial
 from threading import get_ident
 
 from cluster.client import Consumer, Producer
-from cluster.client.consumer.values import ConsumerError
-from cluster.client.producer.values import FatalProducerError, ProduceError, RecordMetadata, RetriedBatch
+from cluster.client.consumer.results import ConsumerError
+from cluster.client.producer.delivery import FatalProducerError, ProduceError, RecordMetadata, RetriedBatch
 from cluster.config import consumer, producer
 from cluster.config.errors import ConfigError
 from cluster.seams.clock import Clock
@@ -22,14 +22,14 @@ from loadgen.clients.base import (
     ClientCallbacks,
     ClientRefusal,
     Failure,
-    Polled,
+    PolledRecords,
     ProducerFactory,
     Retried,
     Watermarks,
     first_line,
 )
-from loadgen.runs import ReadRecord
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
+from loadgen.spans import ReadRecord
 
 PRODUCER_DEFAULTS: dict[str, ConfigValue] = {"max.block.ms": 0}
 CONSUMER_DEFAULTS: dict[str, ConfigValue] = {
@@ -144,13 +144,13 @@ class NativeReader:
         for partition, offset in offsets.items():
             self._consumer.seek((topic, partition), offset)
 
-    def poll(self, max_records: int, timeout_s: float) -> Polled:
+    def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
         """At most ``max.poll.records``, whatever ``max_records`` says."""
         try:
             found = self._consumer.poll(timeout_s)
         except ConsumerError as error:
-            return Polled([], [f"{error.error_code.name}: {first_line(error)}"], broken=True)
-        return Polled([ReadRecord(each.partition, each.offset, each.value) for each in found], [], broken=False)
+            return PolledRecords([], [f"{error.error_code.name}: {first_line(error)}"], broken=True)
+        return PolledRecords([ReadRecord(each.partition, each.offset, each.value) for each in found], [], broken=False)
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         return Watermarks(*self._consumer.watermarks((topic, partition)))

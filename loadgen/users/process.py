@@ -27,7 +27,7 @@ from loadgen.records import StreamRecords
 from loadgen.settings import LoadSettings, SettingsError
 from loadgen.stream import ProducerStream
 from loadgen.topics import why_not_written
-from loadgen.unwritten import Told, likely_cause
+from loadgen.unwritten import WrittenState, likely_cause
 from loadgen.users.by_hand import Beginning, begin, read_back
 from loadgen.users.options import resolve_options
 from loadgen.users.statistics import LocustStatistics
@@ -117,11 +117,11 @@ class LoadProcess:
         return whole and self.told.has_written and options.kafka_read_back == "yes"
 
     @property
-    def told(self) -> Told:
+    def told(self) -> WrittenState:
         """Whether anything was acknowledged so far, and if not, why, as far as producers were told."""
         if self.recorder.tally.total("acked"):
-            return Told(True)
-        return Told(False, likely_cause(self.recorder.producer_errors))
+            return WrittenState(True)
+        return WrittenState(False, likely_cause(self.recorder.producer_errors))
 
     def settle_statistics(self) -> None:
         """Locust is about to write its reports: what was kept for the next merge belongs into them."""
@@ -274,7 +274,7 @@ def fail_process_unless_written(environment: Any) -> None:
         told, topic = process.told, process.settings.topic
         bootstrap = environment.host or process.settings.producers_bootstrap
         if process.users_number and not told.has_written and told.cause is None:
-            told = Told(False, in_thread(partial(why_not_written, bootstrap, topic)))
+            told = WrittenState(False, in_thread(partial(why_not_written, bootstrap, topic)))
         if process.users_number:
             fail_unless_written(environment, told, f"topic {topic} at {bootstrap}")
 

@@ -15,7 +15,7 @@ import numpy as np
 from locust.stats import StatsEntry
 
 from cluster.seams.clock import Clock
-from loadgen.recorder import Request
+from loadgen.recorder import CountedRequest
 from loadgen.tally import histogram
 
 MERGE_INTERVAL_NS = 1_000_000_000
@@ -35,7 +35,7 @@ class LocustStatistics:
         self._latencies_ns: dict[str, array[int]] = {}
         self._bytes: dict[str, int] = {}
 
-    def count(self, request: Request) -> None:
+    def count(self, request: CountedRequest) -> None:
         """Fire the event of one request, and keep the latencies of its records."""
         self._environment.events.request.fire(
             request_type="KAFKA",

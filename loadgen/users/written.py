@@ -13,7 +13,7 @@ from locust import log
 from locust.exception import RPCError
 from locust.runners import MasterRunner, WorkerRunner
 
-from loadgen.unwritten import Told
+from loadgen.unwritten import WrittenState
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class MasterTeller:
         self._runner = runner if isinstance(runner, WorkerRunner) else None
         self._kind: tuple[bool, str] | None = None
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: WrittenState) -> None:
         """Send what is new."""
         if self._runner is None or told.kind == self._kind:
             return
@@ -47,7 +47,7 @@ class Workers:
     """What its workers told a master; of any other runner nothing."""
 
     def __init__(self) -> None:
-        self._told: dict[str, Told] = {}
+        self._told: dict[str, WrittenState] = {}
 
     def listen(self, runner: Any) -> None:
         """Hear what they tell."""
@@ -56,17 +56,17 @@ class Workers:
 
     def hear(self, msg: Any, **_: Any) -> None:
         """One message of Locust's. What was written stays so, though the worker may start over."""
-        told = Told(**msg.data)
+        told = WrittenState(**msg.data)
         before = self._told.get(msg.node_id, told)
         self._told[msg.node_id] = before if before.has_written else told
 
     @property
-    def told(self) -> Told:
+    def told(self) -> WrittenState:
         """All of them together."""
-        return Told.together(self._told.values())
+        return WrittenState.together(self._told.values())
 
 
-def fail_unless_written(environment: Any, told: Told, where: str) -> None:
+def fail_unless_written(environment: Any, told: WrittenState, where: str) -> None:
     """Say that nothing was written, and let Locust end with 1, unless it would end with a status of its own."""
     if told.has_written or environment.process_exit_code:
         return

@@ -33,7 +33,7 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "verifier.spark": (("subprocess", "write_text"), "it waits for the end of the Java process that it started"),
     "verifier.staging": (("subprocess",), "it has evidence read by a process a core"),
     "verifier.staging_part": (("os.read",), "such a process ends with its standard input"),
-    "verifier.verification": (("os.open", "rmtree"), "it locks the run directory and removes its scratch"),
+    "verifier.verify_runs": (("os.open", "rmtree"), "it locks the run directory and removes its scratch"),
     "verifier": (
         ("read_bytes", "read_text", "write_text", "rmtree"),
         "it reads a finished run's files and writes its report",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chaos.faults.damage import LinkStats, Marks
+from chaos.faults.damage import LinkTraffic, Marks
 from cluster.process.topology import link_names
 
 
@@ -72,7 +72,7 @@ class FakeLinks:
     async def remaining(self, marks: Marks) -> tuple[str, ...]:
         return tuple(name for name in marks.toxics if name in self.toxics.get(marks.link, {}))
 
-    async def stats(self, link: str) -> LinkStats | None:
+    async def stats(self, link: str) -> LinkTraffic | None:
         counted = self.counted.setdefault(link, [100, 100, 0, 0, 0, 0])
         present = list(self.toxics.get(link, {}).values())
         for index, name in enumerate(("request", "response")):
@@ -83,7 +83,7 @@ class FakeLinks:
                 counted[index] += 100
         counted[4] = sum(kind == "stall" for kind, _ in present)
         counted[5] += sum(kind == "reset" for kind, _ in present)
-        return LinkStats(*counted)
+        return LinkTraffic(*counted)
 
 
 class FakeZooKeeper(FakeProcess):

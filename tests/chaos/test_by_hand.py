@@ -15,7 +15,7 @@ import pytest
 
 from chaos.commands.status import lines
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers
-from chaos.conductor.by_hand import ByHand, Refused, planned
+from chaos.conductor.by_hand import ByHand, FaultRefused, planned
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
 from chaos.faults.base import until
 from chaos.faults.catalogue import FAULTS
@@ -67,7 +67,7 @@ def test_a_link_is_for_faults_of_links(fault: str) -> None:
     if "link" in FAULTS[fault].targets:
         assert planned(request, TOPICS, LINKS).injection.target == {"link": "b1-b2"}
     else:
-        with pytest.raises(Refused, match=f"{fault} takes TOPIC-PARTITION, not the link 'b1-b2'; cut-link"):
+        with pytest.raises(FaultRefused, match=f"{fault} takes TOPIC-PARTITION, not the link 'b1-b2'; cut-link"):
             planned(request, TOPICS, LINKS)
 
 
@@ -87,7 +87,7 @@ def test_a_link_is_for_faults_of_links(fault: str) -> None:
 )
 def test_what_cannot_be_done_is_refused_by_name(request_: dict[str, Any], said: str) -> None:
     """One line with the thing, and what there is instead."""
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(FaultRefused) as refusal:
         planned(request_, TOPICS, LINKS)
     assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
@@ -95,7 +95,7 @@ def test_what_cannot_be_done_is_refused_by_name(request_: dict[str, Any], said: 
 
 def test_a_cluster_without_topics_has_nothing_to_probe() -> None:
     """Whether a fault bit is seen by partitions."""
-    with pytest.raises(Refused, match="has no topic yet"):
+    with pytest.raises(FaultRefused, match="has no topic yet"):
         planned({"fault": "kill-leader"}, {}, LINKS)
 
 

@@ -24,7 +24,7 @@ from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import ManualClock
 from cluster.seams.os_storage import OsStorage
 from tests.cluster.protocol.vectors import ABORT_MARKER, COMMIT_MARKER, TRANSACTIONAL
-from verifier.evidence.values import encode
+from verifier.evidence.sequenced_value import encode
 
 NAME = "00000000000000000000"
 NOW_MS = 1_700_000_000_000

@@ -20,7 +20,7 @@ from chaos.experiment.command_line import FIELDS, asked_by, with_options, words
 from chaos.experiment.declaration import Field, Panel
 from chaos.experiment.forms import DURATION, FLAG, NAMES, REPEATED, SCHEDULE, TRUTH, ScheduleFile
 from chaos.experiment.resolve import plan, resolve
-from chaos.experiment.verdict import decided, settings_of
+from chaos.experiment.verdict_settings import decided, settings_of
 from chaos.schedules.model import Injection, Schedule, to_yaml
 from loadgen.settings import FINAL_CLIENTS
 from verifier.evidence.run_model import DefectSetting, RunModel, RunSettings

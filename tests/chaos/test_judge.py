@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.commands import judge
+from chaos.commands import verifier_process
 from chaos.exits import VERDICTS, BadRequest, Exit
 from tests.support.stories import clean
 from verifier.evidence.run_directory import RunDirectory, read_json
@@ -26,12 +26,12 @@ pytestmark = pytest.mark.timeout(300)
 ENDS = {
     "killed": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", r"was killed by signal 9 \(SIGKILL\); see"),
     "out of memory": (
-        "import sys; sys.stderr.write('ERROR verifier.job: no verdict: Spark ran out of memory\\n'); sys.exit(255)",
+        "import sys; sys.stderr.write('ERROR verifier.main: no verdict: Spark ran out of memory\\n'); sys.exit(255)",
         r"ended with status 255: Spark ran out of memory; see",
     ),
     "hardly any memory": (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (64 << 20, 64 << 20)); "
-        "from verifier.job import main; raise SystemExit(main([RUN]))",
+        "from verifier.main import main; raise SystemExit(main([RUN]))",
         r"ended with status \d+|was killed by signal",
     ),
     "too slow": ("import time; time.sleep(600)", r"was ended after 1 s without a verdict; see"),
@@ -55,10 +55,10 @@ def test_a_verifier_that_dies_leaves_the_run_unknown(
     """Exit status 2, and one line says how it died; the verdict of before is gone."""
     script, told = ENDS[end]
     script = script.replace("RUN", repr(str(directory.path)))
-    monkeypatch.setattr(judge, "_command", lambda *_: [sys.executable, "-c", script])
-    monkeypatch.setattr(judge, "VERIFY_TIMEOUT_S", 1.0 if end == "too slow" else 250.0)
-    monkeypatch.setattr(judge, "VERIFIED_BYTES_PER_S", 1e12)
-    assert VERDICTS[judge.judge(directory, "local[2]", as_json=False)] is Exit.UNKNOWN
+    monkeypatch.setattr(verifier_process, "_command", lambda *_: [sys.executable, "-c", script])
+    monkeypatch.setattr(verifier_process, "VERIFY_TIMEOUT_S", 1.0 if end == "too slow" else 250.0)
+    monkeypatch.setattr(verifier_process, "VERIFIED_BYTES_PER_S", 1e12)
+    assert VERDICTS[verifier_process.judge(directory, "local[2]", as_json=False)] is Exit.UNKNOWN
     verdict = read_json(directory.verdict_json)
     assert verdict["verdict"] == "unknown"
     (reason,) = verdict["reasons"]
@@ -75,7 +75,7 @@ def interrupted(directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, script
     os.mkfifo(begun)
     # it never ends by itself: the interrupt must
     script = f"import pathlib, time; {script}; open({str(begun)!r}, 'w').close(); time.sleep(600)"
-    monkeypatch.setattr(judge, "_command", lambda *_: [sys.executable, "-c", script])
+    monkeypatch.setattr(verifier_process, "_command", lambda *_: [sys.executable, "-c", script])
 
     def interrupt() -> None:
         begun.open().close()
@@ -84,7 +84,7 @@ def interrupted(directory: RunDirectory, monkeypatch: pytest.MonkeyPatch, script
     waiting = threading.Thread(target=interrupt, daemon=True)
     waiting.start()
     with pytest.raises(KeyboardInterrupt):
-        judge.judge(directory, "local[2]", as_json=False)
+        verifier_process.judge(directory, "local[2]", as_json=False)
     waiting.join()
 
 
@@ -170,7 +170,7 @@ def test_two_verifiers_of_one_run(directory: RunDirectory) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         with pytest.raises(BadRequest, match=r"^another verifier judges .* now; wait for it, or end it$"):
-            judge.judge(directory, "local[2]", as_json=False)
+            verifier_process.judge(directory, "local[2]", as_json=False)
     finally:
         os.close(descriptor)
     assert directory.verdict_json.read_text() == before

@@ -8,22 +8,22 @@ from types import SimpleNamespace
 from typing import Any
 
 from chaos.conductor.leaders import LeaderWatch
-from chaos.conductor.view import ClusterView, PartitionView
+from chaos.conductor.observed_cluster import ObservedCluster, ObservedPartition
 from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
 
 
-def seen(leader: int, epoch: int, *isr: int) -> PartitionView:
-    return PartitionView(leader, epoch, (1, 2, 3), isr)
+def seen(leader: int, epoch: int, *isr: int) -> ObservedPartition:
+    return ObservedPartition(leader, epoch, (1, 2, 3), isr)
 
 
 def watch(views: list[Any], clock: ManualClock, storage: MemoryStorage) -> LeaderWatch:
-    async def view() -> ClusterView:
+    async def view() -> ObservedCluster:
         clock.advance_ms(3)
         found = views.pop(0)
         if isinstance(found, OSError):
             raise found
-        return ClusterView(frozenset({1}), 1, found)
+        return ObservedCluster(frozenset({1}), 1, found)
 
     storage.makedirs("/run")
     return LeaderWatch(SimpleNamespace(view=view), clock, storage, "/run/leaders.jsonl", "t")  # type: ignore[arg-type]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from chaos.commands.runs.found import Row
+from chaos.commands.runs.found import RunRow
 from chaos.commands.runs.page import index_page
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Wanted
-from chaos.sweeps.outcome import Outcome, outcome_of
+from chaos.sweeps.outcome import CellOutcome, outcome_of
 from chaos.sweeps.report import write_reports
 from tests.chaos.sweeps.finished import finish
 from tests.support.browser import Browser, Page
@@ -47,14 +47,16 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     wanted = [cell for cell in sweep.cells if not cell.inapplicable]
     for cell in wanted:
         finish(directory, cell, allowed={"lost-write": 1_234_567} if cell.labels["fault"] == "refuse" else {})
-    outcomes = {cell.name: outcome_of(directory.run(cell)) if cell in wanted else Outcome("inapplicable")
+    outcomes = {cell.name: outcome_of(directory.run(cell)) if cell in wanted else CellOutcome("inapplicable")
                 for cell in sweep.cells}  # fmt: skip
     write_reports(directory, sweep, outcomes)
     base = tmp_path_factory.mktemp("results")
     many = "lost-write:98,inconsistent-offsets:93,log-gap:93,producer-epoch-regression:12"
     told = [("valid", "none"), ("unknown", "?"), ("no verdict", ""), ("invalid", many)]
     rows = [
-        Row(base / "a-rather-long-name" / f"20260101T00000{n}Z-s{n}", "run", n, NOW, NOW, verdict, found, "none", 10**8)
+        RunRow(
+            base / "a-rather-long-name" / f"20260101T00000{n}Z-s{n}", "run", n, NOW, NOW, verdict, found, "none", 10**8
+        )
         for n, (verdict, found) in enumerate(told)
     ]
     (base / "index.html").write_text(index_page(rows, base), encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaos.experiment.asked import Asked
-from chaos.experiment.errors import SettingsError
+from chaos.experiment.errors import ExperimentError
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import resolve
 from loadgen.workloads import CATALOGUE
@@ -32,7 +32,9 @@ def test_every_workload_of_the_catalogue_can_be_written(client: str) -> None:
 def test_what_the_client_never_takes_is_refused(client: str, most: int) -> None:
     """To the byte; a client of which more is asked for takes it."""
     assert check(record_bytes=most, client=client) == []
-    with pytest.raises(SettingsError, match=f"--record-bytes {most + 1}: .* at most {most} bytes, or give --producer"):
+    with pytest.raises(
+        ExperimentError, match=f"--record-bytes {most + 1}: .* at most {most} bytes, or give --producer"
+    ):
         check(record_bytes=most + 1, client=client)
 
 
@@ -40,7 +42,7 @@ def test_a_workloads_file_is_named_and_its_rarest_value_counts(tmp_path: Path) -
     """The most that a distribution may draw, with the longest key beside it."""
     path = tmp_path / "rare.yaml"
     path.write_text("value_bytes: {uniform: {least: 48, most: 999960}}\nkeys: {uniform: {keys: 10}}\n")
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(ExperimentError) as refused:
         check(workload=str(path))
     assert str(refused.value) == (
         f"--workload {path}: a value of 999960 bytes and a key of 5 is too large for the producer's message.max.bytes "
@@ -50,9 +52,9 @@ def test_a_workloads_file_is_named_and_its_rarest_value_counts(tmp_path: Path) -
 
 def test_one_line_names_all_that_is_in_the_way() -> None:
     """The client's limit and the topic's own default: who does what it says is not refused again."""
-    with pytest.raises(SettingsError, match=r"message\.max\.bytes 1000000 and the topic's max\.message\.bytes"):
+    with pytest.raises(ExperimentError, match=r"message\.max\.bytes 1000000 and the topic's max\.message\.bytes"):
         check(record_bytes=2_000_000)
-    with pytest.raises(SettingsError) as refused:
+    with pytest.raises(ExperimentError) as refused:
         check(record_bytes=2_000_000, producer_config=["message.max.bytes=3000000"])
     assert "producer" not in str(refused.value)
     given = str(refused.value).rpartition(" --topic-config ")[2]
@@ -81,5 +83,5 @@ def test_what_may_compress_to_less_is_warned_of(codec: str) -> None:
     asked = {"record_bytes": 1_500_000, "producer_config": [codec, "message.max.bytes=2000000"]}
     (warning,) = check(**asked)
     assert "the topic's max.message.bytes 1048588" in warning and warning.endswith(" (unless it is compressed to less)")
-    with pytest.raises(SettingsError, match=r"producer's message\.max\.bytes"):
+    with pytest.raises(ExperimentError, match=r"producer's message\.max\.bytes"):
         check(record_bytes=1_500_000, producer_config=[codec])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chaos.experiment.asked import Asked
-from chaos.experiment.errors import SettingsError
+from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import load_seconds, overrun, plan, resolve
 from chaos.faults.catalogue import FAULTS, parse_faults
@@ -64,7 +64,7 @@ def test_a_schedule_that_ends_after_the_time_limit_is_refused() -> None:
         (15, "schedule.yaml: kill-leader at 30 s begins after the 15 s of --time-limit; give --time-limit 34s"),
         (33, "kill-leader at 30 s lasts until 33.2 s, after the 33 s"),
     ):
-        with pytest.raises(SettingsError, match=says):
+        with pytest.raises(ExperimentError, match=says):
             resolve(Asked(seed=1, time_limit_s=limit_s, schedule=_given(long, late)))
     resolve(Asked(seed=1, time_limit_s=34, schedule=_given(long, late)))
 
@@ -95,7 +95,7 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
         ),
         (Asked(seed=1, zookeeper="h:1", faults="pause-zookeeper"), "--faults pause-zookeeper: the ZooKeeper of --zook"),
     ):
-        with pytest.raises(SettingsError, match=says):
+        with pytest.raises(ExperimentError, match=says):
             resolve(asked)
 
 
@@ -112,7 +112,7 @@ def test_the_general_way_wins_over_the_profile_and_must_agree_with_shorthands() 
     settings, _ = resolve(Asked(seed=1, producer_config=["acks=1"], broker_config=["replica.lag.time.max.ms=9000"]))
     assert settings.acks == "1"
     assert settings.broker_config["replica.lag.time.max.ms"] == 9000
-    with pytest.raises(SettingsError, match="--acks all contradicts acks=1"):
+    with pytest.raises(ExperimentError, match="--acks all contradicts acks=1"):
         resolve(Asked(seed=1, acks="all", producer_config=["acks=1"]))
 
 

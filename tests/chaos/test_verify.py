@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.commands import judge as judging
+from chaos.commands import verifier_process as judging
 from chaos.commands.main import run_command
 from cluster.process.invocation import program
 from tests.support.settings import settings

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from unittest.mock import Mock
 
+from chaos.conductor.observed_cluster import BrokerView, ObservedPartition, merge
 from chaos.conductor.observer import Observer
-from chaos.conductor.view import BrokerView, PartitionView, merge
 
 
 def _seen(by: int, alive: set[int], controller: int, leader: int, epoch: int, isr: tuple[int, ...]) -> BrokerView:
-    return BrokerView(by, frozenset(alive), controller, {0: PartitionView(leader, epoch, (1, 2, 3), isr)})
+    return BrokerView(by, frozenset(alive), controller, {0: ObservedPartition(leader, epoch, (1, 2, 3), isr)})
 
 
 def test_an_isolated_broker_does_not_outvote_the_others() -> None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from verifier.audit import RunEvidence, audit, staged
 from verifier.closing import Closing, gather
 from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit
+from verifier.run_checks import RunEvidence, audit, staged
 from verifier.verdict import undecidable
-from verifier.verification import conclude, tell
+from verifier.verify_runs import conclude, tell
 
 
 @dataclass(frozen=True, slots=True)

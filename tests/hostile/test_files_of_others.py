@@ -19,7 +19,7 @@ from chaos.commands.main import run_command
 from chaos.commands.up_state import running
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
-from chaos.experiment.experiment import SettingsError
+from chaos.experiment.experiment import ExperimentError
 from chaos.experiment.resolve import resolve
 from chaos.sweeps.model import SweepError, parse_seeds
 from cluster.config import broker, topic
@@ -134,7 +134,7 @@ def test_numbers_elsewhere_are_plain_digits_too(text: str, tmp_path: Path, monke
 @pytest.mark.parametrize("name", ["a\nb", "x\x1b[2J", "\u202e"])
 def test_an_experiments_name_can_be_shown(name: str) -> None:
     """It becomes a directory, a title and part of a command."""
-    with pytest.raises(SettingsError, match="choose another word"):
+    with pytest.raises(ExperimentError, match="choose another word"):
         resolve(Asked(seed=0, name=name))
 
 

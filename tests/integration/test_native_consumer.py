@@ -10,7 +10,7 @@ import confluent_kafka
 import pytest
 
 from cluster.client import Admin, Consumer, ConsumerRecord
-from cluster.client.consumer.values import LOG_APPEND_TIME, OffsetOutOfRange
+from cluster.client.consumer.results import LOG_APPEND_TIME, OffsetOutOfRange
 from tests.support.kafka_clients import QUIET, TIMEOUT_S, wait_for
 from tests.support.native_clients import new_topic, read
 from tests.support.up_cluster import UpCluster

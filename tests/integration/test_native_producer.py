@@ -16,7 +16,7 @@ from confluent_kafka.admin import NewTopic
 
 from bench.cluster import ALONE, create_topics
 from cluster.client import Producer
-from cluster.client.producer.values import InvalidRecord, ProduceError, ProducerClosed, RecordMetadata
+from cluster.client.producer.delivery import InvalidRecord, ProduceError, ProducerClosed, RecordMetadata
 from cluster.protocol.errors import ErrorCode
 from loadgen.clients.confluent import is_about_groups
 from tests.integration.local_cluster import LocalCluster, eventually

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.client import Admin, Consumer, NewTopic, Producer
-from cluster.client.consumer.values import TopicRecreated
+from cluster.client.consumer.results import TopicRecreated
 from cluster.client.producer.futures import RecordFuture
 from cluster.client.producer.outcomes import recorded_outcome
 from tests.support.kafka_clients import TIMEOUT_S, wait_for

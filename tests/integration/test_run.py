@@ -15,7 +15,7 @@ from loadgen.settings import PROCESS_ENV
 from tests.support.histories import read_histories
 from tests.support.leftovers import Place
 from tests.support.require import require
-from verifier.evidence.values import SENTINEL_STREAM
+from verifier.evidence.sequenced_value import SENTINEL_STREAM
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cluster.protocol.errors import ErrorCode
-from loadgen.clients.base import ClientCallbacks, Failure, Polled, SentResult, Watermarks
+from loadgen.clients.base import ClientCallbacks, Failure, PolledRecords, SentResult, Watermarks
 
 TIMED_OUT = Failure("_MSG_TIMED_OUT: told", ErrorCode.REQUEST_TIMED_OUT)
 
@@ -64,7 +64,7 @@ class FakeProducer:
 class FakeReader:
     """A record reader that answers each poll with the next prepared result."""
 
-    answers: list[Polled] = field(default_factory=list)
+    answers: list[PolledRecords] = field(default_factory=list)
     assignments: list[dict[int, int]] = field(default_factory=list)
     known: dict[int, Watermarks] = field(default_factory=dict)
     closed: bool = False
@@ -73,8 +73,8 @@ class FakeReader:
     def assign(self, topic: str, offsets: Mapping[int, int]) -> None:
         self.assignments.append(dict(offsets))
 
-    def poll(self, max_records: int, timeout_s: float) -> Polled:
-        return self.answers.pop(0) if self.answers else Polled([], [], broken=False)
+    def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
+        return self.answers.pop(0) if self.answers else PolledRecords([], [], broken=False)
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         return self.known.get(partition, Watermarks())

@@ -9,7 +9,7 @@ import pytest
 from loadgen.choices import LEAST_BYTES, parse_keys, parse_sizes, unit
 from loadgen.records import StreamRecords
 from loadgen.spec import SpecError
-from verifier.evidence.values import HEADER_BYTES, decode
+from verifier.evidence.sequenced_value import HEADER_BYTES, decode
 
 
 def test_draws_are_even_and_repeat() -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from cluster.seams.clock import ManualClock
-from loadgen.clients.base import Polled
+from loadgen.clients.base import PolledRecords
 from loadgen.final_read import PartitionRead, parse_through, read_through
 from loadgen.recorder import Recorder
-from loadgen.runs import ReadRecord
 from loadgen.settings import SettingsError
+from loadgen.spans import ReadRecord
 from tests.loadgen.fakes import FakeReader
 from verifier.evidence.history import read_history
-from verifier.evidence.values import encode
+from verifier.evidence.sequenced_value import encode
 
 
 def record(partition: int, offset: int) -> ReadRecord:
@@ -27,10 +27,10 @@ def test_reads_until_every_partition_is_reached(tmp_path: Path) -> None:
     recorder = Recorder("final", tmp_path / "final.arrow", clock)
     reader = FakeReader(
         [
-            Polled([record(0, 0), record(0, 1)], [], broken=False),
-            Polled([], ["_TRANSPORT: lost"], broken=False),
-            Polled([record(1, 0), record(0, 2)], [], broken=False),
-            Polled([record(0, 3)], [], broken=False),
+            PolledRecords([record(0, 0), record(0, 1)], [], broken=False),
+            PolledRecords([], ["_TRANSPORT: lost"], broken=False),
+            PolledRecords([record(1, 0), record(0, 2)], [], broken=False),
+            PolledRecords([record(0, 3)], [], broken=False),
         ]
     )
     seen = read_through("t", {0: 1, 1: 0}, 1, reader, recorder, clock, 30.0)
@@ -64,12 +64,12 @@ def test_it_does_not_wait_for_ever(
     recorder = Recorder("final", tmp_path / "final.arrow", clock)
 
     class Slow(FakeReader):
-        def poll(self, max_records: int, timeout_s: float) -> Polled:
+        def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
             clock.advance_ms(timeout_s * 1000)
             return super().poll(max_records, timeout_s)
 
-    nothing = Polled([], [], broken=False)
-    reader = Slow([nothing] * first_after_polls + [Polled([record(0, 0)], [], broken=False)])
+    nothing = PolledRecords([], [], broken=False)
+    reader = Slow([nothing] * first_after_polls + [PolledRecords([record(0, 0)], [], broken=False)])
     seen = read_through("t", {0: 5}, 1, reader, recorder, clock, deadline_s)
     assert not seen[0].reached and seen[0].last_offset == (0 if ends_after_s != 30.0 else -1)
     assert clock.monotonic_ns() / 1e9 == pytest.approx(ends_after_s, abs=0.25)

@@ -13,7 +13,7 @@ import pytest
 from loadgen.settings import LoadSettings
 from tests.loadgen.conftest import CHECKOUT, TOPIC, MockCluster
 from verifier.evidence.history import history_file, read_history
-from verifier.evidence.values import SENTINEL_STREAM
+from verifier.evidence.sequenced_value import SENTINEL_STREAM
 
 pytestmark = pytest.mark.integration
 

@@ -24,8 +24,8 @@ from tests.support.histories import read_histories
 from verifier.by_hand import judge_load
 from verifier.evidence.history import history_file, read_history
 from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.evidence.series import read_series
-from verifier.evidence.values import SENTINEL_STREAM
 from verifier.operations.options import JudgeOptions
 
 pytestmark = pytest.mark.integration

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from cluster.client.consumer.values import ConsumerRecord, OffsetOutOfRange
-from cluster.client.producer.values import (
+from cluster.client.consumer.results import ConsumerRecord, OffsetOutOfRange
+from cluster.client.producer.delivery import (
     BufferExhausted,
     DeliveryTimeout,
     FatalProducerError,
@@ -25,7 +25,7 @@ from cluster.seams.clock import ManualClock
 from loadgen.clients import native
 from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, Retried
 from loadgen.clients.librdkafka import consumer_config, producer_config
-from loadgen.runs import ReadRecord
+from loadgen.spans import ReadRecord
 
 Report = Callable[[ProduceError | None, RecordMetadata], object]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from loadgen import read_back
-from loadgen.clients.base import Polled, SentResult
-from loadgen.runs import ReadRecord
+from loadgen.clients.base import PolledRecords, SentResult
 from loadgen.settings import LoadSettings, SettingsError
+from loadgen.spans import ReadRecord
 from loadgen.topics import Log
 from tests.loadgen.fakes import FakeReader, FakeSender
 from tests.verifier.test_by_hand import READ, SENT, START, load
@@ -31,7 +31,7 @@ def prepare(
     monkeypatch: pytest.MonkeyPatch, log: Log | SettingsError, answers: list[dict[int, SentResult]], end: int = 9
 ) -> FakeReader:
     """A cluster whose topic has this log, and which gives records up to ``end``."""
-    polled = [Polled([ReadRecord(0, offset, None) for offset in range(4, end + 1)], [], broken=False)]
+    polled = [PolledRecords([ReadRecord(0, offset, None) for offset in range(4, end + 1)], [], broken=False)]
     reader = FakeReader(polled)
 
     def positions(bootstrap: str, topic: str, partitions: int) -> dict[int, Log]:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from cluster.seams.clock import ManualClock
-from loadgen.clients.base import Polled, Watermarks
+from loadgen.clients.base import PolledRecords, Watermarks
 from loadgen.reading import IDLE_NS, REASSIGN_NS, PartitionReader
-from loadgen.recorder import Recorder, Request
-from loadgen.runs import ReadRecord
+from loadgen.recorder import CountedRequest, Recorder
+from loadgen.spans import ReadRecord
 from tests.loadgen.fakes import FakeReader
 from verifier.evidence.history import read_history
-from verifier.evidence.values import encode
+from verifier.evidence.sequenced_value import encode
 
 RUN = 3
 
@@ -25,7 +25,7 @@ class Bench:
         self.path = directory / "readers.arrow"
         self.clock = ManualClock()
         self.clock.advance_ms(1000)
-        self.requests: list[Request] = []
+        self.requests: list[CountedRequest] = []
         self.recorder = Recorder("readers", self.path, self.clock, observer=self.requests.append)
         self.client = FakeReader()
         self.reader = self.another(self.client)
@@ -36,7 +36,7 @@ class Bench:
         )
 
     def poll(self, *records: ReadRecord, errors: list[str] | None = None, broken: bool = False) -> None:
-        self.client.answers.append(Polled(list(records), errors or [], broken))
+        self.client.answers.append(PolledRecords(list(records), errors or [], broken))
         self.reader.poll(100, 0)
 
     def rows(self) -> list[tuple[object, ...]]:
@@ -140,7 +140,7 @@ def test_an_assignment_is_on_record_before_the_client_has_it(bench: Bench) -> No
 def test_what_one_poll_brought_has_one_number(bench: Bench) -> None:
     """Rows of a poll share ``op``; each call of any reader of the process has its own."""
     bench.reader.start()
-    other = bench.another(FakeReader([Polled([record(0, 7)], [], broken=False)]))
+    other = bench.another(FakeReader([PolledRecords([record(0, 7)], [], broken=False)]))
     bench.poll(record(1, 0), record(0, 0), record(1, 1))
     other.poll(100, 0)
     bench.poll(record(0, 1))

@@ -10,7 +10,7 @@ import pytest
 
 from cluster.seams.clock import ManualClock
 from loadgen.recorder import Recorder, StreamIdentity
-from loadgen.runs import SendRun
+from loadgen.spans import SendRun
 from loadgen.tally import Tally, histogram
 from verifier.evidence.history import read_history
 from verifier.evidence.run_directory import read_json

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.runs import (
+from loadgen.spans import (
     Delivery,
     OffsetTrust,
     ReadRecord,
@@ -15,7 +15,7 @@ from loadgen.runs import (
     coalesce_records,
     ranges,
 )
-from verifier.evidence.values import encode
+from verifier.evidence.sequenced_value import encode
 
 RUN = 77
 

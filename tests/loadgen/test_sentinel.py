@@ -13,7 +13,7 @@ from loadgen.recorder import Recorder
 from loadgen.sentinel import Sentinels
 from tests.loadgen.fakes import FakeSender
 from verifier.evidence.history import read_history
-from verifier.evidence.values import SENTINEL_STREAM, decode
+from verifier.evidence.sequenced_value import SENTINEL_STREAM, decode
 
 
 class Bench:

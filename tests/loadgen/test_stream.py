@@ -15,12 +15,12 @@ from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import ManualClock
 from loadgen.choices import Sizes
 from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, Retried
-from loadgen.recorder import Recorder, Request
+from loadgen.recorder import CountedRequest, Recorder
 from loadgen.records import StreamRecords
 from loadgen.stream import RETIRE_NS, ProducerStream
 from tests.loadgen.fakes import TIMED_OUT, FakeProducer
 from verifier.evidence.history import read_history
-from verifier.evidence.values import decode
+from verifier.evidence.sequenced_value import decode
 
 RESERVE = 10
 REFUSED = Failure("INVALID_RECORD: told", ErrorCode.INVALID_RECORD)
@@ -32,7 +32,7 @@ class Bench:
     def __init__(self, directory: Path, acks: str = "all") -> None:
         self.path = directory / "producers.arrow"
         self.clock = ManualClock()
-        self.requests: list[Request] = []
+        self.requests: list[CountedRequest] = []
         self.recorder = Recorder("producers", self.path, self.clock, observer=self.requests.append)
         self.producers: list[FakeProducer] = []
         self.disposed: list[ProducerClient] = []

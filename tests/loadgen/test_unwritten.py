@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadgen.unwritten import Told, likely_cause, name_of
+from loadgen.unwritten import WrittenState, likely_cause, name_of
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_cause_that_leaves_least_doubt_is_named(texts: list[str], cause: str
 @given(st.lists(st.tuples(st.booleans(), st.none() | st.sampled_from(["a", "b"]))))
 def test_one_process_that_wrote_is_enough(processes: list[tuple[bool, str | None]]) -> None:
     """Then nothing is amiss; else the first cause that is known is that of all."""
-    told = Told.together(Told(*each) for each in processes)
+    told = WrittenState.together(WrittenState(*each) for each in processes)
     assert told.has_written == any(has_written for has_written, _ in processes)
     known = [cause for _, cause in processes if cause]
     assert told.cause == (None if told.has_written or not known else known[0])
@@ -62,5 +62,18 @@ def test_one_process_that_wrote_is_enough(processes: list[tuple[bool, str | None
 def test_a_cause_is_told_again_only_when_it_is_another() -> None:
     """The words of a client count attempts and milliseconds."""
     causes = [likely_cause({"_TRANSPORT": f"_TRANSPORT: b:1: refused (after {number}ms)"}) for number in (1, 2)]
-    assert len({Told(False, cause).kind for cause in causes}) == 1
-    assert len({each.kind for each in (Told(False), Told(True), Told(False, causes[0]), Told(False, "x"))}) == 4
+    assert len({WrittenState(False, cause).kind for cause in causes}) == 1
+    assert (
+        len(
+            {
+                each.kind
+                for each in (
+                    WrittenState(False),
+                    WrittenState(True),
+                    WrittenState(False, causes[0]),
+                    WrittenState(False, "x"),
+                )
+            }
+        )
+        == 4
+    )

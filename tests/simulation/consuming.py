@@ -11,7 +11,7 @@ import contextlib
 from random import Random
 
 from cluster.client.consumer.consumer import Consumer
-from cluster.client.consumer.values import (
+from cluster.client.consumer.results import (
     ConsumerError,
     CorruptRecord,
     LogTruncated,

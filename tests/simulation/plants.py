@@ -13,10 +13,10 @@ from unittest.mock import patch
 from cluster.client import wiring
 from cluster.client.client_metadata import ClientMetadata
 from cluster.client.consumer import consumer
+from cluster.client.consumer.fetch_plans import Fetch
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.consumer.plans import Fetch
 from cluster.client.producer import outcomes, producer, sender
-from cluster.client.producer.outcomes import Facts, Outcome, Step
+from cluster.client.producer.outcomes import BatchFacts, BatchOutcome, BatchStep
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.planted import PutsRetriesAtTheEnd, RestartsInFlight
 
@@ -38,10 +38,10 @@ class ReadsAgain(FetchCore):
                 self.assignment.place(partition, partition.position - 1)
 
 
-def _a_timeout_is_success(error_code: ErrorCode, facts: Facts) -> Outcome:
+def _a_timeout_is_success(error_code: ErrorCode, facts: BatchFacts) -> BatchOutcome:
     """A batch whose answer is lost is taken for stored."""
     if error_code in (ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT):
-        return Outcome(Step.COMPLETE, is_offset_known=False)
+        return BatchOutcome(BatchStep.COMPLETE, is_offset_known=False)
     return outcomes.produce_outcome(error_code, facts)
 
 

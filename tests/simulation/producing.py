@@ -13,9 +13,9 @@ from contextvars import copy_context
 from functools import partial
 from random import Random
 
+from cluster.client.producer.delivery import ProduceError, RecordMetadata, RetriedBatch
 from cluster.client.producer.outcomes import recorded_outcome
 from cluster.client.producer.producer import Producer
-from cluster.client.producer.values import ProduceError, RecordMetadata, RetriedBatch
 from cluster.protocol.compression import CODEC_NAMES
 from cluster.seams.memory_selector import ROOM_BYTES, LoopRunner, MemorySelector
 from cluster.seams.memory_transport import MemoryTransport

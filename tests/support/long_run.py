@@ -34,7 +34,7 @@ from verifier.evidence import seal
 from verifier.evidence.history import HistoryWriter
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import FinalPartition, TopicSpec
-from verifier.evidence.values import ValueEncoder
+from verifier.evidence.sequenced_value import ValueEncoder
 
 BROKERS = (1, 2, 3)
 #: A final reader's row spans this many batches.

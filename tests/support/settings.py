@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
-from chaos.experiment.verdict import settings_of
+from chaos.experiment.verdict_settings import settings_of
 from verifier.completeness.settings import STANDS
 from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_model import HarnessHealth, RunModel, RunSettings

@@ -22,7 +22,7 @@ from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.history import HistoryRow, HistoryWriter, Phase
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import ChildProcess, FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
-from verifier.evidence.values import FLAG_SENTINEL, encode
+from verifier.evidence.sequenced_value import FLAG_SENTINEL, encode
 
 TOPIC = "t"
 RUN_ID = 77

@@ -28,12 +28,12 @@ from tests.verifier import oracle
 from tests.verifier.mutations import broken_stories
 from verifier import spark as sessions
 from verifier.accounts import accounts
-from verifier.audit import RunEvidence, audit, staged
 from verifier.checks.stalled import stalled
 from verifier.closing import gather
 from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
+from verifier.run_checks import RunEvidence, audit, staged
 
 #: Runs that are drawn from one seed and judged in one audit.
 TOGETHER = 500

@@ -27,10 +27,10 @@ from tests.verifier import oracle
 from tests.verifier.agreement import completed, draw, evidence_of
 from tests.verifier.mutations import MUTATIONS
 from tests.verifier.planted import PLANTED, planted_story
-from verifier.audit import RunEvidence, audit, staged
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit
+from verifier.run_checks import RunEvidence, audit, staged
 
 #: Cases with several mutations that hypothesis draws, besides each mutation alone.
 DRAWN = 400 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 40

@@ -9,8 +9,8 @@ import pytest
 
 from tests.verifier.planted import PLANTED, planted_story
 from verifier import findings
-from verifier.asking import ask
-from verifier.audit import RunEvidence, audit, staged
+from verifier.run_checks import RunEvidence, audit, staged
+from verifier.spark_questions import ask
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

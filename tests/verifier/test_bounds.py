@@ -12,7 +12,7 @@ from tests.support.settings import run_model, settings
 from verifier.bounds import MARGIN_MS, bounds, expired_ms
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import PhaseSpan, RunModel
-from verifier.wall_clock import OFFSET, Shift, known_shift, shift_of
+from verifier.wall_clock import OFFSET, ClockShift, known_shift, shift_of
 
 STARTED_MS = 1_700_000_000_000
 STARTED = "2023-11-14T22:13:20+00:00"
@@ -69,7 +69,7 @@ def test_a_clock_that_moved_widens_the_span(tmp_path: Path) -> None:
     """By how far it was found behind and ahead; a producer is forgotten by the clock at its furthest."""
     at_start = STARTED_MS - 7_000
     shift = shift_of(samples(tmp_path, at_start, at_start + 600_000, at_start - 50, at_start + 9), model())
-    assert shift == Shift(50, 600_000)
+    assert shift == ClockShift(50, 600_000)
     found, steady = bounds(model(), shift), bounds(model())
     assert steady.earliest_ms is not None and steady.latest_ms is not None
     assert (found.earliest_ms, found.latest_ms) == (steady.earliest_ms - 50, steady.latest_ms + 600_000)
@@ -78,9 +78,9 @@ def test_a_clock_that_moved_widens_the_span(tmp_path: Path) -> None:
 
 def test_runs_without_samples_keep_their_span(tmp_path: Path) -> None:
     """Those of versions that took no samples of the clock, and those that ended before the first one."""
-    assert shift_of(RunDirectory(tmp_path / "none").prepare(), model()) == Shift()
-    assert shift_of(samples(tmp_path, None, None), model()) == Shift()
-    assert bounds(model(), Shift()) == bounds(model())
+    assert shift_of(RunDirectory(tmp_path / "none").prepare(), model()) == ClockShift()
+    assert shift_of(samples(tmp_path, None, None), model()) == ClockShift()
+    assert bounds(model(), ClockShift()) == bounds(model())
 
 
 @pytest.mark.parametrize("offset", ["soon", 1.5, True, 2**60, -(2**60)])
@@ -89,4 +89,4 @@ def test_a_sample_that_is_no_time_is_no_shift(tmp_path: Path, offset: Any) -> No
     directory = samples(tmp_path, offset)
     with pytest.raises(ValueError, match=OFFSET):
         shift_of(directory, model())
-    assert known_shift(directory, model()) == Shift()
+    assert known_shift(directory, model()) == ClockShift()

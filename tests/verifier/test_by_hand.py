@@ -13,9 +13,9 @@ from verifier.by_hand import judge_load
 from verifier.evidence.by_hand import LoadStart, ReadBack
 from verifier.evidence.history import HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import RunDirectory
-from verifier.evidence.values import SENTINEL_STREAM
+from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.operations.options import JudgeOptions
-from verifier.operations.verdict import ClientVerdict
+from verifier.operations.verify_history import ClientVerdict
 
 TOPIC, LAST = "t", 9
 START = LoadStart(

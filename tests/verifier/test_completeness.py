@@ -28,7 +28,7 @@ from verifier.evidence.seal import Difference
 from verifier.facts import Facts, ReaderReach, Untold
 from verifier.leaderships import Sighting
 from verifier.outcomes import may_fail
-from verifier.wall_clock import Shift
+from verifier.wall_clock import ClockShift
 
 SECOND = 1_000_000_000
 
@@ -77,12 +77,12 @@ def test_complete_evidence_has_no_gap() -> None:
 
 def test_a_clock_that_moved_within_the_margin_is_no_gap() -> None:
     """The span of the run was widened by it."""
-    assert incomplete(a_run(), facts(), closing(clock=Shift(20_000, 40_000))) == []
+    assert incomplete(a_run(), facts(), closing(clock=ClockShift(20_000, 40_000))) == []
 
 
 def test_samples_of_the_clock_are_gathered() -> None:
     """From the run directory, as the conductor left them."""
-    assert closing_of(Story(**{**vars(clean()), "clock_ms": [0, 5, 600_000]})).clock == Shift(0, 600_000)
+    assert closing_of(Story(**{**vars(clean()), "clock_ms": [0, 5, 600_000]})).clock == ClockShift(0, 600_000)
 
 
 def beside(**changes: Any) -> Closing:
@@ -174,8 +174,8 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("reader-1.arrow has polls of t-0 in session 2, which was not assigned it", HISTORIES, RUN, FACTS,
      closing_of(told("reader-1", "poll", 2, session=2))),
     ("t-0: reader-1 came to offset 14 live, of 23 acknowledged before recovery", NOTHING, RUN, FACTS, STARVED),
-    ("the wall clock moved by 600.0 s", CLOCK, RUN, FACTS, closing(clock=Shift(0, 600_000))),
-    ("the wall clock moved by 60.1 s", CLOCK, RUN, FACTS, closing(clock=Shift(30_050, 30_050))),
+    ("the wall clock moved by 600.0 s", CLOCK, RUN, FACTS, closing(clock=ClockShift(0, 600_000))),
+    ("the wall clock moved by 60.1 s", CLOCK, RUN, FACTS, closing(clock=ClockShift(30_050, 30_050))),
     ("resources.jsonl cannot be read", CLOCK, RUN, FACTS,
      closing(unreadable=(Unreadable("resources.jsonl", "Expecting value"),))),
     ("resources.jsonl: changed since", CLOCK, RUN, FACTS,
@@ -375,7 +375,7 @@ def test_partition_metadata_of_another_version_tells_no_topic_id(tmp_path: Path)
 def test_what_the_run_says_itself_comes_first() -> None:
     """The cause stands above what follows from it, and says that it was one; not in a run that came to its end."""
     broken = a_run(problems=["the disk is full", "and another"], phases=RUN.phases[:2], final=[], topics=[])
-    reasons = [each.reason for each in incomplete(broken, FACTS, closing(clock=Shift(0, 600_000)))]
+    reasons = [each.reason for each in incomplete(broken, FACTS, closing(clock=ClockShift(0, 600_000)))]
     assert reasons[0] == "the disk is full; the run broke off, so what is missing below may only follow from this"
     assert reasons[1] == "and another"
     assert len(reasons) > 5

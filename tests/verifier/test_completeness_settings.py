@@ -15,7 +15,7 @@ import pytest
 from chaos.conductor.load import Load
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import plan, resolve
-from chaos.experiment.verdict import settings_of
+from chaos.experiment.verdict_settings import settings_of
 from tests.support.closed import agreeing
 from tests.support.settings import experiment_of, settings
 from tests.support.stories import clean

@@ -29,7 +29,7 @@ ODD = 'größe, 50% [x] $HOME "q"'
 
 def start(run_directory: Path) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    argv = [sys.executable, "-m", "verifier.job", str(run_directory)]
+    argv = [sys.executable, "-m", "verifier.main", str(run_directory)]
     return subprocess.Popen(argv, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -74,7 +74,7 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> Several:
     before, outcomes = {path.name for path in one.path.iterdir()}, home / "outcomes.jsonl"
     unset = ("LANG", "LC_ALL", "LC_CTYPE")
     environment = {name: value for name, value in os.environ.items() if name not in unset} | {"PYTHONPATH": str(ROOT)}
-    argv = [sys.executable, "-m", "verifier.job", *(str(each.path) for each in (one, broken, two))]
+    argv = [sys.executable, "-m", "verifier.main", *(str(each.path) for each in (one, broken, two))]
     done = subprocess.run(
         [*argv, "--outcomes", str(outcomes)], env=environment, text=True, capture_output=True, check=False, timeout=500
     )

@@ -12,11 +12,11 @@ import psutil
 import pytest
 
 from tests.support.long_run import write_long_run
-from verifier.audit import RunEvidence
 from verifier.closing import gather
 from verifier.completeness import incomplete
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit
+from verifier.run_checks import RunEvidence
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,7 +46,7 @@ def test_a_small_one_is_clean(
 def test_two_million_values_in_thousands_of_segments(tmp_path: Path) -> None:
     """The costs that grow with a run are bounded, and all of it is looked at."""
     directory = write_long_run(tmp_path / "run", partitions=PARTITIONS, batches=BATCHES, size=SIZE)
-    argv = [sys.executable, "-m", "verifier.job", str(directory.path)]
+    argv = [sys.executable, "-m", "verifier.main", str(directory.path)]
     job = subprocess.Popen(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True)
     watched, peak, cpu = psutil.Process(job.pid), 0, {}
     while job.poll() is None:

@@ -19,7 +19,7 @@ from verifier.report.occasions import Occasions
 from verifier.report.page import report_html
 from verifier.report.summary import MOST_EVENTS, summary_md
 from verifier.report.tables import regions
-from verifier.surroundings.model import Change, Outcomes, Surroundings
+from verifier.surroundings.model import LeaderChange, Outcomes, Surroundings
 from verifier.verdict import Verdict, undecidable
 
 
@@ -42,8 +42,8 @@ def occasions_of(run: RunModel) -> Occasions:
     begin = run.started_ns
     faults = [replace(FAULTS[0], start_ns=begin + 4 * SECOND, end_ns=begin + 6 * SECOND)]
     seen = [(2, 1, 0), (5, 2, 1), (8, -1, 2), (12, 3, 4)]
-    changes = [Change(begin + at * SECOND, ("t", 0), leader, epoch, (1,)) for at, leader, epoch in seen]
-    changes.insert(1, Change(begin, ("t", 1), 9, 9, (9,)))
+    changes = [LeaderChange(begin + at * SECOND, ("t", 0), leader, epoch, (1,)) for at, leader, epoch in seen]
+    changes.insert(1, LeaderChange(begin, ("t", 1), 9, 9, (9,)))
     return Occasions(run, begin + SECOND, "the start of the load", faults, changes)
 
 

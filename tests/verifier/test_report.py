@@ -32,17 +32,17 @@ from verifier.report.tiles import tiles
 from verifier.report.timeline import LEFT, MAX_BINS, RIGHT, WIDTH, timeline
 from verifier.report.words import headline
 from verifier.surroundings.model import (
-    Change,
-    Link,
+    FileLink,
+    LeaderChange,
     LogLines,
     Moments,
     Outcomes,
-    Place,
     Spot,
+    SpotView,
     Stored,
     StoredBatch,
     Surroundings,
-    Told,
+    ToldSpan,
     example_key,
 )
 from verifier.verdict import Verdict, undecidable
@@ -351,8 +351,8 @@ def test_anomalies_and_open_outcomes_are_on_the_time_line(bad: Verdict) -> None:
 def test_leaders_have_lanes(bad: Verdict) -> None:
     """Leader and epoch as text where there is room, a smaller ISR as a lower bar, no leader as a color of its own."""
     changes = [
-        Change(0, ("t", 0), 1, 0, (1, 2, 3), "new partition"), Change(4 * SECOND, ("t", 0), -1, 1, ()),
-        Change(5 * SECOND, ("t", 0), 2, 2, (2, 3)), Change(6 * SECOND, ("t", 0), 2, 2, (2, 3, 1)),
+        LeaderChange(0, ("t", 0), 1, 0, (1, 2, 3), "new partition"), LeaderChange(4 * SECOND, ("t", 0), -1, 1, ()),
+        LeaderChange(5 * SECOND, ("t", 0), 2, 2, (2, 3)), LeaderChange(6 * SECOND, ("t", 0), 2, 2, (2, 3, 1)),
     ]  # fmt: skip
     drawn = leader_lanes(changes, Axis(0, 10 * SECOND), 3)
     assert drawn is not None
@@ -374,14 +374,14 @@ def test_hostile_evidence_is_text_everywhere(bad: Verdict) -> None:
     hostile = f'"{HOSTILE}'
     example = replace(found("lost-write"), topic=hostile)
     spot = Spot(hostile, 0, (7,), ((2, 12),), example)
-    told = Told((hostile, 0), "read", hostile, False, 7, 1, None, 0, SECOND, error=hostile)
+    told = ToldSpan((hostile, 0), "read", hostile, False, 7, 1, None, 0, SECOND, error=hostile)
     around = Surroundings(
-        places={spot.key: Place(spot, (told,), (), SECOND, (LogLines(1, (hostile,), 0),), (hostile,))},
+        places={spot.key: SpotView(spot, (told,), (), SECOND, (LogLines(1, (hostile,), 0),), (hostile,))},
         spots={example_key(example): spot.key},
         moments=(Moments("lost-write", False, (SECOND,), (1,)),),
-        changes=(Change(SECOND, (hostile, 0), 1, 0, (1,), hostile),),
+        changes=(LeaderChange(SECOND, (hostile, 0), 1, 0, (1,), hostile),),
         leaders_from=hostile,
-        links=(Link("./x", hostile),),
+        links=(FileLink("./x", hostile),),
         notes=(hostile,),
     )
     verdict = decide(a_run(), audit(example), closing())
@@ -420,8 +420,8 @@ def test_pictures_are_bounded_too() -> None:
     """A place that reaches over thousands of offsets is cut."""
     wide = Found("log-gap", "offsets", "t", 0, 1, 90_000, None, None, 5, 90_000, {"hole_start": 5, "hole_end": 90_005})
     spot = Spot("t", 0, (5,), ((0, 90_010),), wide)
-    told = Told(("t", 0), "read", "reader-1", False, 0, 90_000, 1, 0, SECOND)
-    around = Surroundings(places={spot.key: Place(spot, (told,))}, spots={example_key(wide): spot.key})
+    told = ToldSpan(("t", 0), "read", "reader-1", False, 0, 90_000, 1, 0, SECOND)
+    around = Surroundings(places={spot.key: SpotView(spot, (told,))}, spots={example_key(wide): spot.key})
     html = report_html(a_run(), [], decide(a_run(), audit(wide), closing()), series(5), around)
     assert "s1/5" in html
     assert len(html) < 200_000
@@ -497,7 +497,7 @@ def test_probes_are_told_in_words(bad: Verdict) -> None:
 def test_the_page_links_locust_histories_and_logs(bad: Verdict) -> None:
     """Below the time line, each with what it is; a run that has none of them has no empty line."""
     names = ("loadgen/producers.html", "history/producers.arrow", "nodes/1/broker.log")
-    around = Surroundings(links=tuple(Link(f"./{name}", name) for name in names))
+    around = Surroundings(links=tuple(FileLink(f"./{name}", name) for name in names))
     text = report_html(a_run(), FAULTS, bad, series(3), around)
     for words, name in zip(("What Locust counted", "What each client saw", "Logs"), names, strict=True):
         assert re.search(rf'{words}[^<]*: <a href="\./{re.escape(name)}">', text)
@@ -512,7 +512,7 @@ def test_a_place_comes_with_the_commands_that_show_it(bad: Verdict) -> None:
             True, None, (), b"",
         ),)) for broker in (2, 1)
     )  # fmt: skip
-    place = Place(Spot("t", 0, (7,), ((2, 12),), found("lost-write")), (), (*stored, Stored(3, False, ())))
+    place = SpotView(Spot("t", 0, (7,), ((2, 12),), found("lost-write")), (), (*stored, Stored(3, False, ())))
     assert dump_commands(place, "results/my run", program(".venv/bin/gapless run --seed 1")) == [
         f".venv/bin/gapless dump --records --offsets 2..12 'results/my run/nodes/{broker}/data/t-0/{0:020d}.log'"
         for broker in (2, 1)

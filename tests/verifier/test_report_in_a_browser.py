@@ -16,7 +16,7 @@ from tests.verifier.test_report import FAULTS, SECOND, series
 from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier.report.page import report_html
 from verifier.surroundings import gather
-from verifier.surroundings.model import Change
+from verifier.surroundings.model import LeaderChange
 
 pytestmark = [pytest.mark.full, pytest.mark.integration, pytest.mark.timeout(300)]
 
@@ -38,7 +38,7 @@ def html(tmp_path_factory: pytest.TempPathFactory) -> str:
     judged = a_run(faults_requested=["kill-leader", "cut-link"])
     verdict = decide(judged, audit(example), closing(*FAULTS))
     around = gather(directory, run, verdict)
-    changes = tuple(Change(n * SECOND, ("t", n % 3), n % 4 - 1, n, (1, 2)) for n in range(10))
+    changes = tuple(LeaderChange(n * SECOND, ("t", n % 3), n % 4 - 1, n, (1, 2)) for n in range(10))
     gaps = {f"topic-{n}": {"longest_gap_ms": 99.0 * n, "ended": True, "ever_acknowledged": True} for n in range(30)}
     faults = [{"fault": "kill-leader", "target": "b1", "start_ns": 0, "partitions": gaps}]
     verdict = verdict.with_figures(recoveries={}, memory_mb={}, faults=faults)

@@ -17,7 +17,7 @@ from tests.verifier.test_job import ROOT, faulty_story, start
 from verifier.class_archive import ClassArchive
 from verifier.evidence.run_directory import RunDirectory
 from verifier.replacing import BESIDE
-from verifier.verification import SCRATCH, verify
+from verifier.verify_runs import SCRATCH, verify
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

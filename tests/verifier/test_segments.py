@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 
 from tests.support.batches import CODECS, BatchFields, Record, encode_batch
 from tests.verifier.oracle import reading as oracle
-from verifier.evidence.values import encode
-from verifier.segments import runs, walk
+from verifier.evidence.sequenced_value import encode
+from verifier.segments import value_spans, walk
 from verifier.segments.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress
 from verifier.segments.records import find_values
 from verifier.segments.rows import SegmentFile, find_segments, read_segment
-from verifier.segments.runs import Chunk, find_runs
+from verifier.segments.value_spans import BatchChunk, find_runs
 
 with warnings.catch_warnings():
     # kafka-python loads its schemas by a call that Python 3.11 deprecates
@@ -278,7 +278,7 @@ def test_a_compressed_batch_with_a_wrong_crc_is_not_decompressed() -> None:
         positions, sizes = np.array([0]), np.array([len(data)])
         fields = walk.headers(buffer, positions)
         crc_ok = walk.check_crcs(buffer, positions, sizes, fields["crc"])
-        chunk = Chunk(buffer, positions, sizes, fields, crc_ok, walk.problems(fields, crc_ok))
+        chunk = BatchChunk(buffer, positions, sizes, fields, crc_ok, walk.problems(fields, crc_ok))
         assert find_runs(77, chunk).batch.size == found
         assert chunk.problems == ["the CRC does not match the bytes"]
 
@@ -325,7 +325,7 @@ def test_compressed_batches_are_read_in_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unpacked_bytes: int
 ) -> None:
     """However many are unpacked at a time, the same values are found."""
-    monkeypatch.setattr(runs, "UNPACKED_BYTES", unpacked_bytes)
+    monkeypatch.setattr(value_spans, "UNPACKED_BYTES", unpacked_bytes)
     batches = [
         encode_batch(
             [Record(encode(77, 1, 10 * number + step, 1)) for step in range(3)],
@@ -352,14 +352,17 @@ def test_one_flipped_byte_is_seen_as_the_oracle_sees_it(position: int, flip: int
         return
     fields = walk.headers(buffer, found.positions)
     crc_ok = walk.check_crcs(buffer, found.positions, found.sizes, fields["crc"])
-    chunk = Chunk(buffer, found.positions, found.sizes, fields, crc_ok, walk.problems(fields, crc_ok))
-    runs = find_runs(77, chunk)
+    chunk = BatchChunk(buffer, found.positions, found.sizes, fields, crc_ok, walk.problems(fields, crc_ok))
+    spans = find_runs(77, chunk)
     wanted = oracle.read_batch(bytes(data), 0, 77)
     assert (chunk.problems[0] is None) == (wanted.problem is None)
     told = [
-        (offset, int(runs.stream[n]) if runs.problem[n] in (0, 1) and runs.stream[n] >= 0 else None)
-        for n in range(runs.batch.size)
-        for offset in range(int(runs.first_offset[n]), int(runs.last_offset[n]) + 1)
+        (
+            offset,
+            int(spans.stream[n]) if spans.problem[n] in (0, 1) and spans.stream[n] >= 0 else None,
+        )
+        for n in range(spans.batch.size)
+        for offset in range(int(spans.first_offset[n]), int(spans.last_offset[n]) + 1)
     ]
     assert told == sorted((slot.offset, slot.value[0] if slot.value else None) for slot in wanted.slots)
 

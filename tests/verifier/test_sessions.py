@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from verifier import spark, verification
+from verifier import spark, verify_runs
 from verifier.evidence.run_directory import RunDirectory
 from verifier.sessions import Sessions
-from verifier.verification import SCRATCH, VerifierAtWork
+from verifier.verify_runs import SCRATCH, VerifierAtWork
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def is_free(directory: RunDirectory) -> bool:
 
 def judge(directory: RunDirectory, sessions: Sessions) -> None:
     """What a verifier does with its run, without the judging."""
-    with verification._alone(directory, sessions):
+    with verify_runs._alone(directory, sessions):
         sessions.get(directory.path / SCRATCH, 0)
         assert not is_free(directory)
 

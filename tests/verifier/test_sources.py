@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.stories import clean
 from verifier import sources
-from verifier.audit import RunEvidence, staged
 from verifier.history_rows import HistoryFilePath
+from verifier.run_checks import RunEvidence, staged
 from verifier.staging import Abandoned, stage
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

@@ -66,7 +66,7 @@ def test_a_cluster_gives_the_same_verdict(tmp_path: Path) -> None:
     where = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     with daemon(home, "master.Master", _ADDRESS, *where) as master:
         with daemon(home, "worker.Worker", _REGISTERED, *where, "-c", "2", "-m", "1g", master[1]):
-            argv = [sys.executable, "-m", "verifier.job", str(remote.path), "--spark-master", master[1]]
+            argv = [sys.executable, "-m", "verifier.main", str(remote.path), "--spark-master", master[1]]
             environment = {**os.environ, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1"}
             job = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=500, check=False)
     assert job.returncode == 0, job.stderr

@@ -16,13 +16,13 @@ from verifier.evidence.run_directory import RunDirectory, append_json_line
 from verifier.expectation import ELECTION
 from verifier.facts import Found
 from verifier.report.groups import Cards
-from verifier.report.pictures import Cell, picture
+from verifier.report.pictures import OffsetCell, picture
 from verifier.surroundings import gather
-from verifier.surroundings.clients import MOST_TOLD, Wanted, listen
+from verifier.surroundings.clients import MOST_TOLD, WantedAnomalies, listen
 from verifier.surroundings.gather import IN_ALL, PER_CHECK, spot_of
 from verifier.surroundings.journals import MOST_LINES, changes
 from verifier.surroundings.links import links
-from verifier.surroundings.model import Place, Surroundings
+from verifier.surroundings.model import SpotView, Surroundings
 from verifier.verdict import Verdict, decide
 
 
@@ -38,13 +38,13 @@ def lost(offset: int | None = 3, stream: int = 1, sequence: int = 3) -> Found:
     return replace(found("lost-write"), offset=offset, stream=stream, sequence=sequence)
 
 
-def cells(place: Place, offset: int) -> dict[str, Cell]:
+def cells(place: SpotView, offset: int) -> dict[str, OffsetCell]:
     drawn = picture(place)
     row = next(row for row in drawn["rows"] if row.offset == offset)
     return {column.title: cell for column, cell in zip(drawn["columns"], row.cells, strict=True)}
 
 
-def said(place: Place, offset: int) -> dict[str, list[str]]:
+def said(place: SpotView, offset: int) -> dict[str, list[str]]:
     return {title: [name for name, _ in cell.values] for title, cell in cells(place, offset).items()}
 
 
@@ -187,8 +187,8 @@ def test_times_of_anomalies_come_from_acknowledgements(tmp_path: Path) -> None:
     story = clean(streams=1)
     directory = story.write(tmp_path / "run")
     one = np.ones(3, dtype=np.int64)
-    by_value = Wanted("lost-write", ("t", 0), 1, np.array([0, 4, 99]), one, allowed=False)
-    by_offset = Wanted("log-gap", ("t", 0), None, np.array([0, 9, 50]), one, allowed=False)
+    by_value = WantedAnomalies("lost-write", ("t", 0), 1, np.array([0, 4, 99]), one, allowed=False)
+    by_offset = WantedAnomalies("log-gap", ("t", 0), None, np.array([0, 9, 50]), one, allowed=False)
     listen(sorted(directory.history_dir.glob("*.arrow")), wanted=[by_value, by_offset])
     assert by_value.times_ns.tolist() == [SECOND, 13 * SECOND // 10, -1]
     assert by_offset.times_ns.tolist() == [SECOND, 19 * SECOND // 10, -1]

@@ -16,7 +16,7 @@ from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import Role
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
-from verifier.evidence.values import value_name
+from verifier.evidence.sequenced_value import value_name
 from verifier.facts import Facts
 
 #: The least share of the records due at the requested rate that must have been acknowledged.

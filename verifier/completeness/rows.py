@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from verifier.account import HistoryAccount
 from verifier.evidence.declared import DeclaredProcess
-from verifier.evidence.values import SENTINEL_STREAM
+from verifier.evidence.sequenced_value import SENTINEL_STREAM
 
 #: The outcomes that rows of each function have (docs/history.md). There is no other function.
 OUTCOMES: Mapping[str, frozenset[str]] = {

@@ -1,7 +1,7 @@
 """The two CRCs of many sequenced values at once: of their headers and of their padding.
 
 Both are checked for every value, exactly as ``zlib.crc32`` would; what values have in common is calculated once. Owns
-no layout but the length of what the header's CRC covers; ``verifier.evidence.values`` has it.
+no layout but the length of what the header's CRC covers; ``verifier.evidence.sequenced_value`` has it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from verifier.explain import files, headers, readers, serving, timing, values
-from verifier.explain.names import producer_name, value_name
+from verifier.explain.value_names import producer_name, value_name
 from verifier.facts import Found
 
 __all__ = ["producer_name", "sentence", "value_name"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from verifier.explain.names import producer_name
+from verifier.explain.value_names import producer_name
 from verifier.facts import Found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.explain.names import value_name
+from verifier.explain.value_names import value_name
 from verifier.facts import Found
 
 

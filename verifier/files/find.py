@@ -9,11 +9,11 @@ from verifier.bounds import expired_ms
 from verifier.evidence.run_model import RunModel
 from verifier.files.replica import ReplicaDirectory
 from verifier.segments.rows import SegmentFile
-from verifier.wall_clock import STEADY, Shift
+from verifier.wall_clock import STEADY, ClockShift
 
 
 def replica_directories(
-    model: RunModel, segments: Iterable[SegmentFile], shift: Shift = STEADY
+    model: RunModel, segments: Iterable[SegmentFile], shift: ClockShift = STEADY
 ) -> list[ReplicaDirectory]:
     """The directories that these segments lie in, each once, in their order. ``shift`` is of the run's wall clock."""
     finals = {(final.topic, final.partition): final for final in model.final}

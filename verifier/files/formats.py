@@ -46,7 +46,7 @@ class TimeEntries(NamedTuple):
     left_over: int
 
 
-class Producer(NamedTuple):
+class SnapshotEntry(NamedTuple):
     """What a snapshot says of a producer: its newest batch; -1 where it has none in its epoch."""
 
     producer_id: int
@@ -122,7 +122,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def snapshot(data: bytes) -> list[Producer]:
+def snapshot(data: bytes) -> list[SnapshotEntry]:
     """The producers of a ``.snapshot``. Raises ``FormatError``."""
     if len(data) < _SNAPSHOT_HEAD.size:
         raise FormatError(f"{len(data)} bytes are not a producer snapshot")
@@ -130,10 +130,10 @@ def snapshot(data: bytes) -> list[Producer]:
     _check(data, version, crc)
     if len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
         raise FormatError(f"{len(data)} bytes for {count} producers")
-    return _once([Producer._make(row[:6]) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])])
+    return _once([SnapshotEntry._make(row[:6]) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])])
 
 
-def histories(data: bytes) -> list[Producer]:
+def histories(data: bytes) -> list[SnapshotEntry]:
     """The producers of a ``.producers``, each with its newest batch. Raises ``FormatError``."""
     if len(data) < _HISTORIES_HEAD.size or (len(data) - _HISTORIES_HEAD.size) % 8:
         raise FormatError(f"{len(data)} bytes are not producers' histories")
@@ -148,14 +148,14 @@ def histories(data: bytes) -> list[Producer]:
             raise FormatError(f"{len(data)} bytes for {count} producers")
         newest = numbers[end - _BATCH_NUMBERS : end] if head[4] else None
         sequence, offset, delta = (-1, -1, 0) if newest is None else (newest[1], newest[3], newest[3] - newest[2])
-        found.append(Producer(head[0], head[1], sequence, offset, delta, head[3]))
+        found.append(SnapshotEntry(head[0], head[1], sequence, offset, delta, head[3]))
         at = end
     if at != len(numbers):
         raise FormatError(f"{len(data)} bytes for {count} producers")
     return _once(found)
 
 
-def _once(found: list[Producer]) -> list[Producer]:
+def _once(found: list[SnapshotEntry]) -> list[SnapshotEntry]:
     """The same producers, each of which is there once."""
     known: set[int] = set()
     for producer in found:

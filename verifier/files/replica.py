@@ -119,7 +119,7 @@ class _Producers:
         self._offsets = {offset for offset, path in found if path.suffix == ".snapshot"}
         self._first_offset = first_offset
         self._expired_ms = expired_ms
-        self._replay = snapshots.Replay()
+        self._replay = snapshots.ProducerReplay()
 
     def segment(self, headers: Headers) -> Iterator[Finding]:
         """Go through a segment; each snapshot is compared before the first batch that it does not cover."""

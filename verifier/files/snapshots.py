@@ -13,21 +13,21 @@ from pathlib import Path
 
 import numpy as np
 
-from verifier.files.formats import FormatError, Producer, histories, snapshot
+from verifier.files.formats import FormatError, SnapshotEntry, histories, snapshot
 from verifier.files.headers import Headers
 from verifier.files.model import SNAPSHOT, Finding
 
 _READERS = {".snapshot": snapshot, ".producers": histories}
 
 
-class Replay:
+class ProducerReplay:
     """The newest batch of every producer, batch after batch in the order of the file."""
 
     def __init__(self) -> None:
-        self.producers: dict[int, Producer] = {}
+        self.producers: dict[int, SnapshotEntry] = {}
 
     def __repr__(self) -> str:
-        return f"Replay({len(self.producers)} producers)"
+        return f"ProducerReplay({len(self.producers)} producers)"
 
     def advance(self, headers: Headers, first: int, end: int) -> None:
         """Take the batches ``first`` up to, not with, ``end`` of a segment."""
@@ -49,17 +49,17 @@ class Replay:
         if headers.base_sequences[at] >= 0:
             base, last = int(headers.base_offsets[at]), int(headers.last_offsets[at])
             sequence = int(headers.base_sequences[at]) + last - base & 2**31 - 1
-            self.producers[producer_id] = Producer(producer_id, epoch, sequence, last, last - base, timestamp)
+            self.producers[producer_id] = SnapshotEntry(producer_id, epoch, sequence, last, last - base, timestamp)
             return
         # a marker: it may begin an epoch, in which there is no batch yet
         before = self.producers.get(producer_id)
         if before is None or before.producer_epoch != epoch:
-            before = Producer(producer_id, epoch, -1, -1, 0, timestamp)
+            before = SnapshotEntry(producer_id, epoch, -1, -1, 0, timestamp)
         self.producers[producer_id] = before._replace(timestamp=timestamp)
 
 
 def compare(
-    path: Path, offset: int, expected: Mapping[int, Producer], first_offset: int, expired_ms: int
+    path: Path, offset: int, expected: Mapping[int, SnapshotEntry], first_offset: int, expired_ms: int
 ) -> Iterator[Finding]:
     """One ``.snapshot`` or ``.producers`` file against the replay up to its ``offset``.
 
@@ -97,7 +97,7 @@ def beyond(name: str, offset: int, end_offset: int) -> Iterator[Finding]:
         yield Finding(SNAPSHOT, "beyond", name, offset, 1, problem)
 
 
-def _said(producer: Producer) -> str:
+def _said(producer: SnapshotEntry) -> str:
     if producer.last_offset < 0:
         return f"no batch of epoch {producer.producer_epoch}"
     return (

@@ -25,10 +25,10 @@ from itertools import pairwise
 import numpy as np
 
 from verifier.operations.columns import starts_of_groups
-from verifier.operations.findings import Cycle, Findings, Step, findings
+from verifier.operations.findings import Cycle, CycleEdge, Findings, findings
 from verifier.operations.model import FAIL, POLL, SEND, TXN, BoolArray, IntArray
 from verifier.operations.pairing import NEVER, Operations
-from verifier.operations.search import Component, Found, components
+from verifier.operations.search import Component, FoundCycle, components
 from verifier.operations.versions import Versions
 
 WW, WR, PROCESS, REALTIME = range(4)
@@ -244,8 +244,8 @@ def _paired(operations: Operations, members: IntArray) -> _Edges:
 
 
 def _steps(
-    operations: Operations, members: IntArray, edges: _Edges, found: Found, prefer_reads: bool
-) -> tuple[Step, ...]:
+    operations: Operations, members: IntArray, edges: _Edges, found: FoundCycle, prefer_reads: bool
+) -> tuple[CycleEdge, ...]:
     circle = [int(members[vertex]) for vertex in found.vertices]
     start = circle.index(min(circle))
     circle = circle[start:] + circle[:start]
@@ -253,7 +253,7 @@ def _steps(
     for before, after in zip(circle, [*circle[1:], circle[0]], strict=True):
         rows = np.flatnonzero((edges.source == before) & (edges.target == after))
         if not len(rows):
-            steps.append(Step(KINDS[REALTIME], before, after))
+            steps.append(CycleEdge(KINDS[REALTIME], before, after))
             continue
         # data says more than order; of data, a read where the class is about reads
         rank = [WR, WW, PROCESS] if prefer_reads else [WW, WR, PROCESS]
@@ -261,7 +261,7 @@ def _steps(
         value, preceding = int(edges.value[row]), int(edges.before[row])
         key = int(operations.key_of[value]) if value >= 0 else -1
         if edges.kind[row] == WW:
-            steps.append(Step(KINDS[WW], before, after, key, preceding, value))
+            steps.append(CycleEdge(KINDS[WW], before, after, key, preceding, value))
         else:
-            steps.append(Step(KINDS[int(edges.kind[row])], before, after, key, value))
+            steps.append(CycleEdge(KINDS[int(edges.kind[row])], before, after, key, value))
     return tuple(steps)

@@ -36,7 +36,7 @@ Sift = Callable[[list[list[dict[str, Any]]]], list[list[dict[str, Any]]]]
 
 
 @dataclass(slots=True)
-class Planned:
+class PlannedOperation:
     """One operation to be written: when, by whom, and the rows that it is made of. Times are monotonic nanoseconds."""
 
     process: str
@@ -78,7 +78,7 @@ def export_run(history_directory: Path, sift: Sift | None = None) -> Export:
         whole, wrong = _sensible(rows)
         left_out += wrong
         histories.append(whole)
-    planned: list[Planned] = []
+    planned: list[PlannedOperation] = []
     for whole in histories if sift is None else sift(histories):
         planned += _sends(whole)
         planned += _polls(whole)
@@ -113,14 +113,14 @@ def key_of(row: dict[str, Any]) -> str:
     return f"{row['topic']}-{row['partition']}"
 
 
-def _sends(rows: list[dict[str, Any]]) -> list[Planned]:
+def _sends(rows: list[dict[str, Any]]) -> list[PlannedOperation]:
     by_stream: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
     reserved: dict[tuple[str, int, int], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         if row["f"] in _SENDS or row["f"] == "reserve":
             place = reserved if row["f"] == "reserve" else by_stream
             place[row["topic"], row["partition"], row["stream"]].append(row)
-    planned: list[Planned] = []
+    planned: list[PlannedOperation] = []
     for stream in sorted(by_stream.keys() | reserved.keys()):
         told = _disjoint(by_stream[stream])
         for row in sorted(told, key=lambda row: int(row["first_sequence"])):
@@ -135,15 +135,15 @@ def _sends(rows: list[dict[str, Any]]) -> list[Planned]:
     return planned
 
 
-def _send(row: dict[str, Any], process: str) -> Iterator[Planned]:
+def _send(row: dict[str, Any], process: str) -> Iterator[PlannedOperation]:
     begin, end = _times(row)
     error = UNSENT if row["f"] == "unsent" else row["error"]
     if row["type"] == "ok":
-        yield Planned(process, "send", "ok", begin, end, [row], error=error)
+        yield PlannedOperation(process, "send", "ok", begin, end, [row], error=error)
         return
     for sequence in range(row["first_sequence"], row["last_sequence"] + 1):
         one = {**row, "first_sequence": sequence, "last_sequence": sequence, "first_offset": -1}
-        yield Planned(process, "send", row["type"], begin, end, [one], error=error)
+        yield PlannedOperation(process, "send", row["type"], begin, end, [one], error=error)
 
 
 def _times(row: dict[str, Any]) -> tuple[int, int]:
@@ -183,31 +183,31 @@ def _left(first: int, last: int, taken: list[tuple[int, int]]) -> list[tuple[int
     return spans
 
 
-def _polls(rows: list[dict[str, Any]]) -> list[Planned]:
-    planned: list[Planned] = []
-    newest: dict[str, Planned] = {}
-    assigned: dict[str, Planned] = {}
+def _polls(rows: list[dict[str, Any]]) -> list[PlannedOperation]:
+    planned: list[PlannedOperation] = []
+    newest: dict[str, PlannedOperation] = {}
+    assigned: dict[str, PlannedOperation] = {}
     for row in rows:
         if row["f"] != "poll":
             continue
         process = f"{row['process']}/{row['phase']}/{row['session']}"
         begin, end = _times(row)
         if process not in assigned:
-            assigned[process] = Planned(process, "assign", "ok", begin - 2, begin - 1)
+            assigned[process] = PlannedOperation(process, "assign", "ok", begin - 2, begin - 1)
             planned.append(assigned[process])
         if key_of(row) not in assigned[process].keys:
             assigned[process].keys.append(key_of(row))
         last = newest.get(process)
         if last is None or (last.begin_ns, last.end_ns) != (begin, end):
-            last = newest[process] = Planned(process, "poll", "ok", begin, end)
+            last = newest[process] = PlannedOperation(process, "poll", "ok", begin, end)
             planned.append(last)
         last.rows.append(row)
     return planned
 
 
-def _one_at_a_time(planned: list[Planned]) -> None:
+def _one_at_a_time(planned: list[PlannedOperation]) -> None:
     """Within a process, in the order of the list: each begins behind the one before, and ends before the next."""
-    newest: dict[str, Planned] = {}
+    newest: dict[str, PlannedOperation] = {}
     for each in planned:
         before = newest.get(each.process)
         if before is not None:
@@ -217,7 +217,7 @@ def _one_at_a_time(planned: list[Planned]) -> None:
         newest[each.process] = each
 
 
-def _lines(planned: list[Planned]) -> Iterator[dict[str, Any]]:
+def _lines(planned: list[PlannedOperation]) -> Iterator[dict[str, Any]]:
     """Invocations and completions by time; of equal times invocations first, for they are not before each other."""
     begin = np.array([each.begin_ns for each in planned], dtype=np.int64)
     end = np.array([each.end_ns for each in planned], dtype=np.int64)
@@ -241,7 +241,7 @@ def _lines(planned: list[Planned]) -> Iterator[dict[str, Any]]:
         yield line
 
 
-def _value(each: Planned, *, done: bool) -> Any:
+def _value(each: PlannedOperation, *, done: bool) -> Any:
     if each.f == "assign":
         return each.keys
     if each.f == "send":

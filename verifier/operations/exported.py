@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from verifier.evidence.values import SENTINEL_STREAM, value_name
+from verifier.evidence.sequenced_value import SENTINEL_STREAM, value_name
 
 #: Errors of values that a producer took for itself: the client was never handed it, or nothing more was noted.
 UNSENT = "reserved and never sent"

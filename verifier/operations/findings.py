@@ -38,7 +38,7 @@ class Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CycleEdge:
     """One edge of a cycle: ``kind`` is ww, wr, process or realtime; the values are -1 where there are none."""
 
     kind: str
@@ -53,7 +53,7 @@ class Step:
 class Cycle:
     """The shortest cycle of a component that has ``size`` operations. ``is_shortest``: every one was compared."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[CycleEdge, ...]
     size: int
     is_shortest: bool
 

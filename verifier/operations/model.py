@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from verifier.operations.names import PLAIN, Names
+from verifier.operations.codes import PLAIN, Names
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]

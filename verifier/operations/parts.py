@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cluster.process.safe_path import safe_path
+from verifier.operations.codes import PLAIN, Names
 from verifier.operations.model import IntArray, OperationHistory, OperationsError
-from verifier.operations.names import PLAIN, Names
 
 #: Below this size another process costs more than it saves: half a second before it reads.
 SHARED_BYTES = 32 << 20

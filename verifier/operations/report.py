@@ -21,7 +21,7 @@ from verifier.operations.exported import asides
 from verifier.operations.findings import Findings
 from verifier.operations.model import IntArray
 from verifier.operations.pairing import Operations
-from verifier.operations.verdict import ClientVerdict
+from verifier.operations.verify_history import ClientVerdict
 from verifier.suites import Suite, suite_xml
 from verifier.verdict import Example
 

@@ -22,7 +22,7 @@ WHOLE_SEARCHES = 40
 BUDGET = 4_000_000
 
 
-class Found(NamedTuple):
+class FoundCycle(NamedTuple):
     """The vertices of a cycle in their order, the first not repeated; and whether no shorter one can exist."""
 
     vertices: tuple[int, ...]
@@ -57,7 +57,7 @@ class Component:
     def __repr__(self) -> str:
         return f"Component({self.count:,} vertices, {len(self.source):,} edges)"
 
-    def shortest(self, source: IntArray | None = None, target: IntArray | None = None) -> Found:
+    def shortest(self, source: IntArray | None = None, target: IntArray | None = None) -> FoundCycle:
         """The shortest cycle; with ``source`` and ``target``, the shortest through one of these edges."""
         if source is None or target is None:
             back = self.target < self.source
@@ -65,14 +65,14 @@ class Component:
         reverse = np.isin(target * self.count + source, self.source * self.count + self.target)
         if reverse.any():
             at = int(np.flatnonzero(reverse)[0])
-            return Found((int(source[at]), int(target[at])), True)
+            return FoundCycle((int(source[at]), int(target[at])), True)
         order = np.argsort(np.abs(source - target), kind="stable")
         heads: dict[int, set[int]] = {}
         for head, tail in zip(target[order].tolist(), source[order].tolist(), strict=True):
             heads.setdefault(head, set()).add(tail)
         return self._search(list(heads), lambda head: heads[head].__contains__, least=3)
 
-    def shortest_back_in_time(self, begin: IntArray, end: IntArray) -> Found:
+    def shortest_back_in_time(self, begin: IntArray, end: IntArray) -> FoundCycle:
         """The shortest cycle of one step in real time (``end`` of one vertex before ``begin`` of another) and edges.
 
         More than one such step is never needed: of two, one can be left out, whichever way the four times lie.
@@ -80,13 +80,13 @@ class Component:
         direct = end[self.target] < begin[self.source]
         if direct.any():
             at = int(np.flatnonzero(direct)[0])
-            return Found((int(self.source[at]), int(self.target[at])), True)
+            return FoundCycle((int(self.source[at]), int(self.target[at])), True)
         ends, begins = end.tolist(), begin.tolist()
         # who began last has the most behind them
         heads = np.argsort(-begin, kind="stable").tolist()
         return self._search(heads, lambda head: lambda vertex: ends[vertex] < begins[head], least=3)
 
-    def _search(self, heads: list[int], wanted: Callable[[int], Callable[[int], bool]], least: int) -> Found:
+    def _search(self, heads: list[int], wanted: Callable[[int], Callable[[int], bool]], least: int) -> FoundCycle:
         best: list[int] = []
         complete = True
         for number, head in enumerate(heads):
@@ -101,7 +101,7 @@ class Component:
                 path = self._bounded(head, wanted(head), len(best) - 1)
             if path and (not best or len(path) < len(best)):
                 best = path
-        return Found(tuple(best), complete)
+        return FoundCycle(tuple(best), complete)
 
     def _whole(self, head: int, is_wanted: Callable[[int], bool]) -> list[int]:
         """The shortest path from a vertex to a wanted one, as vertices; empty if there is none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verifier.operations.findings import Cycle, Findings, Step
+from verifier.operations.findings import Cycle, CycleEdge, Findings
 from verifier.operations.model import TYPE_NAMES
 from verifier.operations.pairing import NEVER, Operations
 from verifier.operations.versions import Versions
@@ -105,7 +105,7 @@ class Narrator:
         proof = "" if cycle.is_shortest else ", the shortest of those compared"
         return f"a cycle of {len(cycle.steps)} of {cycle.size:,} connected operations{proof}: {shown}{more}"
 
-    def _step(self, step: Step) -> str:
+    def _step(self, step: CycleEdge) -> str:
         before, after = self.operation(step.before), self.operation(step.after)
         if step.kind == "wr":
             return f"{before} sent {self.value(step.value)} to key {self.key(step.key)}, which {after} read"

@@ -36,15 +36,15 @@ class Axis:
     def seconds(self, time_ns: float) -> float:
         return (time_ns - self.start_ns) / 1e9
 
-    def bar(self, start_ns: float, end_ns: float, kind: str, title: str, *, least: float = 2.0) -> Bar:
+    def bar(self, start_ns: float, end_ns: float, kind: str, title: str, *, least: float = 2.0) -> LaneBar:
         left, right = self.x(start_ns), self.x(end_ns)
         width = max(round(right - left, 1), least)
         # what is too short to be seen keeps its least width, also at the right edge
-        return Bar(min(left, self.right - width), width, kind, title)
+        return LaneBar(min(left, self.right - width), width, kind, title)
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class LaneBar:
     """A fault, or another span, in its lane; ``text`` stands inside it where there is room."""
 
     x: float
@@ -60,7 +60,7 @@ class Lane:
 
     label: str
     y: float
-    bars: tuple[Bar, ...]
+    bars: tuple[LaneBar, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ class Timeline:
 
     height: float = 0
     ticks: tuple[Tick, ...] = ()
-    phases: tuple[Bar, ...] = ()
+    phases: tuple[LaneBar, ...] = ()
     lanes: tuple[Lane, ...] = ()
     charts: tuple[Chart, ...] = ()
-    bands: tuple[Bar, ...] = ()
+    bands: tuple[LaneBar, ...] = ()
     kinds: tuple[tuple[str, str], ...] = ()
     note: str = ""
     empty: str = ""

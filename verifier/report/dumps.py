@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import PurePath
 
-from verifier.surroundings.model import Place
+from verifier.surroundings.model import SpotView
 
 #: Files of one place, over all its replicas.
 MOST = 6
@@ -17,7 +17,7 @@ def program(repro: str) -> str:
     return first if PurePath(first).name == "gapless" else "gapless"
 
 
-def dump_commands(place: Place, directory: str, called: str) -> list[str]:
+def dump_commands(place: SpotView, directory: str, called: str) -> list[str]:
     """A command for each file that holds anything around the place, the leader's first."""
     first, last = place.spot.windows[0][0], place.spot.windows[-1][1]
     files = dict.fromkeys(batch.file for stored in place.stored for batch in stored.batches)

@@ -14,7 +14,7 @@ from verifier.report.dumps import dump_commands
 from verifier.report.occasions import Occasions
 from verifier.report.pictures import picture
 from verifier.report.summary import places
-from verifier.surroundings.model import Link, Surroundings
+from verifier.surroundings.model import FileLink, Surroundings
 from verifier.verdict import CheckResult, Example, Verdict
 
 #: Reasons of allowances that are shown.
@@ -97,7 +97,7 @@ class Cards:
     def _event(self, found: Found) -> str:
         return found.event or "" if self._occasions is None else self._occasions.words(found)
 
-    def _files(self, check: str) -> list[Link]:
+    def _files(self, check: str) -> list[FileLink]:
         """The files with every anomaly of a check."""
         return [link for link in self._around.anomaly_files if link.text.split("/")[-1].startswith(f"{check}.")]
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from verifier.segments import walk
-from verifier.surroundings.model import Place, StoredBatch
+from verifier.surroundings.model import SpotView, StoredBatch
 
 #: Batches side by side, and stretches of differing bytes that are shown.
 MOST_BATCHES = 8
@@ -30,7 +30,7 @@ _VALUE = (
 _CODECS = ("plain", "gzip", "snappy", "lz4", "zstd")
 
 
-def header_table(place: Place) -> dict[str, Any] | None:
+def header_table(place: SpotView) -> dict[str, Any] | None:
     """The headers of the batches at the place (of those before and after it where none is), replicas side by side.
 
     ``rows`` are (field, cells, whether they differ), a cell is (hexadecimal digits, value).
@@ -68,7 +68,7 @@ def _brokers(batches: Sequence[StoredBatch]) -> str:
     return f"broker{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
 
 
-def _chosen(place: Place) -> list[StoredBatch]:
+def _chosen(place: SpotView) -> list[StoredBatch]:
     at_place = [
         batch
         for at in place.spot.places
@@ -131,7 +131,7 @@ def _moment(milliseconds: int) -> str:
         return str(milliseconds)
 
 
-def differences(place: Place) -> list[dict[str, Any]]:
+def differences(place: SpotView) -> list[dict[str, Any]]:
     """Where the bytes of a replica's batch differ from those of the first replica's, stretch by stretch.
 
     Only batches of one base offset are compared, and only the bytes that are at hand of both.

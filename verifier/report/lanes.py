@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from verifier.effectiveness import Injected
-from verifier.report.drawing import LANE, LEFT, TOP, Axis, Bar, Lane, Timeline, time_ticks
-from verifier.surroundings.model import Change, Moments, Name
+from verifier.report.drawing import LANE, LEFT, TOP, Axis, Lane, LaneBar, Timeline, time_ticks
+from verifier.surroundings.model import LeaderChange, Moments, Name
 
 #: Partitions that are drawn, those with the most changes first; and brokers that have a color of their own.
 MOST_PARTITIONS = 64
@@ -19,9 +19,9 @@ MOST_BARS = 400
 MARK = 3.0
 
 
-def fault_lanes(injected: Sequence[Injected], axis: Axis) -> list[tuple[str, list[Bar]]]:
+def fault_lanes(injected: Sequence[Injected], axis: Axis) -> list[tuple[str, list[LaneBar]]]:
     """One row for each kind of fault: injected until the healing began, then until the cluster had recovered."""
-    by_fault: dict[str, list[Bar]] = defaultdict(list)
+    by_fault: dict[str, list[LaneBar]] = defaultdict(list)
     for each in injected:
         bars = by_fault[each.fault]
         if len(bars) >= MOST_BARS:
@@ -46,7 +46,7 @@ def fault_title(each: Injected, axis: Axis) -> str:
     return f"{title}{healed}, over at {axis.seconds(each.end_ns):.1f} s"
 
 
-def gap_lane(availability: Mapping[str, Any], axis: Axis) -> list[tuple[str, list[Bar]]]:
+def gap_lane(availability: Mapping[str, Any], axis: Axis) -> list[tuple[str, list[LaneBar]]]:
     """The longest time without an acknowledgement, of the worst partition."""
     worst = max(availability.get("partitions", {}).items(), key=lambda item: item[1]["longest_gap_ms"], default=None)
     if worst is None:
@@ -58,9 +58,9 @@ def gap_lane(availability: Mapping[str, Any], axis: Axis) -> list[tuple[str, lis
     return [("longest ack gap", [axis.bar(gap["start_ns"], gap["end_ns"], "gap", title)])]
 
 
-def anomaly_lanes(moments: Sequence[Moments], axis: Axis) -> list[tuple[str, list[Bar]]]:
+def anomaly_lanes(moments: Sequence[Moments], axis: Axis) -> list[tuple[str, list[LaneBar]]]:
     """One row for each check that found anything whose time is known; neighbors share a mark."""
-    rows: dict[str, list[Bar]] = defaultdict(list)
+    rows: dict[str, list[LaneBar]] = defaultdict(list)
     for each in moments:
         marks: Counter[float] = Counter()
         for at, count in zip(each.times_ns, each.counts, strict=True):
@@ -70,21 +70,21 @@ def anomaly_lanes(moments: Sequence[Moments], axis: Axis) -> list[tuple[str, lis
         for x, count in sorted(marks.items()):
             at_s = (x - LEFT) * span_s
             title = f"{each.check}{words}: {count:,} acknowledged at about {at_s:.1f} s"
-            rows[each.check].append(Bar(min(x, axis.right - MARK), MARK - 0.5, kind, title))
+            rows[each.check].append(LaneBar(min(x, axis.right - MARK), MARK - 0.5, kind, title))
     return list(rows.items())
 
 
-def stacked(rows: Sequence[tuple[str, Sequence[Bar]]], top: float = TOP) -> tuple[Lane, ...]:
+def stacked(rows: Sequence[tuple[str, Sequence[LaneBar]]], top: float = TOP) -> tuple[Lane, ...]:
     """Rows below each other."""
     return tuple(Lane(label, top + LANE * index, tuple(bars)) for index, (label, bars) in enumerate(rows))
 
 
-def leader_lanes(changes: Sequence[Change], axis: Axis, replication_factor: int) -> Timeline | None:
+def leader_lanes(changes: Sequence[LeaderChange], axis: Axis, replication_factor: int) -> Timeline | None:
     """Who led each partition, with its epoch; an ISR that lacks a replica shows as a bar that is open at the bottom.
 
     None if nothing is known of it.
     """
-    by_name: dict[Name, list[Change]] = defaultdict(list)
+    by_name: dict[Name, list[LeaderChange]] = defaultdict(list)
     for change in changes:
         by_name[change.name].append(change)
     if not by_name:
@@ -114,8 +114,8 @@ def leader_lanes(changes: Sequence[Change], axis: Axis, replication_factor: int)
 _OTHERS = {"none": ("none", "no leader"), "short": ("shrunk", "ISR lacks a replica")}
 
 
-def _leader_bars(changes: Sequence[Change], axis: Axis, replication_factor: int) -> list[Bar]:
-    bars: list[Bar] = []
+def _leader_bars(changes: Sequence[LeaderChange], axis: Axis, replication_factor: int) -> list[LaneBar]:
+    bars: list[LaneBar] = []
     for index, change in enumerate(changes[: MOST_BARS * 2]):
         until_ns = changes[index + 1].time_ns if index + 1 < len(changes) else axis.end_ns
         if until_ns <= axis.start_ns or change.time_ns >= axis.end_ns:
@@ -133,5 +133,5 @@ def _leader_bars(changes: Sequence[Change], axis: Axis, replication_factor: int)
         text = f"{change.leader}, e{change.leader_epoch}" if change.leader >= 0 else ""
         shown = text if is_new and bar.width > 6.5 * len(text) else ""
         short = bool(change.isr) and len(change.isr) < replication_factor
-        bars.append(Bar(bar.x, bar.width, f"{kind} short" if short else kind, title, shown))
+        bars.append(LaneBar(bar.x, bar.width, f"{kind} short" if short else kind, title, shown))
     return bars

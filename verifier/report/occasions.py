@@ -15,7 +15,7 @@ from verifier.evidence.series import SeriesPoint
 from verifier.expectation import ELECTION
 from verifier.facts import Found
 from verifier.report.timeline import axis_of
-from verifier.surroundings.model import Change, Surroundings
+from verifier.surroundings.model import LeaderChange, Surroundings
 from verifier.wall_clock import clock
 from verifier.witness import SLACK_NS
 
@@ -31,7 +31,7 @@ class Occasions:
     begin_ns: int
     since: str
     injected: Sequence[Injected] = ()
-    changes: Sequence[Change] = ()
+    changes: Sequence[LeaderChange] = ()
     acked_ns: int | None = None
 
     @classmethod
@@ -105,6 +105,6 @@ class Occasions:
         return f"{told}, its healing {(event_ns - last.healed_ns) / 1e9:.1f} s earlier"
 
 
-def _leader(change: Change) -> str:
+def _leader(change: LeaderChange) -> str:
     who = "no broker" if change.leader < 0 else f"broker {change.leader}"
     return f"{who} (epoch {change.leader_epoch})"

@@ -1,6 +1,6 @@
 """Offset by offset around an anomaly: what was acknowledged, what each replica holds, what each reader was handed.
 
-Pure: from a ``Place`` to rows and columns. Values about which parties disagree, and values that occur twice, get a
+Pure: from a ``SpotView`` to rows and columns. Values about which parties disagree, and values that occur twice, get a
 color of their own, the same wherever they stand. Owns the colors, the columns and what is left out.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from verifier import explain
 from verifier.report.headers import differences, header_table
-from verifier.surroundings.model import Place, Spot, Stored, StoredRun, Told
+from verifier.surroundings.model import Spot, SpotView, Stored, StoredRun, ToldSpan
 
 #: Colors of values; the ninth value has the first one's again.
 COLORS = 8
@@ -25,7 +25,7 @@ NOTHING = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class OffsetCell:
     """What one party says of one offset. ``kind`` is a color (``c0``...), ``none``, ``past`` or empty.
 
     ``begins``: a batch begins here; ``note`` is its leader epoch where a batch begins, or what is ``wrong``.
@@ -40,12 +40,12 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class OffsetRow:
     """One offset; ``offset`` None stands for offsets that are left out. ``place``: the anomaly is here."""
 
     offset: int | None
     place: bool
-    cells: tuple[Cell, ...]
+    cells: tuple[OffsetCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Column:
     kind: str
 
 
-def picture(place: Place) -> dict[str, Any]:
+def picture(place: SpotView) -> dict[str, Any]:
     """Everything that the template draws of one place."""
     columns, says = _columns(place)
     offsets = list(_offsets(place.spot))[:MOST_ROWS]
@@ -86,10 +86,10 @@ def _name(run: StoredRun, sequence: int) -> str:
 
 
 #: offset -> (values with what is wrong with each, title, begins, note)
-_Says = dict[int, Cell]
+_Says = dict[int, OffsetCell]
 
 
-def _columns(place: Place) -> tuple[list[Column], list[_Says]]:
+def _columns(place: SpotView) -> tuple[list[Column], list[_Says]]:
     columns: list[Column] = []
     says: list[_Says] = []
     acked = [each for each in place.told if each.how == "acknowledged" and each.offset is not None]
@@ -99,7 +99,7 @@ def _columns(place: Place) -> tuple[list[Column], list[_Says]]:
         columns.append(Column(f"broker {stored.broker}", "leader" if stored.leader else "replica",
                               "leader" if stored.leader else "replica"))  # fmt: skip
         says.append(_stored_says(stored, place.spot))
-    readers: dict[tuple[bool, str], list[Told]] = defaultdict(list)
+    readers: dict[tuple[bool, str], list[ToldSpan]] = defaultdict(list)
     for each in place.told:
         if each.how == "read" and each.offset is not None:
             readers[each.final, each.process].append(each)
@@ -109,7 +109,7 @@ def _columns(place: Place) -> tuple[list[Column], list[_Says]]:
     return columns, says
 
 
-def _told_says(told: Sequence[Told], spot: Spot) -> _Says:
+def _told_says(told: Sequence[ToldSpan], spot: Spot) -> _Says:
     found: dict[int, dict[str, list[str]]] = defaultdict(dict)
     for each in told:
         for step in range(min(each.values, 10_000)):
@@ -122,7 +122,7 @@ def _told_says(told: Sequence[Told], spot: Spot) -> _Says:
                 )
                 found[at].setdefault(name, []).append(each.process)
     return {
-        at: Cell(
+        at: OffsetCell(
             tuple((name, "") for name in names),
             "; ".join(f"{name}: {', '.join(sorted(set(who)))}" for name, who in names.items()),
         )
@@ -155,7 +155,9 @@ def _stored_says(stored: Stored, spot: Spot) -> _Says:
             # a broken log may hold an offset twice: both are shown
             values = (*(earlier.values if earlier else ()), named)
             note = wrong or (f"e{fields['leader_epoch']}" if begins else "")
-            found[at] = Cell(values, f"{earlier.title}; {title}" if earlier else title, begins, note, wrong=bool(wrong))
+            found[at] = OffsetCell(
+                values, f"{earlier.title}; {title}" if earlier else title, begins, note, wrong=bool(wrong)
+            )
     return found
 
 
@@ -188,18 +190,20 @@ def _colors(spot: Spot, columns: Sequence[Column], says: Sequence[_Says], offset
     return {name: f"c{index % COLORS}" for index, name in enumerate(seen)}
 
 
-def _row(at: int | None, spot: Spot, says: Sequence[_Says], colors: Mapping[str, str]) -> Row:
+def _row(at: int | None, spot: Spot, says: Sequence[_Says], colors: Mapping[str, str]) -> OffsetRow:
     if at is None:
-        return Row(None, place=False, cells=())
+        return OffsetRow(None, place=False, cells=())
     cells = []
     for each in says:
         cell = each.get(at)
         if cell is None:
             past = not each or at > max(each)
-            cells.append(Cell((), kind="past" if past else "none", title="" if past else NOTHING))
+            cells.append(OffsetCell((), kind="past" if past else "none", title="" if past else NOTHING))
         else:
             values = tuple((name, colors.get(name, "")) for name, _ in cell.values)
             cells.append(
-                Cell(values, cell.title, cell.begins, cell.note, values[0][1] if len(values) == 1 else "", cell.wrong)
+                OffsetCell(
+                    values, cell.title, cell.begins, cell.note, values[0][1] if len(values) == 1 else "", cell.wrong
+                )
             )
-    return Row(at, at in spot.places, tuple(cells))
+    return OffsetRow(at, at in spot.places, tuple(cells))

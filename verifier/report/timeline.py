@@ -13,7 +13,7 @@ from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.report.charts import MAX_BINS, bin_width, charts
-from verifier.report.drawing import CHART_GAP, LANE, LEFT, RIGHT, TOP, WIDTH, Axis, Bar, Timeline, time_ticks
+from verifier.report.drawing import CHART_GAP, LANE, LEFT, RIGHT, TOP, WIDTH, Axis, LaneBar, Timeline, time_ticks
 from verifier.report.lanes import MOST_BARS, anomaly_lanes, fault_lanes, gap_lane, stacked
 from verifier.surroundings.model import Moments
 
@@ -86,12 +86,12 @@ _KINDS = {
 }
 
 
-def _phases(run: RunModel, axis: Axis) -> list[Bar]:
+def _phases(run: RunModel, axis: Axis) -> list[LaneBar]:
     bars = []
     for index, phase in enumerate(run.phases):
         phase_end_ns = axis.end_ns if phase.end_ns is None else phase.end_ns
         if phase_end_ns <= axis.start_ns or phase.start_ns >= axis.end_ns:
             continue
         left, right = axis.x(phase.start_ns), axis.x(phase_end_ns)
-        bars.append(Bar(left, round(right - left, 1), "even" if index % 2 else "odd", phase.name))
+        bars.append(LaneBar(left, round(right - left, 1), "even" if index % 2 else "odd", phase.name))
     return bars

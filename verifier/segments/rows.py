@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from verifier.segments import walk
-from verifier.segments.runs import NO_RUNS, VALUE_PROBLEMS, Chunk, find_runs
+from verifier.segments.value_spans import NO_RUNS, VALUE_PROBLEMS, BatchChunk, find_runs
 
 #: Values of a column, and where it is null.
 Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
@@ -116,7 +116,7 @@ def read_segment(segment: SegmentFile, chunk_bytes: int = CHUNK_BYTES) -> Iterat
         crc_ok = walk.check_crcs(data, positions, sizes, fields["crc"])
         next_offset = int(fields["base_offset"][-1]) + int(fields["last_offset_delta"][-1]) + 1
         problems = walk.problems(fields, crc_ok)
-        yield _chunk_rows(segment, Chunk(data, positions, sizes, fields, crc_ok, problems))
+        yield _chunk_rows(segment, BatchChunk(data, positions, sizes, fields, crc_ok, problems))
     yield _file_row(segment, data.size, found, next_offset)
 
 
@@ -131,7 +131,7 @@ def _chunks(sizes: NDArray[np.int64], chunk_bytes: int) -> Iterator[tuple[int, i
         first = last
 
 
-def _chunk_rows(segment: SegmentFile, chunk: Chunk) -> pa.RecordBatch:
+def _chunk_rows(segment: SegmentFile, chunk: BatchChunk) -> pa.RecordBatch:
     found = find_runs(segment.run_id, chunk) if segment.values else NO_RUNS
     count = chunk.positions.size
     # the batch rows, then the run rows: ``owner`` is the batch whose fields a row has

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from verifier.evidence.arrow_stream import check
-from verifier.surroundings.model import Name, Outcomes, Spot, Told
+from verifier.surroundings.model import Name, Outcomes, Spot, ToldSpan
 
 #: Claims that are kept for each spot.
 MOST_TOLD = 400
@@ -29,7 +29,7 @@ _NUMBERS = ("partition", "stream", "first_sequence", "last_sequence", "first_off
 
 
 @dataclass(slots=True)
-class Wanted:
+class WantedAnomalies:
     """Anomalies of one check in one partition whose time is asked for, ascending by sequence or by offset.
 
     ``stream`` None: ``keys`` are offsets, else sequences of that stream. ``times_ns`` is filled by the pass; -1: none.
@@ -52,21 +52,21 @@ class Heard:
     """What the pass found. ``acks`` are the times of acknowledgements by partition, ascending when it is over."""
 
     acks: dict[Name, NDArray[np.int64]]
-    told: dict[str, list[Told]]
+    told: dict[str, list[ToldSpan]]
     outcomes: Outcomes
     notes: list[str]
 
 
-def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequence[Wanted] = ()) -> Heard:
+def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequence[WantedAnomalies] = ()) -> Heard:
     """Read all histories once. Raises nothing for damage: ``notes`` tell of it."""
     by_name: dict[Name, list[Spot]] = defaultdict(list)
     for spot in spots:
         by_name[spot.name].append(spot)
-    asked: dict[Name, list[Wanted]] = defaultdict(list)
+    asked: dict[Name, list[WantedAnomalies]] = defaultdict(list)
     for each in wanted:
         asked[each.name].append(each)
     acks: dict[Name, list[NDArray[np.int64]]] = defaultdict(list)
-    told: dict[str, list[Told]] = defaultdict(list)
+    told: dict[str, list[ToldSpan]] = defaultdict(list)
     counts: dict[str, int] = defaultdict(int)
     notes: list[str] = []
     for path in histories:
@@ -157,9 +157,9 @@ def _listen_at(
     mask: NDArray[np.bool_],
     name: Name,
     spots: Sequence[Spot],
-    wanted: Sequence[Wanted],
+    wanted: Sequence[WantedAnomalies],
     acks: dict[Name, list[NDArray[np.int64]]],
-    told: dict[str, list[Told]],
+    told: dict[str, list[ToldSpan]],
 ) -> None:
     acked = mask & rows.acked
     times = rows.number["complete_ns"][acked & rows.load_send]
@@ -173,7 +173,7 @@ def _listen_at(
             kept.append(_told(rows.batch.slice(row, 1).to_pylist()[0], name, bool(rows.acked[row])))
 
 
-def _time(number: Mapping[str, NDArray[np.int64]], acked: NDArray[np.bool_], wanted: Wanted) -> None:
+def _time(number: Mapping[str, NDArray[np.int64]], acked: NDArray[np.bool_], wanted: WantedAnomalies) -> None:
     """Note when the anomalies were acknowledged: the first answer counts."""
     by = "offset" if wanted.stream is None else "sequence"
     chosen = acked & (number["first_offset"] >= 0 if wanted.stream is None else number["stream"] == wanted.stream)
@@ -199,11 +199,11 @@ def _concerns(number: Mapping[str, NDArray[np.int64]], spot: Spot) -> NDArray[np
     return concerned
 
 
-def _told(row: Mapping[str, Any], name: Name, acked: bool) -> Told:
+def _told(row: Mapping[str, Any], name: Name, acked: bool) -> ToldSpan:
     offset, stream = int(row["first_offset"]), int(row["stream"])
     by_sequence = int(row["last_sequence"]) - int(row["first_sequence"]) + 1
     by_offset = int(row["last_offset"]) - offset + 1
-    return Told(
+    return ToldSpan(
         name=name,
         how="acknowledged" if acked else "read",
         process=str(row["process"]),

@@ -14,18 +14,18 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
 from verifier.segments.rows import SegmentFile, find_segments
-from verifier.surroundings.clients import Heard, Wanted, listen
+from verifier.surroundings.clients import Heard, WantedAnomalies, listen
 from verifier.surroundings.journals import Logs, changes
 from verifier.surroundings.links import anomaly_links, links
 from verifier.surroundings.model import (
     ExampleKey,
     Moments,
     Name,
-    Place,
     Spot,
+    SpotView,
     Stored,
     Surroundings,
-    Told,
+    ToldSpan,
     example_key,
 )
 from verifier.surroundings.replicas import Replicas
@@ -144,7 +144,7 @@ def spot_of(found: Found) -> Spot | None:
 _PLACES = frozenset({"first_read", "last_read", "first_log", "last_log", "after_offset"})
 
 
-def _wanted(tables: Mapping[str, pa.Table], verdict: Verdict) -> Iterator[Wanted]:
+def _wanted(tables: Mapping[str, pa.Table], verdict: Verdict) -> Iterator[WantedAnomalies]:
     """All anomalies whose time a client's answer may tell, by check, partition and stream."""
     for check, table in tables.items():
         groups: dict[tuple[Name, int | None, bool], list[tuple[int, int]]] = defaultdict(list)
@@ -158,10 +158,10 @@ def _wanted(tables: Mapping[str, pa.Table], verdict: Verdict) -> Iterator[Wanted
         for (name, stream, let), keyed in groups.items():
             keyed.sort()
             keys, counts = (np.array(column, dtype=np.int64) for column in zip(*keyed, strict=True))
-            yield Wanted(check, name, stream, keys, counts, let)
+            yield WantedAnomalies(check, name, stream, keys, counts, let)
 
 
-def _moments(wanted: Sequence[Wanted]) -> Iterator[Moments]:
+def _moments(wanted: Sequence[WantedAnomalies]) -> Iterator[Moments]:
     """When the anomalies of each check happened, those that are allowed apart from the others."""
     by_check: dict[tuple[str, bool], Counter[int]] = defaultdict(Counter)
     for each in wanted:
@@ -184,7 +184,7 @@ def _segments(directory: RunDirectory, run: RunModel, names: set[Name]) -> list[
     ]
 
 
-def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas: Replicas, logs: Logs) -> Place:
+def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas: Replicas, logs: Logs) -> SpotView:
     final = next((each for each in run.final if (each.topic, each.partition) == spot.name), None)
     leader = -1 if final is None else final.leader
     brokers = sorted({leader, *final.log_end_offsets}) if final else brokers
@@ -199,10 +199,10 @@ def _place(run: RunModel, brokers: list[int], spot: Spot, heard: Heard, replicas
     at_ns = min([time for time in own if time >= 0] or [time for time in at_place if time >= 0], default=None)
     at = None if at_ns is None else moment(run, at_ns)
     lines = () if at is None else logs.around(at, brokers, f"{spot.topic}-{spot.partition}")
-    return Place(spot, told, tuple(stored), at_ns, lines)
+    return SpotView(spot, told, tuple(stored), at_ns, lines)
 
 
-def _is_own(told: Told, spot: Spot) -> bool:
+def _is_own(told: ToldSpan, spot: Spot) -> bool:
     found = spot.found
     if told.stream is None or found.stream is None or found.sequence is None:
         return False

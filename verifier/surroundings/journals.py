@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from verifier.evidence.run_directory import RunDirectory, read_json_lines
-from verifier.surroundings.model import Change, LogLines
+from verifier.surroundings.model import LeaderChange, LogLines
 
 LEADERS = "leaders.jsonl"
 
@@ -28,12 +28,12 @@ MOST_LOG_BYTES = 64 << 20
 _TIMES = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ")
 
 
-def changes(directory: RunDirectory) -> tuple[list[Change], str]:
+def changes(directory: RunDirectory) -> tuple[list[LeaderChange], str]:
     """All changes of leadership in the order of time, and the name of where they come from; both may be empty."""
     conducted = directory.path / LEADERS
     if conducted.exists():
         return _sorted(_changes(_tolerant(conducted), "time_ns")), LEADERS
-    found: list[Change] = []
+    found: list[LeaderChange] = []
     for broker in directory.broker_ids():
         found += _changes(_tolerant(directory.control_jsonl(broker)), "monotonic_ns")
     return _sorted(found), "nodes/*/control.jsonl" if found else ""
@@ -48,7 +48,7 @@ def _tolerant(path: Path) -> list[dict[str, Any]]:
     return entries
 
 
-def _changes(entries: Iterable[Mapping[str, Any]], time: str) -> list[Change]:
+def _changes(entries: Iterable[Mapping[str, Any]], time: str) -> list[LeaderChange]:
     found = []
     for entry in entries:
         if entry.get("event", "partition-changed") != "partition-changed":
@@ -56,7 +56,7 @@ def _changes(entries: Iterable[Mapping[str, Any]], time: str) -> list[Change]:
         try:
             leader = entry["leader"]
             found.append(
-                Change(
+                LeaderChange(
                     int(entry[time]),
                     (str(entry["topic"]), int(entry["partition"])),
                     -1 if leader is None else int(leader),
@@ -70,7 +70,7 @@ def _changes(entries: Iterable[Mapping[str, Any]], time: str) -> list[Change]:
     return found
 
 
-def _sorted(found: Iterable[Change]) -> list[Change]:
+def _sorted(found: Iterable[LeaderChange]) -> list[LeaderChange]:
     return sorted(found, key=lambda each: (each.time_ns, each.name))
 
 

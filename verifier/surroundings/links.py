@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from verifier.evidence.run_directory import RunDirectory
-from verifier.surroundings.model import Link
+from verifier.surroundings.model import FileLink
 
 #: Files of one kind that are linked at most.
 MOST_ALIKE = 40
@@ -24,7 +24,7 @@ _MANY = (
 _ALWAYS = frozenset({"verdict.json", "summary.md", "junit.xml"})
 
 
-def links(directory: RunDirectory) -> Iterator[Link]:
+def links(directory: RunDirectory) -> Iterator[FileLink]:
     """The run's files that a reader of the report may want next."""
     for name in _ALONE:
         if name in _ALWAYS or (directory.path / name).is_file():
@@ -34,7 +34,7 @@ def links(directory: RunDirectory) -> Iterator[Link]:
             yield _link(path.relative_to(directory.path).as_posix())
 
 
-def anomaly_links(directory: RunDirectory) -> Iterator[Link]:
+def anomaly_links(directory: RunDirectory) -> Iterator[FileLink]:
     """The files with every anomaly."""
     for path in sorted(directory.anomalies_dir.glob("*")):
         if path.suffix in (".csv", ".parquet", ".json"):
@@ -42,6 +42,6 @@ def anomaly_links(directory: RunDirectory) -> Iterator[Link]:
             yield _link(path.relative_to(directory.anomalies_dir.parent).as_posix())
 
 
-def _link(path: str) -> Link:
+def _link(path: str) -> FileLink:
     # a leading "./" keeps a colon in a name from being read as a scheme
-    return Link(f"./{quote(path)}", path)
+    return FileLink(f"./{quote(path)}", path)

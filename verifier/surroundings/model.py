@@ -53,7 +53,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ToldSpan:
     """What one client was told of a run of values. ``how``: ``acknowledged`` or ``read``; ``offset`` None: unknown.
 
     ``stream`` is None where a reader was handed bytes that are no value of ours; ``error`` then says what they were.
@@ -131,7 +131,7 @@ class LogLines:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LeaderChange:
     """From ``time_ns`` on a partition had this leader (-1: none), leader epoch and ISR."""
 
     time_ns: int
@@ -143,11 +143,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SpotView:
     """One spot with everything that was found around it. ``at_ns`` None: nothing tells when it happened."""
 
     spot: Spot
-    told: tuple[Told, ...] = ()
+    told: tuple[ToldSpan, ...] = ()
     stored: tuple[Stored, ...] = ()
     at_ns: int | None = None
     logs: tuple[LogLines, ...] = ()
@@ -165,7 +165,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class FileLink:
     """A file of the run, relative to the page."""
 
     path: str
@@ -192,19 +192,19 @@ class Surroundings:
     ``acks`` are the times of acknowledgements by partition, ascending. ``spots`` tells which place shows an example.
     """
 
-    places: Mapping[str, Place] = field(default_factory=dict)
+    places: Mapping[str, SpotView] = field(default_factory=dict)
     spots: Mapping[ExampleKey, str] = field(default_factory=dict)
     moments: tuple[Moments, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[LeaderChange, ...] = ()
     leaders_from: str = ""
     acks: Mapping[Name, NDArray[np.int64]] = field(default_factory=dict)
     outcomes: Outcomes | None = None
-    links: tuple[Link, ...] = ()
-    anomaly_files: tuple[Link, ...] = ()
+    links: tuple[FileLink, ...] = ()
+    anomaly_files: tuple[FileLink, ...] = ()
     notes: tuple[str, ...] = ()
     #: The run directory, as it was named to the verifier.
     directory: str = ""
 
-    def place_of(self, found: Found) -> Place | None:
+    def place_of(self, found: Found) -> SpotView | None:
         """The place of an example, if it was looked at."""
         return self.places.get(self.spots.get(example_key(found), ""))

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from verifier.evidence.values import HEADER_BYTES as VALUE_HEADER_BYTES
+from verifier.evidence.sequenced_value import HEADER_BYTES as VALUE_HEADER_BYTES
 from verifier.segments import compression, records, walk
 from verifier.segments.rows import SegmentFile
-from verifier.segments.runs import VALUE_PROBLEMS, Chunk, find_runs
+from verifier.segments.value_spans import VALUE_PROBLEMS, BatchChunk, find_runs
 from verifier.surroundings.model import Spot, Stored, StoredBatch, StoredRun
 
 #: Batches of one replica around one spot.
@@ -86,7 +86,7 @@ class Replicas:
         index = np.flatnonzero(chosen)[: MOST_BATCHES + 1]
         positions, sizes = walked.positions[index], walked.sizes[index]
         crc_ok = walk.check_crcs(data, positions, sizes, fields["crc"][index])
-        chunk = Chunk(data, positions, sizes, fields[index], crc_ok, walk.problems(fields[index], crc_ok))
+        chunk = BatchChunk(data, positions, sizes, fields[index], crc_ok, walk.problems(fields[index], crc_ok))
         tail = ""
         if walked.tail and (not last.size or int(last[-1]) + 1 <= spot.windows[-1][1]):
             some = data[walked.tail_position : walked.tail_position + TAIL_BYTES].tobytes()
@@ -100,7 +100,7 @@ class Replicas:
             self._walks[path] = data, walk.walk(data)
         return self._walks[path]
 
-    def _batches(self, file: SegmentFile, spot: Spot, chunk: Chunk) -> list[StoredBatch]:
+    def _batches(self, file: SegmentFile, spot: Spot, chunk: BatchChunk) -> list[StoredBatch]:
         name = str(Path(file.path).relative_to(self._root))
         found = []
         for index, (position, size) in enumerate(zip(chunk.positions.tolist(), chunk.sizes.tolist(), strict=True)):
@@ -118,13 +118,13 @@ class Replicas:
             )  # fmt: skip
         return found
 
-    def _values(self, chunk: Chunk, index: int) -> tuple[tuple[StoredRun, ...], str | None]:
+    def _values(self, chunk: BatchChunk, index: int) -> tuple[tuple[StoredRun, ...], str | None]:
         """The values of one batch and what is wrong with it; copies with the same bytes are decoded once."""
         position, size = int(chunk.positions[index]), int(chunk.sizes[index])
         digest = hashlib.blake2b(chunk.data.data[position : position + size]).digest()
         if digest not in self._decoded:
             only = slice(index, index + 1)
-            one = Chunk(
+            one = BatchChunk(
                 chunk.data, chunk.positions[only], chunk.sizes[only], chunk.fields[only], chunk.crc_ok[only],
                 chunk.problems[only],
             )  # fmt: skip
@@ -151,7 +151,7 @@ def _named(spot: Spot, file: SegmentFile) -> int | None:
     return position if here and isinstance(position, int) else None
 
 
-def _value_header(chunk: Chunk, index: int, delta: int) -> bytes:
+def _value_header(chunk: BatchChunk, index: int, delta: int) -> bytes:
     """The first bytes of one value of a batch; empty if it cannot be found there."""
     position, size = int(chunk.positions[index]), int(chunk.sizes[index])
     codec = int(chunk.fields["attributes"][index]) & walk.CODEC_MASK

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from chaos.commands.dump.entries import TOO_DEEP, Damage, Entry, Lines, as_json, as_text
+from chaos.commands.dump.entries import TOO_DEEP, DamagedPart, Entry, Lines, as_json, as_text
 from chaos.commands.dump.files import RANGED, kind_of, lines_of
-from chaos.commands.dump.verification import data_directory, is_replica, replica, run_data
+from chaos.commands.dump.replica_agreement import data_directory, is_replica, replica, run_data
 from chaos.commands.stored import latest_run
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable, reason
@@ -47,7 +47,7 @@ def dump(
     damage: list[str] = []
     try:
         for line in _lines(path, records):
-            if isinstance(line, Damage):
+            if isinstance(line, DamagedPart):
                 damage.append(line.text)
             elif wanted is None or _overlaps(line, wanted):
                 print(as_json(line) if json_lines else as_text(line))

@@ -20,13 +20,13 @@ class Entry(NamedTuple):
     depth: int = 0
 
 
-class Damage(NamedTuple):
+class DamagedPart(NamedTuple):
     """What is wrong and where; what can still be read goes on after it."""
 
     text: str
 
 
-Lines = Iterator[Entry | Damage]
+Lines = Iterator[Entry | DamagedPart]
 
 
 def as_json(entry: Entry) -> str:

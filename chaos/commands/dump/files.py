@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from chaos.commands.dump import segments
-from chaos.commands.dump.entries import TOO_DEEP, Damage, Entry, Lines
+from chaos.commands.dump.entries import TOO_DEEP, DamagedPart, Entry, Lines
 from chaos.exits import BadRequest
 from cluster.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
@@ -83,20 +83,20 @@ def _rows(path: Path, names: tuple[str, ...]) -> Lines:
     if not lines:
         return
     if lines[0].strip() != "0":
-        yield Damage(f"line 1: version {lines[0]!r}, only 0 is known")
+        yield DamagedPart(f"line 1: version {lines[0]!r}, only 0 is known")
         return
     count = 0
     for number, line in enumerate(lines[2:], start=3):
         fields = line.split()
         values = [field if name == "topic" else _number(field) for name, field in zip(names, fields, strict=False)]
         if len(fields) != len(names) or None in values:
-            yield Damage(f"line {number}: {line!r} is not {' '.join(names)}")
+            yield DamagedPart(f"line {number}: {line!r} is not {' '.join(names)}")
             continue
         count += 1
         yield Entry(dict(zip(names, values, strict=True)))
     if len(lines) < 2 or _number(lines[1].strip()) != count:
         announced = repr(lines[1]) if len(lines) > 1 else "no number"
-        yield Damage(f"line 2: {announced} of entries announced where {count} are good")
+        yield DamagedPart(f"line 2: {announced} of entries announced where {count} are good")
 
 
 def _number(text: str) -> int | None:
@@ -107,7 +107,7 @@ def _partition_metadata(path: Path) -> Lines:
     try:
         topic_id = parse_partition_metadata("\n".join(_text(path)))
     except CheckpointError as error:
-        yield Damage(str(error))
+        yield DamagedPart(str(error))
     else:
         yield Entry({"version": 0, "topic_id": str(topic_id)})
 
@@ -116,7 +116,7 @@ def _meta_properties(path: Path) -> Lines:
     try:
         broker_id, cluster_id = parse_meta_properties("\n".join(_text(path)))
     except CheckpointError as error:
-        yield Damage(str(error))
+        yield DamagedPart(str(error))
     else:
         yield Entry({"version": 0, "broker.id": broker_id, "cluster.id": cluster_id})
 
@@ -129,7 +129,7 @@ def _clean_state(path: Path) -> Lines:
     try:
         states = parse_clean_state("\n".join(_text(path)))
     except (CheckpointError, ValueError, TypeError) as error:
-        yield Damage(str(error))
+        yield DamagedPart(str(error))
     else:
         for name, state in sorted(states.items()):
             end = state.segments[-1].next_offset if state.segments else 0
@@ -146,11 +146,11 @@ def _json(path: Path, lines: list[str]) -> Lines:
         try:
             value = json.loads(line)
         except RecursionError:
-            yield Damage(f"line {number}: {TOO_DEEP}")
+            yield DamagedPart(f"line {number}: {TOO_DEEP}")
             continue
         except ValueError as error:
             torn = "torn last line" if number == len(lines) > 1 else f"line {number}"
-            yield Damage(f"{torn}: no JSON: {error}")
+            yield DamagedPart(f"{torn}: no JSON: {error}")
             continue
         yield Entry(value if isinstance(value, dict) else {"value": value})
 
@@ -160,7 +160,7 @@ def _history(path: Path) -> Lines:
     try:
         table = read_history(path)
     except HistoryError as error:
-        yield Damage(str(error))
+        yield DamagedPart(str(error))
         return
     for batch in table.to_batches():
         for row in batch.to_pylist():

@@ -1,7 +1,7 @@
 """The files of a log, entry by entry: batches and records, the three indexes, the snapshots of producer state.
 
 Owns how they are shown, and that a damaged file is read as far as it is good. Does not own the formats
-(``cluster.protocol``, ``cluster.log``), nor whether files agree with each other (``verification``).
+(``cluster.protocol``, ``cluster.log``), nor whether files agree with each other (``replica_agreement``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from chaos.commands.dump.entries import Damage, Entry, Lines, readable
+from chaos.commands.dump.entries import DamagedPart, Entry, Lines, readable
 from cluster.log.errors import CheckpointError
 from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from cluster.log.producers import parse_snapshot
@@ -21,7 +21,7 @@ from cluster.log.snapshots import parse_histories
 from cluster.protocol.batch import BatchHeader, crc_ok, parse_header
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.records import Record, decode_records
-from verifier.evidence.values import decode
+from verifier.evidence.sequenced_value import decode
 
 #: version, producer id, first offset, last offset (the marker's), last stable offset (Kafka's AbortedTxn)
 _ABORTED = struct.Struct(">hqqqq")
@@ -40,7 +40,7 @@ def base_offset_of(path: Path) -> int:
     return int(match[1])
 
 
-def batches(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview, bool] | Damage]:
+def batches(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview, bool] | DamagedPart]:
     """(position, header, bytes, whether the checksum holds) of each batch of a segment, and what is wrong."""
     if not path.stat().st_size:
         return
@@ -53,25 +53,27 @@ def batches(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview, bool] | 
             header = parse_header(data, position)
         except ProtocolError as error:
             if any(data[position:]):
-                yield Damage(f"{rest} bytes from byte {position} on are no batch: {error}")
+                yield DamagedPart(f"{rest} bytes from byte {position} on are no batch: {error}")
             else:
-                yield Damage(f"{rest} zero bytes from byte {position} on")
+                yield DamagedPart(f"{rest} zero bytes from byte {position} on")
             return
         if header.size_bytes > rest:
-            yield Damage(f"torn tail: a batch of {header.size_bytes} bytes at byte {position} where {rest} are left")
+            yield DamagedPart(
+                f"torn tail: a batch of {header.size_bytes} bytes at byte {position} where {rest} are left"
+            )
             return
         good = crc_ok(data, position, header.size_bytes)
         yield position, header, data[position : position + header.size_bytes], good
         if not good:
             offsets = f"{header.base_offset}..{header.last_offset}"
-            yield Damage(f"the checksum of the batch at byte {position} (offsets {offsets}) does not hold")
+            yield DamagedPart(f"the checksum of the batch at byte {position} (offsets {offsets}) does not hold")
         position += header.size_bytes
 
 
 def segment(path: Path, *, with_records: bool) -> Lines:
     """A ``.log``: its batches, with their records if that is asked for."""
     for found in batches(path):
-        if isinstance(found, Damage):
+        if isinstance(found, DamagedPart):
             yield found
             continue
         position, header, data, good = found
@@ -80,7 +82,7 @@ def segment(path: Path, *, with_records: bool) -> Lines:
             try:
                 records = decode_records(data)
             except ProtocolError as error:
-                yield Damage(f"the records of the batch at byte {position} cannot be read: {error}")
+                yield DamagedPart(f"the records of the batch at byte {position} cannot be read: {error}")
                 continue
             for record in records:
                 yield Entry(_record(record, header), (record.offset, record.offset), depth=1)
@@ -141,14 +143,14 @@ def _control(record: Record) -> dict[str, object]:
     return fields
 
 
-def entries_of(path: Path, entry_bytes: int) -> tuple[bytes, list[Damage]]:
+def entries_of(path: Path, entry_bytes: int) -> tuple[bytes, list[DamagedPart]]:
     """The whole entries of an index file. Zeros at its end are room that Kafka keeps in the file of a live segment."""
     data = path.read_bytes()
     whole = len(data) - len(data) % entry_bytes
     damage = []
     if whole < len(data):
         rest = f"{len(data) - whole} bytes at byte {whole}"
-        damage.append(Damage(f"{rest} do not make a whole entry of {entry_bytes} bytes"))
+        damage.append(DamagedPart(f"{rest} do not make a whole entry of {entry_bytes} bytes"))
     used = len(data[:whole].rstrip(b"\x00"))
     used += -used % entry_bytes
     # An entry of zeros may be true where the index begins: offset 0 at position 0.
@@ -176,7 +178,7 @@ def aborted_transactions(path: Path) -> Lines:
     data, damage = entries_of(path, _ABORTED.size)
     for at, (version, producer_id, first, last, stable) in enumerate(_ABORTED.iter_unpack(data)):
         if version != 0:
-            yield Damage(f"the entry at byte {at * _ABORTED.size} has version {version}, only 0 is known")
+            yield DamagedPart(f"the entry at byte {at * _ABORTED.size} has version {version}, only 0 is known")
             return
         fields = {"producer_id": producer_id, "first_offset": first, "last_offset": last, "last_stable_offset": stable}
         yield Entry(fields, (first, last))
@@ -188,7 +190,7 @@ def snapshot(path: Path) -> Lines:
     try:
         producers = parse_snapshot(path.read_bytes())
     except CheckpointError as error:
-        yield Damage(str(error))
+        yield DamagedPart(str(error))
         return
     yield from _producers(producers)
 
@@ -198,7 +200,7 @@ def histories(path: Path) -> Lines:
     try:
         leader_epoch, producers = parse_histories(path.read_bytes())
     except CheckpointError as error:
-        yield Damage(str(error))
+        yield DamagedPart(str(error))
         return
     yield Entry({"leader_epoch": leader_epoch, "producers": len(producers)})
     yield from _producers(producers, in_full=True)

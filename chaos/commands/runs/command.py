@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from chaos.commands.runs.comparison import differences
-from chaos.commands.runs.found import Row, runs_below, size
+from chaos.commands.runs.found import RunRow, runs_below, size
 from chaos.commands.runs.page import index_page
 from chaos.commands.runs.pruning import remove, to_remove
 from chaos.commands.stored import run_directory
@@ -113,13 +113,13 @@ def table(lines: list[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{cell:{width}}" for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
 
 
-def _cells(row: Row, results: Path) -> tuple[str, ...]:
+def _cells(row: RunRow, results: Path) -> tuple[str, ...]:
     found = row.anomalies if row.allowed in ("", "none") else f"{row.anomalies} (allowed: {row.allowed})"
     place = str(row.path.relative_to(results))
     return place, str(row.seed), row.verdict, row.when, size(row.size_bytes), found
 
 
-def _rows(results: Path) -> list[Row]:
+def _rows(results: Path) -> list[RunRow]:
     rows = runs_below(results)
     if not rows:
         raise BadRequest(f"there is no run in {results}; make one with 'gapless run', or name another --results")

@@ -18,7 +18,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunRow:
     """One run. ``verdict`` is the recorded one, or the reason it is missing; ``anomalies`` and
     ``allowed`` are as in RESULT.
     """
@@ -64,7 +64,7 @@ class Row:
         }
 
 
-def runs_below(base: Path) -> list[Row]:
+def runs_below(base: Path) -> list[RunRow]:
     """The runs of a results directory, the newest first: ``NAME/RUN``, or ``RUN``. Links are not followed.
 
     A sweep's cells are the sweep's. What cannot be read as a run is left out.
@@ -85,7 +85,7 @@ def _directories(base: Path) -> Iterable[Path]:
     return sorted(path for path in base.iterdir() if path.is_dir() and not path.is_symlink()) if base.is_dir() else ()
 
 
-def row_of(path: Path) -> Row | None:
+def row_of(path: Path) -> RunRow | None:
     """The row of a run directory; None if its ``run.json`` is not that of a run."""
     directory = RunDirectory(path)
     try:
@@ -95,7 +95,7 @@ def row_of(path: Path) -> Row | None:
         return None
     verdict, found = _verdict(directory, is_over=ended is not None)
     size_bytes = directory.size_bytes()
-    return Row(
+    return RunRow(
         path, name, seed, started, ended, verdict, found.get("anomalies", ""), found.get("allowed", ""), size_bytes
     )
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from chaos.commands.runs.found import Row, size
+from chaos.commands.runs.found import RunRow, size
 from verifier.report.html import self_contained
 
 _HERE = Path(__file__).parent
 _VERDICTS = ("valid", "invalid", "unknown")
 
 
-def index_page(rows: Sequence[Row], base: Path) -> str:
+def index_page(rows: Sequence[RunRow], base: Path) -> str:
     """The whole page. Links are relative to ``base``, where it is to lie."""
     return self_contained(
         _HERE,
@@ -27,7 +27,7 @@ def index_page(rows: Sequence[Row], base: Path) -> str:
     )
 
 
-def _row(row: Row, base: Path) -> dict[str, str | int]:
+def _row(row: RunRow, base: Path) -> dict[str, str | int]:
     place = row.path.relative_to(base).as_posix()
     report = "report.html" if (row.path / "report.html").is_file() else ""
     return {

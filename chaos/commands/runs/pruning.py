@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from chaos.commands.runs.found import Row
+from chaos.commands.runs.found import RunRow
 from verifier.evidence.run_directory import LATEST
 
 #: All that a run leaves in its directory (results/README.md). A directory with anything else is somebody's, too.
@@ -23,7 +23,7 @@ OF_A_RUN = (
 )
 
 
-def to_remove(rows: Sequence[Row], base: Path, keep: int) -> Iterator[tuple[Row, str | None]]:
+def to_remove(rows: Sequence[RunRow], base: Path, keep: int) -> Iterator[tuple[RunRow, str | None]]:
     """The runs beyond the ``keep`` newest finished ones, each with why it stays all the same, None if it may go.
 
     Runs that are not finished do not count, and are not named.
@@ -34,7 +34,7 @@ def to_remove(rows: Sequence[Row], base: Path, keep: int) -> Iterator[tuple[Row,
         yield row, _why_kept(row, base, latest)
 
 
-def _why_kept(row: Row, base: Path, latest: Path) -> str | None:
+def _why_kept(row: RunRow, base: Path, latest: Path) -> str | None:
     if not row.has_our_name or row.path.parent.parent != base:
         return "it is not named as a run in results/NAME is"
     if row.path.resolve() == latest:

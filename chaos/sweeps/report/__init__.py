@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Sweep
-from chaos.sweeps.outcome import Outcome
+from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.ci import junit_xml, summary_md
 from chaos.sweeps.report.markdown import sweep_md
 from chaos.sweeps.report.page import sweep_html
@@ -14,7 +14,7 @@ from chaos.sweeps.summary import rows_of
 from verifier.evidence.run_directory import write_text_atomic
 
 
-def write_reports(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, Outcome]) -> None:
+def write_reports(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> None:
     """Write all of them. Raises ``OSError``."""
     rows = rows_of(sweep, outcomes)
     write_text_atomic(directory.sweep_md, sweep_md(sweep, rows))

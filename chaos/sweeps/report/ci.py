@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import Cell, Sweep
-from chaos.sweeps.outcome import Outcome
+from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.words import found, key
 from chaos.sweeps.summary import counted, verdict_of
 from cluster.process.one_line import printable
@@ -23,12 +23,12 @@ _RANKS = ("failed", "invalid", "unknown", "interrupted", "valid")
 _COUNTS = ("tests", "failures", "errors", "skipped")
 
 
-def summary_md(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> str:
+def summary_md(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
     """The page as text."""
     return "\n".join(_lines(sweep, outcomes)) + "\n"
 
 
-def _lines(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
+def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
     counts = counted(list(outcomes.values()))
     yield f"# {next((rank for rank in _RANKS if rank in counts), 'nothing run')}: sweep {sweep.name}"
     yield ""
@@ -54,7 +54,7 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, Outcome]) -> Iterator[str]:
         yield f"  - kept whole in {code(f'{CELLS}/{cell.name}')}"
 
 
-def _figures(outcome: Outcome) -> tuple[str, str, str, str]:
+def _figures(outcome: CellOutcome) -> tuple[str, str, str, str]:
     return (
         inline(found(outcome)),
         "?" if outcome.acked is None else f"{outcome.acked:,}",
@@ -63,7 +63,7 @@ def _figures(outcome: Outcome) -> tuple[str, str, str, str]:
     )
 
 
-def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, Outcome]) -> str:
+def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
     """The document as text: a suite for each run, as it stands in the run's own file. What was not run is not in it."""
     suites = [_suite(directory, sweep, cell, outcomes[cell.name]) for cell in sweep.cells if _is_over(outcomes, cell)]
     sums = {name: str(sum(int(suite.get(name, "0")) for suite in suites)) for name in _COUNTS}
@@ -73,11 +73,11 @@ def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, Ou
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _is_over(outcomes: Mapping[str, Outcome], cell: Cell) -> bool:
+def _is_over(outcomes: Mapping[str, CellOutcome], cell: Cell) -> bool:
     return bool(verdict_of(outcomes[cell.name]))
 
 
-def _suite(directory: SweepDirectory, sweep: Sweep, cell: Cell, outcome: Outcome) -> ET.Element:
+def _suite(directory: SweepDirectory, sweep: Sweep, cell: Cell, outcome: CellOutcome) -> ET.Element:
     why = "; ".join(outcome.reasons)
     if outcome.status == "judged":
         try:

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from chaos.sweeps.model import Sweep
 from chaos.sweeps.report.words import HEADINGS, columns, figures
-from chaos.sweeps.summary import Row, claims_line, left_out, ran
+from chaos.sweeps.summary import MatrixRow, claims_line, left_out, ran
 
 
-def sweep_md(sweep: Sweep, rows: Sequence[Row]) -> str:
+def sweep_md(sweep: Sweep, rows: Sequence[MatrixRow]) -> str:
     """The page as text."""
     return "\n".join(_lines(sweep, rows)) + "\n"
 
 
-def _lines(sweep: Sweep, rows: Sequence[Row]) -> Iterator[str]:
+def _lines(sweep: Sweep, rows: Sequence[MatrixRow]) -> Iterator[str]:
     yield f"# sweep {sweep.name}"
     yield ""
     yield sweep.summary

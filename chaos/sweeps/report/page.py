@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from chaos.sweeps.model import EFFECTS, UNKNOWN, Sweep
-from chaos.sweeps.outcome import Outcome
+from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.words import HEADINGS, WORDS, columns, figures
-from chaos.sweeps.summary import Row, claims_line, counted, left_out, ran
+from chaos.sweeps.summary import MatrixRow, claims_line, counted, left_out, ran
 from verifier.report.html import self_contained
 
 _HERE = Path(__file__).parent
@@ -17,7 +17,7 @@ _HERE = Path(__file__).parent
 _NOT_RUN = ("inapplicable", "not asked", "not run")
 
 
-def sweep_html(sweep: Sweep, rows: Sequence[Row], outcomes: Mapping[str, Outcome]) -> str:
+def sweep_html(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, CellOutcome]) -> str:
     """The page as text."""
     shown = ran(rows)
     wanted = columns(shown)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from chaos.sweeps.model import COUNTED, UNKNOWN, Sweep
 from chaos.sweeps.report.words import said, speed
-from chaos.sweeps.summary import Row, ran
+from chaos.sweeps.summary import MatrixRow, ran
 
 WIDTH = 1000
 LABELS = 240
@@ -86,7 +86,7 @@ class Speeds:
     bars: tuple[Speed, ...]
 
 
-def matrix(sweep: Sweep, rows: Sequence[Row]) -> Plot:
+def matrix(sweep: Sweep, rows: Sequence[MatrixRow]) -> Plot:
     """Settings from top to bottom, the sweep's ``across`` from left to right, and in each place what was found.
 
     Lines and columns of which nothing was run are left out: what was not run does not bury what was.
@@ -111,7 +111,7 @@ def matrix(sweep: Sweep, rows: Sequence[Row]) -> Plot:
     )
 
 
-def _box(row: Row, column: int, line: int, width: float, top: int) -> Box:
+def _box(row: MatrixRow, column: int, line: int, width: float, top: int) -> Box:
     x, y = LABELS + width * column, 28.0 + BOX_HEIGHT * line
     bars = []
     for number, name in enumerate(COUNTED):
@@ -130,14 +130,14 @@ def _box(row: Row, column: int, line: int, width: float, top: int) -> Box:
     )
 
 
-def state(row: Row) -> str:
+def state(row: MatrixRow) -> str:
     """How a place is colored: by its verdict, and a valid one by whether something that is allowed was found."""
     if row.verdict == "valid":
         return "allowed" if any(count for name, count in row.found.items() if name != UNKNOWN) else "valid"
     return {"-": "absent", "failed": "invalid"}.get(row.verdict, row.verdict)
 
 
-def _nothing(row: Row) -> str:
+def _nothing(row: MatrixRow) -> str:
     return {"valid": "nothing", "-": "does not apply" if row.inapplicable else "not run"}.get(row.verdict, row.verdict)
 
 
@@ -146,7 +146,7 @@ def _logarithmic(count: int, top: int) -> float:
     return math.log10(1 + count) / math.log10(1 + max(top, LEAST_TOP))
 
 
-def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Speeds]:
+def throughputs(sweep: Sweep, rows: Sequence[MatrixRow]) -> list[Speeds]:
     """A bar for each setting, all plots on one scale.
 
     One plot if throughput may be compared at all places alike, else one for each value at which it may. None where
@@ -162,7 +162,7 @@ def throughputs(sweep: Sweep, rows: Sequence[Row]) -> list[Speeds]:
     return [_speeds(sweep, f"Throughput{title}", group, top) for title, group in chosen.items() if group]
 
 
-def _speeds(sweep: Sweep, title: str, rows: Sequence[Row], top: float) -> Speeds:
+def _speeds(sweep: Sweep, title: str, rows: Sequence[MatrixRow], top: float) -> Speeds:
     return Speeds(
         title,
         tuple(
@@ -176,7 +176,7 @@ def _speeds(sweep: Sweep, title: str, rows: Sequence[Row], top: float) -> Speeds
     )
 
 
-def _setting(sweep: Sweep, row: Row) -> str:
+def _setting(sweep: Sweep, row: MatrixRow) -> str:
     """The labels of a row without the one that is laid across, in few words."""
     rest = {name: value for name, value in row.labels.items() if name != sweep.across}
     return ", ".join(f"{name} {value}" for name, value in rest.items()) or sweep.name

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from chaos.sweeps.model import Sweep
 from chaos.sweeps.report.words import HEADINGS, WORDS, columns, figures
-from chaos.sweeps.summary import Row
+from chaos.sweeps.summary import MatrixRow
 
 _STYLES = {
     "valid": "green", "invalid": "red", "unknown": "yellow", "interrupted": "yellow", "failed": "bold red",
@@ -28,7 +28,7 @@ WIDE = 140
 _GAP = 2
 
 
-def tables(sweep: Sweep, rows: Sequence[Row], width: int) -> list[Table]:
+def tables(sweep: Sweep, rows: Sequence[MatrixRow], width: int) -> list[Table]:
     """All rows, in as many tables as a terminal of ``width`` columns needs."""
     title = f"sweep {sweep.name}: {sweep.summary}"
     wanted = columns(rows)
@@ -38,7 +38,7 @@ def tables(sweep: Sweep, rows: Sequence[Row], width: int) -> list[Table]:
     return [_table(sweep, rows, part, title if not number else "", width) for number, part in enumerate(parts) if part]
 
 
-def _table(sweep: Sweep, rows: Sequence[Row], wanted: Sequence[int], title: str, width: int) -> Table:
+def _table(sweep: Sweep, rows: Sequence[MatrixRow], wanted: Sequence[int], title: str, width: int) -> Table:
     """Some columns of all rows; a line parts what differs in the dimension that the plot lays across."""
     grid = Table(
         title=title or None, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chaos.sweeps.model import COUNTED, Cell
-from chaos.sweeps.outcome import Outcome
-from chaos.sweeps.summary import Row, verdict_of
+from chaos.sweeps.outcome import CellOutcome
+from chaos.sweeps.summary import MatrixRow, verdict_of
 from cluster.process.one_line import printable
 
 #: Headings of what follows a row's labels.
@@ -15,13 +15,13 @@ HEADINGS = ("verdict", *COUNTED, "settings allow", "documented", "shown", "recor
 WORDS = ("verdict", "settings allow", "documented", "shown")
 
 
-def figures(row: Row) -> list[str]:
+def figures(row: MatrixRow) -> list[str]:
     """The columns of ``HEADINGS``. A question mark stands for what could not be counted."""
     counts = [f"{row.found[name]:,}" if name in row.found else "?" if row.judged else "" for name in COUNTED]
     return [verdict(row), *counts, allowed(row), said(row), shown(row), speed(row), bit(row)]
 
 
-def verdict(row: Row) -> str:
+def verdict(row: MatrixRow) -> str:
     """The verdict, and of how many runs, if there were several."""
     if len(row.verdicts) < 2:
         return row.verdict
@@ -29,22 +29,22 @@ def verdict(row: Row) -> str:
     return f"{row.verdict} {same}/{len(row.verdicts)}"
 
 
-def allowed(row: Row) -> str:
+def allowed(row: MatrixRow) -> str:
     """What the expectation matrix lets pass."""
     return (", ".join(row.allowed) or "nothing") if row.judged else ""
 
 
-def said(row: Row) -> str:
+def said(row: MatrixRow) -> str:
     """What the documentation claims."""
     return "" if row.inapplicable else ", ".join(row.claims) or "nothing"
 
 
-def shown(row: Row) -> str:
+def shown(row: MatrixRow) -> str:
     """Whether that came true."""
     return {None: "", True: "yes", False: "NO"}[row.shown]
 
 
-def speed(row: Row) -> str:
+def speed(row: MatrixRow) -> str:
     """Records per second: the median, and the extremes of several seeds."""
     middle = row.middle_records_per_s
     if middle is None:
@@ -53,7 +53,7 @@ def speed(row: Row) -> str:
     return f"{middle:,.0f}{spread}"
 
 
-def bit(row: Row) -> str:
+def bit(row: MatrixRow) -> str:
     """How many of the faults took effect."""
     return f"{row.faults[1]}/{row.faults[0]}" if row.faults[0] else ""
 
@@ -63,7 +63,7 @@ def key(cell: Cell) -> str:
     return ", ".join(cell.labels.values())
 
 
-def found(outcome: Outcome) -> str:
+def found(outcome: CellOutcome) -> str:
     """The anomalies of one run that its settings do not allow, as its ``RESULT`` line has them.
 
     A question mark stands for what could not be counted.
@@ -74,7 +74,7 @@ def found(outcome: Outcome) -> str:
     return ",".join(f"{name}:{count}" for name, count in outcome.forbidden.items()) or nothing
 
 
-def red_lines(cell: Cell, outcome: Outcome) -> list[str]:
+def red_lines(cell: Cell, outcome: CellOutcome) -> list[str]:
     """Of a run that is not valid: what was found, what was planted, how to repeat it. Of any other, nothing."""
     ended = verdict_of(outcome)
     if ended in ("", "valid"):
@@ -86,12 +86,12 @@ def red_lines(cell: Cell, outcome: Outcome) -> list[str]:
     return [printable(line) for line in [*lines, *([f"repro: {outcome.repro}"] if outcome.repro else [])]]
 
 
-def has_claims(rows: Sequence[Row]) -> bool:
+def has_claims(rows: Sequence[MatrixRow]) -> bool:
     """Whether the sweep claims anything; one that does not needs no columns for it."""
     return any(row.claims for row in rows)
 
 
-def columns(rows: Sequence[Row]) -> list[int]:
+def columns(rows: Sequence[MatrixRow]) -> list[int]:
     """The indexes of ``HEADINGS`` that say something in these rows."""
     hidden = set() if has_claims(rows) else {HEADINGS.index("documented"), HEADINGS.index("shown")}
     told = [figures(row) for row in rows]

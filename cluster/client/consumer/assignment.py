@@ -1,4 +1,4 @@
-"""Assignment: the partitions that are read, where each one is, and the records that wait to be taken.
+"""ConsumerAssignment: the partitions that are read, where each one is, and the records that wait to be taken.
 
 Owns positions, pauses, buffered blocks and the errors that wait to be raised, each in its turn. Does not own whom to
 ask, nor what an answer means (``fetching``). Pure.
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from cluster.client.cluster_view import ClusterView, TopicPartition
 from cluster.client.consumer.block import FetchedBlock
-from cluster.client.consumer.values import ConsumerError, ConsumerRecord, CorruptRecord
+from cluster.client.consumer.results import ConsumerError, ConsumerRecord, CorruptRecord
 
 
 class AssignedPartition:
@@ -68,7 +68,7 @@ class AssignedPartition:
         return self.position is not None and not self.is_paused and self.block is None and self.error is None
 
 
-class Assignment:
+class ConsumerAssignment:
     """NOT thread-safe."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Assignment:
         self._moved: dict[AssignedPartition, tuple[int | None, int]] = {}
 
     def __repr__(self) -> str:
-        return f"Assignment({list(self._partitions.values())!r})"
+        return f"ConsumerAssignment({list(self._partitions.values())!r})"
 
     def __iter__(self) -> Iterator[AssignedPartition]:
         """Partitions in the order in which to ask for them: those that brought records last come last."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from cluster.client.cluster_view import TopicPartition
-from cluster.client.consumer.values import CREATE_TIME, LOG_APPEND_TIME, ConsumerRecord, CorruptRecord
+from cluster.client.consumer.results import CREATE_TIME, LOG_APPEND_TIME, ConsumerRecord, CorruptRecord
 from cluster.protocol.batch import HEADER_BYTES, BatchHeader, crc_ok, parse_header
 from cluster.protocol.errors import CorruptBatch
 from cluster.protocol.records import unpack_records

@@ -1,6 +1,6 @@
 """Consumer: reads partitions that a program assigns to it, in the program's own thread (Kafka's ``KafkaConsumer``).
 
-Owns the face towards programs, and how long a call waits. Does not own I/O (``reader``) nor what to read
+Owns the face towards programs, and how long a call waits. Does not own I/O (``fetch_reader``) nor what to read
 (``fetching``). Groups are not here: the keys that belong to them are accepted and change nothing.
 """
 
@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
+from cluster.client.argument_checks import checked_keys, checked_long, checked_topic
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.closing import Closing
+from cluster.client.closeable import Closeable
 from cluster.client.cluster_view import PartitionView, TopicPartition
+from cluster.client.consumer.fetch_plans import FetchSettings
+from cluster.client.consumer.fetch_reader import FetchReader
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import OffsetQuery
-from cluster.client.consumer.plans import FetchSettings
-from cluster.client.consumer.reader import Reader
-from cluster.client.consumer.values import ConsumerClosed, ConsumerRecord, OffsetAndTimestamp, PartitionError
-from cluster.client.names import checked_keys, checked_long, checked_topic
+from cluster.client.consumer.results import ConsumerClosed, ConsumerRecord, OffsetAndTimestamp, PartitionError
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
 from cluster.client.one_thread import OneThread
 from cluster.client.wiring import client_io, nobody_answered
@@ -39,7 +39,7 @@ T = TypeVar("T")
 _MAX_IN_FLIGHT = 100
 
 
-class Consumer(Closing):
+class Consumer(Closeable):
     """``config`` has Kafka's own keys. For one thread at a time: another that calls meanwhile gets ``RuntimeError``.
 
     Calls that wait take ``timeout_s`` (None: ``default.api.timeout.ms``) and raise ``TimeoutError`` after it. Raises
@@ -78,7 +78,7 @@ class Consumer(Closing):
             chosen.shutdown()
             raise
         self._core = FetchCore(settings, self._backoff)
-        self._reader = Reader(self._core, io, self._clock, settings.isolation_level)
+        self._reader = FetchReader(self._core, io, self._clock, settings.isolation_level)
         self._max_records: int = typed["max.poll.records"]
         self._timeout_ms: int = typed["default.api.timeout.ms"]
         self._consumed = 0

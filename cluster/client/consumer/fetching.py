@@ -14,8 +14,7 @@ from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import ClusterView, TopicPartition
 from cluster.client.consumer.assignment import AssignedPartition
 from cluster.client.consumer.block import FetchedBlock
-from cluster.client.consumer.lookup import Sought
-from cluster.client.consumer.plans import (
+from cluster.client.consumer.fetch_plans import (
     READ_COMMITTED,
     Fetch,
     FetchSettings,
@@ -24,8 +23,9 @@ from cluster.client.consumer.plans import (
     is_of_another_topic,
     leadership,
 )
+from cluster.client.consumer.lookup import Sought
 from cluster.client.consumer.positions import Positions
-from cluster.client.consumer.values import (
+from cluster.client.consumer.results import (
     ConsumerError,
     CorruptRecord,
     LogTruncated,

@@ -11,17 +11,17 @@ from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import ClusterView, TopicPartition
-from cluster.client.consumer.assignment import AssignedPartition, Assignment
+from cluster.client.consumer.assignment import AssignedPartition, ConsumerAssignment
+from cluster.client.consumer.fetch_plans import READ_COMMITTED, FetchSettings
 from cluster.client.consumer.lookup import OffsetLookup
-from cluster.client.consumer.plans import READ_COMMITTED, FetchSettings
-from cluster.client.consumer.values import ConsumerRecord, NoOffsetForPartition
+from cluster.client.consumer.results import ConsumerRecord, NoOffsetForPartition
 
 
 class Positions:
     """NOT thread-safe."""
 
     def __init__(self, settings: FetchSettings, backoff: ExponentialBackoff) -> None:
-        self.assignment = Assignment()
+        self.assignment = ConsumerAssignment()
         self.resets = OffsetLookup(backoff)
         self._settings = settings
         # The cluster as it was known last.
@@ -74,7 +74,7 @@ class Positions:
         return partition.high_watermark, partition.last_stable_offset
 
     def take(self, limit: int) -> list[ConsumerRecord]:
-        """The next records. Raises ``ConsumerError``; see ``Assignment.take``."""
+        """The next records. Raises ``ConsumerError``; see ``ConsumerAssignment.take``."""
         lost = [each.key for each in self.assignment if self._is_lost(each)]
         if lost:
             raise NoOffsetForPartition(lost)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.values import ProduceError, RecordErrors, TopicPartition
+    from cluster.client.producer.delivery import ProduceError, RecordErrors, TopicPartition
     from cluster.protocol.errors import ErrorCode
 
 

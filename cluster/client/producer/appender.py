@@ -1,4 +1,4 @@
-"""Appender: a record that no open batch took: metadata, partition, memory, a new batch (Kafka's ``doSend``).
+"""RecordAppender: a record that no open batch took: metadata, partition, memory, a new batch (Kafka's ``doSend``).
 
 Owns the waiting of a send, within one budget of max.block.ms, and the refusal of records that fit nowhere. Does not own
 the short way of nearly all records, which is ``Producer.send``, nor what follows once the record is in a batch.
@@ -9,14 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
-from cluster.client.names import checked_topic
+from cluster.client.argument_checks import checked_topic
 from cluster.client.producer.batch import ProducerBatch
+from cluster.client.producer.delivery import ProduceError, RecordTooLarge
 from cluster.client.producer.encoding import size_upper_bound
 from cluster.client.producer.futures import OnDelivery, RecordFuture
 from cluster.client.producer.partitioner import partition_for_key
-from cluster.client.producer.shared import ProducerShared
+from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.producer.topic_choice import TopicChoice
-from cluster.client.producer.values import ProduceError, RecordTooLarge
 from cluster.client.wiring import nobody_answered
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Header
@@ -25,7 +25,7 @@ from cluster.protocol.records import Header
 _FINAL_ERRORS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
-class Appender:
+class RecordAppender:
     """Safe from any thread. ``wakeup`` lets the I/O thread look; ``may_wait`` says whether this thread may."""
 
     def __init__(self, shared: ProducerShared, wakeup: Callable[[], None], may_wait: Callable[[], bool]) -> None:
@@ -34,7 +34,7 @@ class Appender:
         self._may_wait = may_wait
 
     def __repr__(self) -> str:
-        return f"Appender({self._shared!r})"
+        return f"RecordAppender({self._shared!r})"
 
     def deadline_ms(self, timeout_ms: int | None = None) -> int:
         """Until when a call that begins now may wait: max.block.ms, or not at all in a callback."""

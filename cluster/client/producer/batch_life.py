@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cluster.client.producer.delivery import ProduceError
 from cluster.client.producer.futures import BatchDelivery
-from cluster.client.producer.values import ProduceError
 from cluster.protocol.batch import increment_sequence
 
 

@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from cluster.client.producer.values import BufferExhausted, ProducerClosed, RecordTooLarge
+from cluster.client.producer.delivery import BufferExhausted, ProducerClosed, RecordTooLarge
 
 
 class MemoryClaim:

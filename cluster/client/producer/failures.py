@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster.client.producer.delivery import (
+    FatalProducerError,
+    InvalidRecord,
+    ProduceError,
+    RecordErrors,
+    RecordTooLarge,
+)
 from cluster.client.producer.outcomes import recorded_outcome, reported_code
-from cluster.client.producer.values import FatalProducerError, InvalidRecord, ProduceError, RecordErrors, RecordTooLarge
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from cluster.client.producer.values import ProduceError, RecordMetadata
+from cluster.client.producer.delivery import ProduceError, RecordMetadata
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.values import TopicPartition
+    from cluster.client.producer.delivery import TopicPartition
 
 NO_SEQUENCE = -1
 _LAST_EPOCH = 2**15 - 1
@@ -203,7 +203,7 @@ class ProducerIdentity:
         self._partitions[(batch.topic, batch.partition)].at_broker.discard(batch)
 
     def position(self, batch: ProducerBatch) -> tuple[bool, bool]:
-        """``Facts.is_first_in_flight`` and ``Facts.is_overtaken`` of a batch in flight."""
+        """``BatchFacts.is_first_in_flight`` and ``is_overtaken`` of a batch in flight."""
         partition = self._partitions[(batch.topic, batch.partition)]
         last = partition.last_acked_sequence
         return partition.first is batch, last != NO_SEQUENCE and not is_after(batch.base_sequence, last)

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from cluster.client.producer.delivery import ProduceError, RecordMetadata
 from cluster.client.producer.futures import OnDelivery
-from cluster.client.producer.values import ProduceError, RecordMetadata
 from cluster.protocol.records import Header
 
 logger = logging.getLogger(__name__)

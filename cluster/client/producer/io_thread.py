@@ -1,9 +1,9 @@
 """The producer's I/O: turns of the sender, what they ask for, and what the network says.
 
 Owns one turn, and the end after the last; whose turn it is when, mostly a thread's, is the ``Runner``'s. Does not own
-decisions (``sender.py``), requests (``requests.py``), connections and their deadlines (``cluster.client.network``), nor
-metadata (``cluster.client.metadata_updater``). Everything but the sender's turn happens without the lock of
-``ProducerShared``, for callbacks run here.
+decisions (``sender.py``), requests (``producer_requests.py``), connections and their deadlines
+(``cluster.client.network``), nor metadata (``cluster.client.metadata_updater``). Everything but the sender's
+turn happens without the lock of ``ProducerShared``, for callbacks run here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 
 from cluster.client.exchange import Polled
-from cluster.client.missing import Missing
+from cluster.client.missing_topics import Missing
 from cluster.client.producer.actions import (
     Action,
     AskProducerId,
@@ -25,10 +25,10 @@ from cluster.client.producer.actions import (
     WakeAt,
 )
 from cluster.client.producer.batch import ProducerBatch
+from cluster.client.producer.delivery import FatalProducerError, RetriedBatch
 from cluster.client.producer.metrics import ProducerMetrics
-from cluster.client.producer.requests import ProducerRequests
-from cluster.client.producer.shared import ProducerShared
-from cluster.client.producer.values import FatalProducerError, RetriedBatch
+from cluster.client.producer.producer_requests import ProducerRequests
+from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.wiring import ClientIo
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.runner import Runner

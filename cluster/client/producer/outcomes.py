@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 from cluster.protocol.errors import ErrorCode
 
 
-class Step(Enum):
+class BatchStep(Enum):
     """What becomes of the batch."""
 
     COMPLETE = "complete"
@@ -32,7 +32,7 @@ class Step(Enum):
     FATAL = "fatal"
 
 
-class Facts(NamedTuple):
+class BatchFacts(NamedTuple):
     """What the decision depends on besides the error code.
 
     ``attempts`` counts the retries so far. ``is_first_in_flight``: every earlier batch of the partition was
@@ -50,13 +50,13 @@ class Facts(NamedTuple):
     log_start_offset: int = -1
 
 
-class Outcome(NamedTuple):
+class BatchOutcome(NamedTuple):
     """``restart``: the partition's sequences begin again under a new epoch, as soon as none of it is at a broker.
 
     ``is_offset_known`` is False for a duplicate of which the broker does not know the offset any more.
     """
 
-    step: Step
+    step: BatchStep
     restart: bool = False
     refresh_metadata: bool = False
     is_offset_known: bool = True
@@ -96,33 +96,33 @@ REFUSALS = FATAL_ERRORS | {
 _SEQUENCE_ERRORS = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 
 
-def produce_outcome(error_code: ErrorCode, facts: Facts) -> Outcome:
+def produce_outcome(error_code: ErrorCode, facts: BatchFacts) -> BatchOutcome:
     """What to do about a batch of which a broker says ``error_code``.
 
     A lost connection counts as NETWORK_EXCEPTION, an answer that did not come in time as REQUEST_TIMED_OUT.
     """
     if error_code is ErrorCode.NONE:
-        return Outcome(Step.COMPLETE)
+        return BatchOutcome(BatchStep.COMPLETE)
     if error_code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
-        return Outcome(Step.COMPLETE, is_offset_known=False)
+        return BatchOutcome(BatchStep.COMPLETE, is_offset_known=False)
     refresh = error_code.is_invalid_metadata
     if facts.is_idempotent and error_code in FATAL_ERRORS:
-        return Outcome(Step.FATAL)
+        return BatchOutcome(BatchStep.FATAL)
     if facts.age_ms >= facts.delivery_timeout_ms:
-        return Outcome(Step.FAIL, refresh_metadata=refresh)
+        return BatchOutcome(BatchStep.FAIL, refresh_metadata=refresh)
     if error_code is ErrorCode.MESSAGE_TOO_LARGE and facts.record_count > 1:
-        return Outcome(Step.SPLIT)
+        return BatchOutcome(BatchStep.SPLIT)
     if facts.attempts < facts.retries:
         if facts.is_idempotent and error_code in _SEQUENCE_ERRORS:
             if facts.is_first_in_flight and facts.is_overtaken:
-                return Outcome(Step.FAIL)
-            return Outcome(Step.RETRY, restart=_is_gap(error_code, facts))
+                return BatchOutcome(BatchStep.FAIL)
+            return BatchOutcome(BatchStep.RETRY, restart=_is_gap(error_code, facts))
         if error_code.retriable:
-            return Outcome(Step.RETRY, refresh_metadata=refresh)
-    return Outcome(Step.FAIL, refresh_metadata=refresh)
+            return BatchOutcome(BatchStep.RETRY, refresh_metadata=refresh)
+    return BatchOutcome(BatchStep.FAIL, refresh_metadata=refresh)
 
 
-def _is_gap(error_code: ErrorCode, facts: Facts) -> bool:
+def _is_gap(error_code: ErrorCode, facts: BatchFacts) -> bool:
     """Whether a refused sequence says that one before it is missing for good."""
     if error_code is ErrorCode.UNKNOWN_PRODUCER_ID and facts.log_start_offset == -1:
         return False

@@ -10,13 +10,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cluster.client.argument_checks import checked_long, checked_partition
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.closing import Closing
+from cluster.client.closeable import Closeable
 from cluster.client.cluster_view import PartitionView
-from cluster.client.names import checked_long, checked_partition
 from cluster.client.producer.accumulator import RecordAccumulator
-from cluster.client.producer.appender import Appender
+from cluster.client.producer.appender import RecordAppender
 from cluster.client.producer.buffer_pool import BufferPool
+from cluster.client.producer.delivery import FatalProducerError, ProduceError, ProducerClosed
 from cluster.client.producer.encoding import as_bytes
 from cluster.client.producer.futures import BatchDelivery, OnDelivery, RecordFuture
 from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
@@ -26,8 +27,7 @@ from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.partitioner import partition_for_key
 from cluster.client.producer.sender import SenderCore
 from cluster.client.producer.settings import producer_settings
-from cluster.client.producer.shared import ProducerShared
-from cluster.client.producer.values import FatalProducerError, ProduceError, ProducerClosed
+from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.wiring import client_io
 from cluster.protocol.records import Header
 from cluster.seams.clock import Clock, SystemClock
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 _LAST_WAIT_S = 5.0
 
 
-class Producer(Closing):
+class Producer(Closeable):
     """Safe from any thread, and one per program is enough. Close it after use, or use it as a context manager.
 
     ``config`` has Kafka's own keys (``docs/client.md``). Raises ``ConfigError`` for a key or a value that is wrong, and
@@ -95,7 +95,7 @@ class Producer(Closing):
         self._shared = ProducerShared(settings, accumulator, core, self._identity, pool, clock, random)
         runner = ThreadRunner(f"producer-{settings.config['client.id']}") if runner is None else runner
         self._io = ProducerIo(self._shared, io, self._metrics, runner, on_retry)
-        self._appender = Appender(self._shared, self._io.wakeup, lambda: not self._io.is_current_thread)
+        self._appender = RecordAppender(self._shared, self._io.wakeup, lambda: not self._io.is_current_thread)
         # What every send needs, within reach.
         self._topics = self._shared.topics
         self._lock = self._shared.lock

@@ -25,14 +25,14 @@ from cluster.client.producer.actions import (
     SendProduce,
     WakeAt,
 )
-from cluster.client.producer.asking_id import IdentityQuestion
 from cluster.client.producer.connections import Connections
+from cluster.client.producer.delivery import DeliveryTimeout, ProduceError, RecordErrors
 from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
+from cluster.client.producer.identity_question import IdentityQuestion
 from cluster.client.producer.in_flight import RequestsInFlight
-from cluster.client.producer.outcomes import Facts, Outcome, Step, may_be_stored, produce_outcome
+from cluster.client.producer.outcomes import BatchFacts, BatchOutcome, BatchStep, may_be_stored, produce_outcome
 from cluster.client.producer.ready import earlier
 from cluster.client.producer.sender_settings import SenderSettings
-from cluster.client.producer.values import DeliveryTimeout, ProduceError, RecordErrors
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -207,43 +207,43 @@ class SenderCore:
                 self._actions.append(CompleteBatch(batch, result.base_offset, result.log_append_time_ms))
             return
         outcome = produce_outcome(result.error_code, self._facts(batch, result, now_ms))
-        if outcome.step is Step.COMPLETE and self._identity is not None:
+        if outcome.step is BatchStep.COMPLETE and self._identity is not None:
             self._identity.completed(batch)
         if not self._accumulator.is_incomplete(batch):
             return
-        if outcome.step is not Step.COMPLETE and may_be_stored(result.error_code):
+        if outcome.step is not BatchStep.COMPLETE and may_be_stored(result.error_code):
             self._doubtful.add(batch)
         if outcome.refresh_metadata:
             self._stale_topics.add(batch.topic)
         self._carry_out(outcome, batch, result, now_ms)
 
-    def _carry_out(self, outcome: Outcome, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> None:
-        if outcome.step is Step.COMPLETE:
+    def _carry_out(self, outcome: BatchOutcome, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> None:
+        if outcome.step is BatchStep.COMPLETE:
             self._accumulator.withdraw(batch)
             self._doubtful.discard(batch)
             base_offset = result.base_offset if outcome.is_offset_known else -1
             self._actions.append(CompleteBatch(batch, base_offset, result.log_append_time_ms))
-        elif outcome.step is Step.RETRY:
+        elif outcome.step is BatchStep.RETRY:
             if self._identity is not None:
                 self._identity.returned(batch)
                 if outcome.restart:
                     self._identity.restart((batch.topic, batch.partition))
             self._accumulator.reenqueue(batch, now_ms, self._backoff_ms(batch.attempts))
             self.retried.append((batch, result.error_code))
-        elif outcome.step is Step.SPLIT:
+        elif outcome.step is BatchStep.SPLIT:
             parts = self._accumulator.split_and_reenqueue(batch, self._identity)
             self._actions.append(BatchSplit(batch))
             if batch in self._doubtful:
                 self._doubtful.remove(batch)
                 self._doubtful.update(parts)
-        elif outcome.step is Step.FATAL and self._identity is not None:
+        elif outcome.step is BatchStep.FATAL and self._identity is not None:
             self._identity.fail(result.error_code)
         else:
             self._fail(batch, *failures.refused(batch, result, batch in self._doubtful))
 
-    def _facts(self, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> Facts:
+    def _facts(self, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> BatchFacts:
         is_first, is_overtaken = (False, False) if self._identity is None else self._identity.position(batch)
-        return Facts(
+        return BatchFacts(
             batch.record_count,
             batch.attempts,
             self._settings.retries,

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from hypothesis import strategies as st
 
-from chaos.proxy.connection import Endpoint
+from chaos.proxy.connection import ProxyEndpoint
 from chaos.proxy.link import Link
 from chaos.proxy.pipe import Direction
 from chaos.proxy.toxic import Toxic
@@ -22,7 +22,7 @@ PATTERN = b"".join(number.to_bytes(3, "big") for number in range(20_000))
 class FakeTransport:
     """What an endpoint needs of a transport; ``stuffed`` means that the peer does not read."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: ProxyEndpoint) -> None:
         self._endpoint = endpoint
         self.written = bytearray()
         self.reading = True
@@ -72,7 +72,7 @@ class Rig:
         self.sent = bytearray()
         self.was_reset = False
         self._made = 0
-        client, server = Endpoint(), Endpoint()
+        client, server = ProxyEndpoint(), ProxyEndpoint()
         self.source, self.sink = FakeTransport(client), FakeTransport(server)
         client.transport = cast(asyncio.Transport, self.source)
         server.transport = cast(asyncio.Transport, self.sink)

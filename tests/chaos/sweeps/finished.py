@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.experiment.resolve import resolve
-from chaos.experiment.verdict import settings_of
+from chaos.experiment.verdict_settings import settings_of
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell
 from tests.support.settings import run_model

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from chaos.experiment.errors import SettingsError
+from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import plan, resolve
-from chaos.experiment.verdict import settings_of
+from chaos.experiment.verdict_settings import settings_of
 from chaos.faults.catalogue import check_faults
 from chaos.sweeps.catalogue import SWEEPS, find_sweep
 from chaos.sweeps.delivery import claims, injections
@@ -91,7 +91,7 @@ def test_a_cell_with_a_schedule_can_be_run(limit_s: float) -> None:
 def test_a_time_limit_of_nothing_is_not_taken_for_the_default() -> None:
     """0 s is what was asked for, and refused."""
     for name in SWEEPS:
-        with pytest.raises(SettingsError, match="--time-limit must be longer"):
+        with pytest.raises(ExperimentError, match="--time-limit must be longer"):
             resolve(find_sweep(name)(Wanted(time_limit_s=0.0)).cells[0].asked)
 
 

@@ -20,10 +20,10 @@ from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Wanted, parse_filter
 from chaos.sweeps.nightly import FAULT_SETS, build
-from chaos.sweeps.outcome import Outcome, outcome_of
+from chaos.sweeps.outcome import CellOutcome, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.report.words import red_lines
-from chaos.sweeps.runner import Runner
+from chaos.sweeps.sweep_runner import SweepRunner
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from loadgen.workloads import CATALOGUE
@@ -131,7 +131,7 @@ def test_no_cell_begins_that_would_end_too_late(
 
     cells = chosen.filtered(parse_filter(wanted.filters))
     progress = Progress(clock)
-    runner = Runner(chosen, wanted.to_json(), directory, supervisor, clock, progress, program, minutes=minutes)
+    runner = SweepRunner(chosen, wanted.to_json(), directory, supervisor, clock, progress, program, minutes=minutes)
     runner.run(cells)
     assert [cell.asked.seed for cell in cells] == [1, 1, 2, 2]
     assert [runner.outcomes[cell.name].status for cell in cells] == ended
@@ -142,13 +142,13 @@ def test_a_red_night_names_its_runs_and_how_to_repeat_them(directory: SweepDirec
     wanted = Wanted(day=DAY, defects=("lose-acked:0.05",), filters=("workload=steady",))
     chosen = build(wanted)
     fine, red, broken, bare = chosen.filtered(parse_filter(wanted.filters))
-    outcomes = {cell.name: Outcome("not asked") for cell in chosen.cells}
+    outcomes = {cell.name: CellOutcome("not asked") for cell in chosen.cells}
     finish(directory, fine)
     finish(directory, red, verdict="invalid", forbidden={"lost-write": 12})
     finish(directory, bare, counted=False, verdict="unknown")
     directory.run(bare).junit_xml.unlink()
     outcomes |= {cell.name: outcome_of(directory.run(cell)) for cell in (fine, red, bare)}
-    outcomes[broken.name] = Outcome("failed", exit_status=255, reasons=("it ended with 255 <\x1b>",))
+    outcomes[broken.name] = CellOutcome("failed", exit_status=255, reasons=("it ended with 255 <\x1b>",))
     write_reports(directory, chosen, outcomes)
 
     summary = directory.summary_md.read_text()
@@ -169,7 +169,7 @@ def test_a_red_night_names_its_runs_and_how_to_repeat_them(directory: SweepDirec
         error = suites[f"gapless.nightly.{cell.name}"].find("testcase/error")
         assert error is not None and says in error.get("message", "")
 
-    assert red_lines(fine, outcomes[fine.name]) == [] == red_lines(fine, Outcome("not run"))
+    assert red_lines(fine, outcomes[fine.name]) == [] == red_lines(fine, CellOutcome("not run"))
     first, repro = red_lines(red, outcomes[red.name])
     assert first.startswith("invalid: ") and "anomalies=lost-write:12 planted=lose-acked:0.05" in first
     assert repro.startswith("repro: .venv/bin/gapless run")

@@ -16,11 +16,11 @@ from chaos.commands.main import run_command
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from chaos.sweeps.outcome import Outcome, interrupted, is_judged, outcome_of, shows_what_is_claimed
+from chaos.sweeps.outcome import CellOutcome, interrupted, is_judged, outcome_of, shows_what_is_claimed
 from chaos.sweeps.report import words, write_reports
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.table import tables
-from chaos.sweeps.summary import Row, claims_line, exit_status, left_out, ran, rows_of, sweep_json
+from chaos.sweeps.summary import MatrixRow, claims_line, exit_status, left_out, ran, rows_of, sweep_json
 from tests.chaos.sweeps.finished import finish
 
 SWEEP: Sweep = find_sweep("delivery")(Wanted(seeds=(1, 2)))
@@ -39,13 +39,13 @@ def directory(tmp_path: Path) -> SweepDirectory:
     return SweepDirectory.at(tmp_path / "sweep")
 
 
-def _outcomes(directory: SweepDirectory) -> dict[str, Outcome]:
+def _outcomes(directory: SweepDirectory) -> dict[str, CellOutcome]:
     return {
-        cell.name: Outcome("inapplicable")
+        cell.name: CellOutcome("inapplicable")
         if cell.inapplicable
         else outcome_of(directory.run(cell))
         if is_judged(directory.run(cell))
-        else Outcome("not run")
+        else CellOutcome("not run")
         for cell in SWEEP.cells
     }
 
@@ -121,7 +121,7 @@ def test_seeds_are_summed_into_one_row(directory: SweepDirectory) -> None:
 def test_where_there_are_only_seeds_each_is_a_row(directory: SweepDirectory) -> None:
     """The sweep ``seeds`` shows every run, and claims nothing."""
     sweep = find_sweep("seeds")(Wanted(seeds=(1, 2, 3)))
-    rows = rows_of(sweep, {cell.name: Outcome("not run") for cell in sweep.cells})
+    rows = rows_of(sweep, {cell.name: CellOutcome("not run") for cell in sweep.cells})
     assert [row.labels["seed"] for row in rows] == ["1", "2", "3"]
     assert claims_line(rows) == ""
 
@@ -145,7 +145,7 @@ def test_the_worst_cell_decides_the_exit_status(
     statuses: tuple[int | None, ...], interrupted: bool, expected: int
 ) -> None:
     """255, then 1, then 2, then 0; a cell that was refused or killed is a failure of the harness."""
-    outcomes = [Outcome("judged", exit_status=status) for status in statuses]
+    outcomes = [CellOutcome("judged", exit_status=status) for status in statuses]
     assert exit_status(outcomes, interrupted=interrupted) == expected
 
 
@@ -200,7 +200,7 @@ def test_the_plots_lie_inside_their_frames(directory: SweepDirectory) -> None:
     widths = [bar.width for bar in (*plain.bars, *slow.bars)]
     assert len(widths) == 16
     assert widths[1] == pytest.approx(5 * widths[0], rel=0.01) == pytest.approx(50 * widths[8], rel=0.01)
-    assert throughputs(SWEEP, rows_of(SWEEP, {cell.name: Outcome("not run") for cell in SWEEP.cells})) == []
+    assert throughputs(SWEEP, rows_of(SWEEP, {cell.name: CellOutcome("not run") for cell in SWEEP.cells})) == []
 
 
 @pytest.mark.parametrize(("more", "listed"), [("", {"on", "off"}), (",idempotence=on", {"on"})])
@@ -211,7 +211,7 @@ def test_a_resumed_sweep_has_the_filter_that_it_began_with(
     chosen = "acks=all,in-flight=5,fault=reset"
     wanted = Wanted(seeds=(1,), filters=(chosen,))
     sweep = find_sweep("delivery")(wanted)
-    whole = sweep_json(sweep, wanted.to_json(), {cell.name: Outcome("not run") for cell in sweep.cells}, {})
+    whole = sweep_json(sweep, wanted.to_json(), {cell.name: CellOutcome("not run") for cell in sweep.cells}, {})
     directory.sweep_json.write_text(json.dumps(whole))
     other = ["--filter", chosen + more] if more else []
     assert run_command(["sweep", "--resume", str(directory.path), "--list", "--json", *other]) == 0
@@ -220,7 +220,7 @@ def test_a_resumed_sweep_has_the_filter_that_it_began_with(
     assert {each["idempotence"] for each in cells} == listed
 
 
-def _shown(rows: list[Row], width: int) -> list[str]:
+def _shown(rows: list[MatrixRow], width: int) -> list[str]:
     """The lines of the tables in a terminal of ``width`` columns."""
     console = Console(width=width, record=True, file=io.StringIO(), highlight=False)
     for part in tables(SWEEP, rows, width):
@@ -262,7 +262,7 @@ def test_what_was_not_run_does_not_bury_what_was(directory: SweepDirectory) -> N
     finish(directory, LOSING[0], allowed={"lost-write": 3})
     asked = {cell.name for cell in _cells(acks="1", **{"in-flight": "5"})}
     outcomes = {
-        name: outcome if name in asked else Outcome("not asked") for name, outcome in _outcomes(directory).items()
+        name: outcome if name in asked else CellOutcome("not asked") for name, outcome in _outcomes(directory).items()
     }
     write_reports(directory, SWEEP, outcomes)
     rows = rows_of(SWEEP, outcomes)

@@ -14,7 +14,7 @@ from chaos.conductor.progress import Progress
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from chaos.sweeps.runner import Runner, stored
+from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from tests.chaos.sweeps.finished import finish
@@ -31,10 +31,10 @@ class Place:
         self.ran: list[str] = []
         self.programs: dict[str, str] = {}
 
-    def runner(self, *, fail_fast: bool = False) -> Runner:
+    def runner(self, *, fail_fast: bool = False) -> SweepRunner:
         clock = SystemClock()
         wanted = Wanted(seeds=(1, 2, 3)).to_json()
-        return Runner(
+        return SweepRunner(
             SWEEP, wanted, self.directory, self.supervisor, clock, Progress(clock), self.command, fail_fast=fail_fast
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cluster.client import AdminError, AsyncAdmin, NewTopic, UnsupportedVersion
-from cluster.client.asking import parse_address
+from cluster.client.retried_calls import parse_address
 from cluster.protocol import messages
 from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode

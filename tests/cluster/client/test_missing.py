@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from cluster.client.cluster_view import ClusterView, PartitionView, TopicView
-from cluster.client.missing import Missing
+from cluster.client.missing_topics import Missing
 from cluster.protocol.errors import ErrorCode
 
 

@@ -10,7 +10,7 @@ from cluster.config.admin import ADMIN_KEYS
 from cluster.config.broker_keys import BROKER_KEYS
 from cluster.config.consumer import CONSUMER_KEYS
 from cluster.config.errors import ConfigError
-from cluster.config.keys import Key, KeyTable, Kind, TypedConfig, flag, integer, number, text, texts
+from cluster.config.keys import Key, KeyTable, KeyType, TypedConfig, flag, integer, number, text, texts
 from cluster.config.producer import PRODUCER_KEYS
 from cluster.config.topic import TOPIC_KEYS
 
@@ -96,7 +96,7 @@ def test_access_is_typed_and_complete() -> None:
     assert not config.is_given("a.flag")
     assert repr(config) == "TypedConfig(a.size=7, a.secret=(hidden), a.list=x,y)"
     with pytest.raises(ConfigError, match=r"invalid value \(hidden\)"):
-        Key("p", Kind.PASSWORD, None, "", choices=("x",)).parse("hush", "test")
+        Key("p", KeyType.PASSWORD, None, "", choices=("x",)).parse("hush", "test")
 
 
 def test_a_key_is_declared_once() -> None:

@@ -36,11 +36,11 @@ def test_a_kind_is_logged_a_few_times_and_then_counted() -> None:
 
 def test_only_what_clients_cause_is_paced() -> None:
     """The loggers are those that log; a failure of the broker's own is told each time."""
-    assert (asyncio_connection.log.name, produce.logger.name) == CAUSED_BY_CLIENTS
+    assert (asyncio_connection.logger.name, produce.logger.name) == CAUSED_BY_CLIENTS
     handler = logging.StreamHandler(io.StringIO())
     handler.addFilter(Paced(CAUSED_BY_CLIENTS))
     for n in range(2 * MOST):
-        handler.handle(line(1, "%d closed", n, name=asyncio_connection.log.name))
+        handler.handle(line(1, "%d closed", n, name=asyncio_connection.logger.name))
         handler.handle(line(1, "%d failed", n, name="cluster.broker.node"))
     told = handler.stream.getvalue()
     assert (told.count(" closed"), told.count(" failed")) == (MOST, 2 * MOST)

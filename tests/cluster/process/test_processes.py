@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from cluster.process.processes import find, is_alive, marked, signal_quietly, until
-from cluster.process.warden import Watch
+from cluster.process.warden import WardenWatch
 
 
 def test_a_pid_with_another_creation_time_is_another_process() -> None:
@@ -59,14 +59,14 @@ def test_until_gives_up_in_time() -> None:
 def test_the_warden_forgets_and_survives_torn_messages() -> None:
     """A message cut off by the owner's death is nothing; what was forgotten is not touched."""
     own = psutil.Process()
-    watch = Watch("GAPLESS_TEST_NOBODY")
+    watch = WardenWatch("GAPLESS_TEST_NOBODY")
     watch.hear(f'{{"watch": "me", "pid": {own.pid}, "creation_time": {own.create_time()}}}'.encode())
     watch.hear(b'{"watch": "/nowhere", "directory": "/nowhere"}')
-    assert repr(watch) == "Watch(1 processes, 1 directories)"
+    assert repr(watch) == "WardenWatch(1 processes, 1 directories)"
     watch.hear(b'{"forget": "me"}')
     watch.hear(b'{"watch": "torn", "pi')
     watch.hear(f'{{"watch": "old", "pid": {own.pid}, "creation_time": {own.create_time() - 60}}}'.encode())
-    assert repr(watch) == "Watch(0 processes, 1 directories)"
+    assert repr(watch) == "WardenWatch(0 processes, 1 directories)"
     assert watch.clean_up() == []
     assert not watch.dismissed
     watch.hear(b'{"goodbye": true}')

@@ -16,7 +16,7 @@ from cluster.protocol.batch import CODEC_GZIP, HEADER_BYTES, parse_header
 from cluster.protocol.compression import compress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.record_checks import MAX_RECORDS, Effort, RecordFacts, walk_records
-from cluster.protocol.record_runs import NO_RUN
+from cluster.protocol.record_spans import NO_RUN
 from cluster.protocol.records import NewRecord, build_batch, decode_records, write_varint
 
 CODECS = range(5)

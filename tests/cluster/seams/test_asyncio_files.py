@@ -11,7 +11,7 @@ import struct
 
 import pytest
 
-from cluster.seams import outbox
+from cluster.seams import send_queue
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.storage import range_of
 from tests.cluster.seams.recording import Recorder
@@ -103,7 +103,7 @@ def test_the_send_buffer(wanted):
 
 def test_a_quick_reader_does_not_hold_the_loop(tmp_path, monkeypatch):
     """However much the socket takes, one connection has its share of a turn, and goes on in the next."""
-    monkeypatch.setattr(outbox, "_TURN_BYTES", 1_000_000)
+    monkeypatch.setattr(send_queue, "_TURN_BYTES", 1_000_000)
     turns: list[list[int]] = []
     monkeypatch.setattr(os, "sendfile", lambda *arguments: turns[-1].append(arguments[3]) or arguments[3])
     file, _ = segment(tmp_path, 10_000_000)

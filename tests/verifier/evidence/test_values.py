@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verifier.evidence.values import (
+from verifier.evidence.sequenced_value import (
     FLAG_SENTINEL,
     HEADER_BYTES,
     SequencedValue,

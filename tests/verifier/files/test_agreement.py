@@ -12,10 +12,10 @@ from tests.support.stories import Story, clean
 from tests.verifier.mutations import MUTATIONS
 from tests.verifier.oracle.files import CHECKS
 from tests.verifier.oracle.reading import load, read
-from verifier.audit import RunEvidence
 from verifier.evidence.run_directory import RunDirectory
 from verifier.files.find import replica_directories
 from verifier.files.replica import check
+from verifier.run_checks import RunEvidence
 
 #: Besides those that Spark judges in ``test_checks``.
 CASES = 5_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 60

@@ -29,7 +29,7 @@ from tests.verifier.mutations.model import (
     unlike_next,
     written_replicas,
 )
-from verifier.evidence.values import encode
+from verifier.evidence.sequenced_value import encode
 
 
 @one_of(a_partition(leader_log))

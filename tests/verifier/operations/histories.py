@@ -13,7 +13,7 @@ from random import Random
 from typing import Any
 
 from verifier.operations.model import HistoryBuilder, OperationHistory
-from verifier.operations.verdict import ClientVerdict
+from verifier.operations.verify_history import ClientVerdict
 
 Line = dict[str, Any]
 

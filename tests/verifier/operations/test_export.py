@@ -13,7 +13,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.operations.export import export_run
 from verifier.operations.options import JudgeOptions
 from verifier.operations.report import summary_md
-from verifier.operations.verdict import ClientVerdict, judge_file
+from verifier.operations.verify_history import ClientVerdict, judge_file
 from verifier.operations.writing import FORMS
 
 #: Checks that runs and histories of operations both have. What failed and was read is phantom there, G1a here.

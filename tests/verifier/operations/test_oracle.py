@@ -18,7 +18,7 @@ from verifier.operations.checks import CHECKS
 from verifier.operations.findings import Findings
 from verifier.operations.options import JudgeOptions
 from verifier.operations.pairing import Operations, pair
-from verifier.operations.verdict import judge
+from verifier.operations.verify_history import judge
 from verifier.operations.versions import versions
 
 CASES = 5000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 50

@@ -13,7 +13,7 @@ from tests.verifier.operations.planted import PAIRS, history, poll, send, togeth
 from verifier.operations import cycles
 from verifier.operations.anomalies import ANOMALIES, NAMES
 from verifier.operations.options import JudgeOptions, parse_methods
-from verifier.operations.verdict import ClientVerdict, judge, judge_file
+from verifier.operations.verify_history import ClientVerdict, judge, judge_file
 from verifier.operations.words import MOST_STEPS
 
 

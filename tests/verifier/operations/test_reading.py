@@ -15,7 +15,7 @@ from verifier.operations.model import OperationHistory, OperationsError
 from verifier.operations.options import JudgeOptions
 from verifier.operations.pairing import pair
 from verifier.operations.reading import read_operations
-from verifier.operations.verdict import judge_file
+from verifier.operations.verify_history import judge_file
 from verifier.operations.writing import edn_line, json_line
 
 FIXTURE = Path(__file__).resolve().parents[2] / "testdata" / "jepsen_kafka.edn"

@@ -12,7 +12,7 @@ import pytest
 from verifier.evidence.texts import encodable, fit_for_xml
 from verifier.operations.options import JudgeOptions
 from verifier.operations.report import write_reports
-from verifier.operations.verdict import judge_file
+from verifier.operations.verify_history import judge_file
 
 #: Half of a surrogate pair, which JSON can hold and UTF-8 cannot; a control character; what Markdown takes for a table.
 ODD = ("a\ud800", "b\x00", "c|d\ufffe")

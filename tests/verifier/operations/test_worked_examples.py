@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.verifier.operations.histories import Line, counts, history_of, op
 from tests.verifier.operations.planted import history, poll, send, together
 from verifier.operations.options import JudgeOptions
-from verifier.operations.verdict import ClientVerdict, judge
+from verifier.operations.verify_history import ClientVerdict, judge
 
 NAME = Path("history.jsonl")
 

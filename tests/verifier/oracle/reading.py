@@ -209,7 +209,7 @@ def varint(data: bytes, position: int, width: int) -> tuple[int, int]:
 
 
 def read_value(offset: int, value: bytes | None, run_id: int) -> Slot:
-    """What stands at an offset, by the table in ``verifier.evidence.values``."""
+    """What stands at an offset, by the table in ``verifier.evidence.sequenced_value``."""
     if value is None or value[:4] != b"GPLS":
         return Slot(offset, None, "foreign", False)
     if len(value) < 48 or zlib.crc32(value[:44]) != int.from_bytes(value[44:48], "big"):

@@ -9,7 +9,7 @@ from tests.verifier.planted.changes import (
     change,
 )
 from tests.verifier.planted.model import Planted
-from verifier.evidence.values import encode
+from verifier.evidence.sequenced_value import encode
 
 
 def forget_read_value(story: Story) -> None:

@@ -10,7 +10,7 @@ from cluster.broker.control.controller.epoch_fence import NOT_CONTROLLER_TEXT
 from cluster.broker.control.controller.topics import AdminOutcome, TopicOutcome
 from cluster.broker.dynamic_configs import DynamicConfigs
 from cluster.broker.portions import Pauses
-from cluster.config.keys import Kind
+from cluster.config.keys import KeyType
 from cluster.config.layers import shown, strongest, topic_synonyms
 from cluster.config.topic import TOPIC_KEYS, validate
 from cluster.protocol.apis import ApiKey
@@ -58,7 +58,7 @@ def _configuration(response: Any, given: Mapping[str, str], configs: DynamicConf
             value=shown(TOPIC_KEYS.keys[name], value),
             read_only=False,
             config_source=strongest(topic_synonyms(configs.layers, given, name)),
-            is_sensitive=TOPIC_KEYS.keys[name].kind is Kind.PASSWORD,
+            is_sensitive=TOPIC_KEYS.keys[name].kind is KeyType.PASSWORD,
         )
 
 

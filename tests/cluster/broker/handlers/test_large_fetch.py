@@ -16,7 +16,7 @@ from cluster.protocol.fetch import FetchResult, build_response, parse_response
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import ManualClock
 from cluster.seams.os_storage import OsStorage
-from cluster.seams.outbox import SENDFILE_LEAST_BYTES
+from cluster.seams.send_queue import SENDFILE_LEAST_BYTES
 from cluster.seams.storage import FileRange
 from tests.cluster.seams.recording import Acceptor
 from tests.simulation.client import batch

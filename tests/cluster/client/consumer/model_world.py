@@ -14,10 +14,10 @@ from uuid import UUID
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicPartition, TopicView
 from cluster.client.consumer.assignment import AssignedPartition
+from cluster.client.consumer.fetch_plans import READ_COMMITTED, READ_UNCOMMITTED, Fetch, FetchSettings
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import Sought
-from cluster.client.consumer.plans import READ_COMMITTED, READ_UNCOMMITTED, Fetch, FetchSettings
-from cluster.client.consumer.values import ConsumerError, CorruptRecord
+from cluster.client.consumer.results import ConsumerError, CorruptRecord
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
 from cluster.protocol.batch import CRC_FROM, parse_header
 from cluster.protocol.errors import ErrorCode

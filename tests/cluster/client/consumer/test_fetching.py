@@ -11,10 +11,10 @@ import pytest
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
+from cluster.client.consumer.fetch_plans import READ_COMMITTED, READ_UNCOMMITTED, Fetch, FetchSettings
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import OffsetLookup
-from cluster.client.consumer.plans import READ_COMMITTED, READ_UNCOMMITTED, Fetch, FetchSettings
-from cluster.client.consumer.values import (
+from cluster.client.consumer.results import (
     ConsumerError,
     CorruptRecord,
     LogTruncated,

@@ -6,8 +6,8 @@ import pytest
 
 from cluster.client.cluster_view import ClusterView
 from cluster.client.consumer.assignment import AssignedPartition
+from cluster.client.consumer.fetch_plans import AskedPosition, Fetch, Plan
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.consumer.plans import Fetch, Place, Plan
 from cluster.protocol.fetch import FetchResponse
 from tests.cluster.client.consumer.model_world import Violation, World
 
@@ -24,7 +24,7 @@ class BelievesLateAnswers(FetchCore):
         places = {}
         for key, place in fetch.places.items():
             partition = self.assignment.find(key)
-            places[key] = Place(partition.position or 0, partition.moves, place.leader_epoch)
+            places[key] = AskedPosition(partition.position or 0, partition.moves, place.leader_epoch)
         return super().fetched(fetch._replace(places=places), answer, now_ms)
 
 

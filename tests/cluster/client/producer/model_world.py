@@ -26,12 +26,12 @@ from cluster.client.producer.actions import (
     WakeAt,
 )
 from cluster.client.producer.batch import ProducerBatch
+from cluster.client.producer.delivery import ProduceError, RecordMetadata
 from cluster.client.producer.idempotence import ProducerIdentity
 from cluster.client.producer.invariants import validate_sender
 from cluster.client.producer.outcomes import recorded_outcome
 from cluster.client.producer.sender import SenderCore
 from cluster.client.producer.sender_settings import SenderSettings
-from cluster.client.producer.values import ProduceError, RecordMetadata
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.model_broker import (
     REFUSALS,

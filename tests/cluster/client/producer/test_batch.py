@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from cluster.client.producer.batch import ProducerBatch
+from cluster.client.producer.delivery import ProducerClosed, RecordMetadata
 from cluster.client.producer.encoding import size_upper_bound
-from cluster.client.producer.values import ProducerClosed, RecordMetadata
 from cluster.protocol.batch import CODEC_NONE, HEADER_BYTES, INT32_MAX, LEADER_EPOCH_AT, crc_ok, parse_header
 from cluster.protocol.compression import CODEC_NAMES
 from cluster.protocol.records import NewRecord, build_batch, decode_records

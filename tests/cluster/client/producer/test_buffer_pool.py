@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.client.producer.buffer_pool import BufferPool, MemoryAccount
-from cluster.client.producer.values import BufferExhausted, ProducerClosed, RecordTooLarge
+from cluster.client.producer.delivery import BufferExhausted, ProducerClosed, RecordTooLarge
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.waiting import telling_condition
 

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from cluster.client.producer.batch import ProducerBatch
-from cluster.client.producer.values import (
+from cluster.client.producer.delivery import (
     BufferExhausted,
     DeliveryTimeout,
     FatalProducerError,

@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.client.producer.futures import RecordFuture
-from cluster.client.producer.interceptors import ProducerRecord
-from cluster.client.producer.producer import Producer
-from cluster.client.producer.values import (
+from cluster.client.producer.delivery import (
     BufferExhausted,
     FatalProducerError,
     ProduceError,
@@ -19,6 +16,9 @@ from cluster.client.producer.values import (
     RecordMetadata,
     RecordTooLarge,
 )
+from cluster.client.producer.futures import RecordFuture
+from cluster.client.producer.interceptors import ProducerRecord
+from cluster.client.producer.producer import Producer
 from cluster.config.errors import ConfigError
 from cluster.protocol import messages
 from cluster.protocol.apis import ApiKey

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.client.producer.actions import CompleteBatch, Connect, FailBatch, PartitionResult, SendProduce, WakeAt
-from cluster.client.producer.values import DeliveryTimeout, ProducerClosed
+from cluster.client.producer.delivery import DeliveryTimeout, ProducerClosed
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.batches import a_batch, a_view
 from tests.cluster.client.producer.sender_bench import BACKOFF_MS, DELIVERY_MS, REQUEST_MS, Bench, some

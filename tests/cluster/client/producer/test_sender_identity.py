@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.client.producer.actions import AskProducerId, Connect, FailBatch, SendProduce, WakeAt
-from cluster.client.producer.values import FatalProducerError
+from cluster.client.producer.delivery import FatalProducerError
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.batches import a_batch
 from tests.cluster.client.producer.sender_bench import BACKOFF_MS, REQUEST_MS, Bench, some

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.client.producer.actions import FailBatch, PartitionResult, SendProduce
-from cluster.client.producer.values import InvalidRecord, ProduceError
+from cluster.client.producer.delivery import InvalidRecord, ProduceError
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.batches import a_batch
 from tests.cluster.client.producer.sender_bench import BACKOFF_MS, Bench, some

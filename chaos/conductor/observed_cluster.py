@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionView:
+class ObservedPartition:
     """One partition as one broker sees it; ``leader`` is -1 if there is none."""
 
     leader: int
@@ -28,16 +28,16 @@ class BrokerView:
     answered_by: int
     alive: frozenset[int]
     controller: int
-    partitions: Mapping[int, PartitionView]
+    partitions: Mapping[int, ObservedPartition]
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterView:
+class ObservedCluster:
     """What the answers add up to."""
 
     alive: frozenset[int]
     controller: int | None
-    partitions: Mapping[int, PartitionView]
+    partitions: Mapping[int, ObservedPartition]
 
     def in_sync(self, partitions: int) -> bool:
         """Whether all partitions are known, led, and have every replica in the ISR."""
@@ -49,23 +49,23 @@ class ClusterView:
         )
 
 
-def merge(answers: Sequence[BrokerView]) -> ClusterView:
+def merge(answers: Sequence[BrokerView]) -> ObservedCluster:
     """Add the answers up; no answers make an empty view."""
     if not answers:
-        return ClusterView(frozenset(), None, {})
+        return ObservedCluster(frozenset(), None, {})
     votes = Counter(broker_id for answer in answers for broker_id in answer.alive)
     alive = frozenset(broker_id for broker_id, count in votes.items() if 2 * count > len(answers))
     controllers = Counter(answer.controller for answer in answers if answer.controller in alive)
-    partitions: dict[int, PartitionView] = {}
+    partitions: dict[int, ObservedPartition] = {}
     for answer in answers:
         for index, seen in answer.partitions.items():
             known = partitions.get(index)
             if known is None or _newer(answer, seen, known):
                 partitions[index] = seen
-    return ClusterView(alive, controllers.most_common(1)[0][0] if controllers else None, partitions)
+    return ObservedCluster(alive, controllers.most_common(1)[0][0] if controllers else None, partitions)
 
 
-def _newer(answer: BrokerView, seen: PartitionView, known: PartitionView) -> bool:
+def _newer(answer: BrokerView, seen: ObservedPartition, known: ObservedPartition) -> bool:
     """A higher epoch wins; at the same epoch the leader itself knows its ISR first."""
     if seen.leader_epoch != known.leader_epoch:
         return seen.leader_epoch > known.leader_epoch

@@ -16,12 +16,12 @@ from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.batch import ProducerBatch
 from cluster.client.producer.buffer_pool import BufferPool
 from cluster.client.producer.compression_ratio import CompressionRatioEstimator
+from cluster.client.producer.delivery import FatalProducerError, ProduceError, ProducerClosed
 from cluster.client.producer.idempotence import ProducerIdentity
 from cluster.client.producer.partitioner import BuiltInPartitioner
 from cluster.client.producer.sender import SenderCore
 from cluster.client.producer.settings import ProducerSettings
 from cluster.client.producer.topic_choice import TopicChoice
-from cluster.client.producer.values import FatalProducerError, ProduceError, ProducerClosed
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random

@@ -31,8 +31,8 @@ from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 
 if TYPE_CHECKING:
-    from verifier.audit import RunEvidence
     from verifier.facts import Audit
+    from verifier.run_checks import RunEvidence
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ def _judge(
     directory: RunDirectory, run: RunModel, sessions: Sessions, progress: Progress
 ) -> tuple[Verdict, Mapping[str, pa.Table], Closing]:
     """The verdict, every anomaly by check, and what closes the evidence."""
-    from verifier.audit import RunEvidence
+    from verifier.run_checks import RunEvidence
 
     evidence = RunEvidence.of(directory, run, deletions=Deletions())
     if not evidence.segments and not evidence.histories:
@@ -187,7 +187,7 @@ def _audit(
     progress: Progress,
 ) -> tuple[RunEvidence, Audit, Closing]:
     """What Spark finds out, and what closes the evidence; with the deletions that were asked for in the evidence."""
-    from verifier.audit import audit, staged
+    from verifier.run_checks import audit, staged
     from verifier.spark import is_local
 
     abandoned = Event()

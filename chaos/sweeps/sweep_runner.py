@@ -19,7 +19,7 @@ from chaos.exits import Exit
 from chaos.schedules.model import to_yaml
 from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import COUNTED, Cell, Sweep
-from chaos.sweeps.outcome import Outcome, interrupted, is_interrupted, is_judged, outcome_of
+from chaos.sweeps.outcome import CellOutcome, interrupted, is_interrupted, is_judged, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
 from cluster.process.supervisor import Child, Supervisor
@@ -39,7 +39,7 @@ INTERRUPTED_S = 300.0
 Command = Callable[[Cell, Path, Path | None], list[str]]
 
 
-class Runner:
+class SweepRunner:
     """One sweep in its directory. ``outcomes`` are by the name of the cell and always complete.
 
     ``insistent`` says whether a second interrupt came; ``started`` is when an earlier part of the sweep was. With
@@ -76,7 +76,7 @@ class Runner:
         self.outcomes = {cell.name: self._before(cell) for cell in sweep.cells}
 
     def __repr__(self) -> str:
-        return f"<Runner {self._sweep.name} {self._directory.path}>"
+        return f"<SweepRunner {self._sweep.name} {self._directory.path}>"
 
     def run(self, cells: Sequence[Cell]) -> None:
         """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised."""
@@ -123,20 +123,20 @@ class Runner:
         write_reports(self._directory, self._sweep, self.outcomes)
         return whole
 
-    def _before(self, cell: Cell) -> Outcome:
+    def _before(self, cell: Cell) -> CellOutcome:
         """What is known of a cell before it is run: nothing, or what an earlier part of the sweep found."""
         if cell.inapplicable:
-            return Outcome("inapplicable")
+            return CellOutcome("inapplicable")
         directory = self._directory.run(cell)
         if is_judged(directory):
             return outcome_of(directory)
-        return interrupted(directory) if is_interrupted(directory) else Outcome("not run")
+        return interrupted(directory) if is_interrupted(directory) else CellOutcome("not run")
 
     def _leave_out(self, names: set[str]) -> None:
         """Cells that are not asked for; those that have run are shown all the same."""
         for name in names:
             if self.outcomes[name].status in ("not run", "inapplicable"):
-                self.outcomes[name] = Outcome("not asked")
+                self.outcomes[name] = CellOutcome("not asked")
 
     def _has_time(self) -> bool:
         """Whether there are minutes for one more cell like those before."""
@@ -149,7 +149,7 @@ class Runner:
         ran = {cell.setting for cell in self._sweep.cells if self.outcomes[cell.name].status in ("judged", "failed")}
         self._leave_out({cell.name for cell in self._sweep.cells if cell.name in left and cell.setting in ran})
 
-    def _conduct(self, cell: Cell, started_ms: int) -> Outcome:
+    def _conduct(self, cell: Cell, started_ms: int) -> CellOutcome:
         if (aside := self._directory.set_aside(cell)) is not None:
             self._progress.note(f"  what an unfinished run left is kept in {aside.name}")
         schedule = None
@@ -170,7 +170,7 @@ class Runner:
             raise
         if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN) and is_judged(directory):
             return outcome_of(directory)
-        return Outcome(
+        return CellOutcome(
             "failed", exit_status=status, reasons=(f"it ended with {status} and no verdict; see {log_path}",)
         )
 
@@ -209,7 +209,7 @@ def stored(directory: SweepDirectory) -> dict[str, Any]:
     return whole
 
 
-def _sentence(outcome: Outcome) -> str:
+def _sentence(outcome: CellOutcome) -> str:
     if outcome.status != "judged":
         return f"{outcome.status}: {'; '.join(outcome.reasons)}"
     found = ", ".join(f"{name} {outcome.found[name]:,}" for name in COUNTED if outcome.found.get(name))

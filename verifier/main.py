@@ -1,4 +1,4 @@
-"""``python -m verifier.job RUN_DIR...``: verifications in a process of their own, so that ending it ends the JVM.
+"""``python -m verifier.main RUN_DIR...``: verifications in a process of their own, so that ending it ends the JVM.
 
 Exit status 0: every run has a verdict, whichever it is. 255: at least one has none; 254: another verifier is at work on
 the only one, and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``; a line before it says
@@ -22,9 +22,9 @@ from verifier.evidence.run_directory import RunDirectory, append_json_line
 from verifier.replacing import recorded
 from verifier.spark import SparkLost, SparkUnavailable
 from verifier.verdict import Verdict
-from verifier.verification import VerifierAtWork, verify_all
+from verifier.verify_runs import VerifierAtWork, verify_all
 
-logger = logging.getLogger("verifier.job")
+logger = logging.getLogger("verifier.main")
 
 FAILED, REFUSED = 255, 254
 NO_VERDICT = "no verdict: "
@@ -32,7 +32,7 @@ NO_VERDICT = "no verdict: "
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Verify the run directories that the arguments name."""
-    parser = argparse.ArgumentParser(prog="verifier.job", description="Judge runs from their evidence.")
+    parser = argparse.ArgumentParser(prog="verifier.main", description="Judge runs from their evidence.")
     parser.add_argument("run_directory", nargs="+", help="a run directory, as gapless run leaves it")
     parser.add_argument("--spark-master", default="local[2]", help="where Spark runs (default: %(default)s)")
     parser.add_argument("--outcomes", type=Path, help="a file that gets a line for each run when it is done")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from verifier.evidence import values
+from verifier.evidence import sequenced_value
 from verifier.segments import compression, records, walk
 
 #: What can be wrong with a value, by its code in ``Runs.problem``; the words are explained in ``rows``.
@@ -21,7 +21,7 @@ VALUE_PROBLEMS = (None, "payload", "foreign", "run")
 _FINE, _PAYLOAD, _FOREIGN, _OTHER_RUN = range(4)
 
 
-class Chunk(NamedTuple):
+class BatchChunk(NamedTuple):
     """Some neighboring batches of a segment: where they lie, their header fields, and what is wrong with each."""
 
     data: NDArray[np.uint8]
@@ -54,7 +54,7 @@ _NONE = np.zeros(0, dtype=np.int64)
 NO_RUNS = Runs(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8), _NONE)
 
 
-def find_runs(run_id: int, chunk: Chunk) -> Runs:
+def find_runs(run_id: int, chunk: BatchChunk) -> Runs:
     """The runs of all batches of a chunk, in order. Batches whose records are damaged get a problem and no run."""
     attributes = chunk.fields["attributes"].astype(np.int64)
     is_data = ((attributes & walk.CONTROL) == 0) & (chunk.fields["magic"] == 2)
@@ -71,7 +71,7 @@ def find_runs(run_id: int, chunk: Chunk) -> Runs:
 
 
 def _decompress(
-    chunk: Chunk, chosen: NDArray[np.int64], codec: NDArray[np.int64]
+    chunk: BatchChunk, chosen: NDArray[np.int64], codec: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], list[bytes]]]:
     """The chosen batches in groups of about ``UNPACKED_BYTES``, at least one each, with the plain records of each."""
     plain: list[bytes] = []
@@ -99,7 +99,7 @@ def _in_one_buffer(plain: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.in
 
 def _runs(
     run_id: int,
-    chunk: Chunk,
+    chunk: BatchChunk,
     chosen: NDArray[np.int64],
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -109,7 +109,7 @@ def _runs(
     found = records.find_values(buffer, starts, ends, chunk.fields["record_count"][chosen].astype(np.int64))
     for index in chosen[found.damaged].tolist():
         chunk.problems[index] = chunk.problems[index] or "its bytes are not the records it announces"
-    decoded = values.decode_at(buffer, found.position, found.size)
+    decoded = sequenced_value.decode_at(buffer, found.position, found.size)
     stream = np.where(decoded.valid, decoded.stream_id, np.int64(-1))
     sequence, sentinel = decoded.sequence.copy(), decoded.is_sentinel.copy()
     problem = np.where(decoded.valid, np.int8(_FINE), np.int8(_FOREIGN))
@@ -124,13 +124,13 @@ def _runs(
 
 def _damaged_value(value: bytes) -> tuple[int, int, int, bool]:
     """Problem, stream, sequence and sentinel flag of a value that did not decode; the header may still be intact."""
-    if not value.startswith(values.MAGIC):
+    if not value.startswith(sequenced_value.MAGIC):
         return _FOREIGN, -1, 0, False
-    header = values.HEADER_BYTES
+    header = sequenced_value.HEADER_BYTES
     if len(value) < header or zlib.crc32(value[: header - 4]) != int.from_bytes(value[header - 4 : header], "big"):
         return _PAYLOAD, -1, 0, False
     stream, sequence = int.from_bytes(value[16:20], "big"), int.from_bytes(value[24:32], "big")
-    return _PAYLOAD, stream, min(sequence, values.MAX_FIELD), bool(value[5] & values.FLAG_SENTINEL)
+    return _PAYLOAD, stream, min(sequence, sequenced_value.MAX_FIELD), bool(value[5] & sequenced_value.FLAG_SENTINEL)
 
 
 def _encode_runs(

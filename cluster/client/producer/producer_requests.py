@@ -11,12 +11,12 @@ from collections import deque
 from typing import Any
 
 from cluster.client.errors import UnsupportedVersion
-from cluster.client.exchange import ClientResponse, Polled, Request
+from cluster.client.exchange import ClientResponse, InFlightRequest, Polled
 from cluster.client.nodes import NodeState
 from cluster.client.producer.actions import AskProducerId, ProduceResults, SendProduce
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.produce_codec import ProduceAnswer, encode_request, response_decoder
-from cluster.client.producer.shared import ProducerShared
+from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey
 from cluster.protocol.batch import CODEC_NONE, CODEC_ZSTD, INT32_MAX
@@ -144,7 +144,7 @@ class ProducerRequests:
             return
         body = encode_request(version, action.acks, action.timeout_ms, batches)
         self._metrics.request_total += 1
-        request = Request(ApiKey.PRODUCE, version, response_decoder(version), _Sent(action, now_ms))
+        request = InFlightRequest(ApiKey.PRODUCE, version, response_decoder(version), _Sent(action, now_ms))
         network.send_now(action.node, request, body, now_ms, expects_response=action.acks != 0)
         self._carrying.add(action.node)
 

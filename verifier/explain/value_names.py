@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from verifier.evidence import values
+from verifier.evidence import sequenced_value
 
 
 def value_name(stream: int | None, sequence: int | None) -> str:
     """``s3/120``, or what can be said if parts are unknown."""
     if stream is None:
         return "an unreadable value"
-    return values.value_name(stream, "?" if sequence is None else sequence)
+    return sequenced_value.value_name(stream, "?" if sequence is None else sequence)
 
 
 def producer_name(batch: Mapping[str, Any]) -> str:

@@ -46,7 +46,7 @@ class FetchSettings(NamedTuple):
         )
 
 
-class Place(NamedTuple):
+class AskedPosition(NamedTuple):
     """Where a partition was when it was asked for, after so many moves, and the epoch of the leader that was asked."""
 
     position: int
@@ -59,7 +59,7 @@ class Fetch(NamedTuple):
 
     node_id: int
     request: FetchRequest
-    places: dict[TopicPartition, Place]
+    places: dict[TopicPartition, AskedPosition]
 
 
 @dataclass(slots=True)
@@ -76,13 +76,13 @@ def fetch_of(
 ) -> Fetch:
     """The fetch of these partitions from the node that leads them."""
     wanted: list[FetchPartition] = []
-    places: dict[TopicPartition, Place] = {}
+    places: dict[TopicPartition, AskedPosition] = {}
     for partition in partitions:
         if partition.position is None:
             continue
         (topic, number), position = partition.key, partition.position
         epoch = leadership(partition, view)[1]
-        places[partition.key] = Place(position, partition.moves, epoch)
+        places[partition.key] = AskedPosition(position, partition.moves, epoch)
         limit = settings.partition_max_bytes
         wanted.append(FetchPartition(topic, number, epoch, position, partition.offset_epoch, -1, limit))
     request = FetchRequest(

@@ -22,7 +22,7 @@ from cluster.process.one_line import printable
 from cluster.process.supervisor import Child, Supervisor
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
 from verifier.evidence.run_model import RunModel
-from verifier.job import NO_VERDICT, REFUSED
+from verifier.main import NO_VERDICT, REFUSED
 from verifier.replacing import recorded, replacing
 from verifier.report import write_reports
 from verifier.verdict import result_lines, undecidable
@@ -223,7 +223,7 @@ def _wait(child: Child, timeout_s: float, look: Callable[[], None]) -> int | Non
 
 def _command(directories: Sequence[RunDirectory], spark_master: str, options: Sequence[str]) -> list[str]:
     paths = [str(directory.path) for directory in directories]
-    return [sys.executable, "-m", "verifier.job", *paths, "--spark-master", spark_master, *options]
+    return [sys.executable, "-m", "verifier.main", *paths, "--spark-master", spark_master, *options]
 
 
 def _why(ended: _Ended, said: str) -> str:

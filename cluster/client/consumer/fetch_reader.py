@@ -1,4 +1,4 @@
-"""Reader: the I/O of a consumer: sends what is due, waits, and hands answers to those who asked.
+"""FetchReader: the I/O of a consumer: sends what is due, waits, and hands answers to those who asked.
 
 Owns the order of one turn, which request an answer belongs to, and going on after a turn that an exception has cut
 short, wherever it came (Ctrl-C comes in the program's thread, which is this one). A thin shell: what is due and what
@@ -13,12 +13,12 @@ from functools import partial
 from typing import NamedTuple
 
 from cluster.client.cluster_view import TopicPartition
+from cluster.client.consumer.fetch_plans import Fetch
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import OffsetLookup, OffsetQuery, Sought
-from cluster.client.consumer.plans import Fetch
 from cluster.client.errors import UnsupportedVersion
 from cluster.client.exchange import ClientResponse
-from cluster.client.missing import Missing
+from cluster.client.missing_topics import Missing
 from cluster.client.offset_listing import ListedOffset, list_offsets_request, listed_offsets
 from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import ApiKey
@@ -42,7 +42,7 @@ class _Listing(NamedTuple):
     asked: dict[TopicPartition, Sought]
 
 
-class Reader:
+class FetchReader:
     """NOT thread-safe. ``queries`` are asked as long as they are in it."""
 
     def __init__(self, core: FetchCore, io: ClientIo, clock: Clock, isolation_level: int) -> None:
@@ -60,7 +60,7 @@ class Reader:
         self._is_cut = False
 
     def __repr__(self) -> str:
-        return f"Reader({self._core!r}, {self._network!r})"
+        return f"FetchReader({self._core!r}, {self._network!r})"
 
     def close(self) -> None:
         """Close all connections."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from verifier.evidence.history import HistoryRow, Outcome, Phase
-from verifier.evidence.values import MAGIC, decode
+from verifier.evidence.sequenced_value import MAGIC, decode
 
 UNKNOWN_OFFSET = -1
 

@@ -15,7 +15,7 @@ from threading import Event
 
 from pyspark.sql import DataFrame, SparkSession
 
-from verifier import asking, collect, context, findings, sources, staging, tables
+from verifier import collect, context, findings, sources, spark_questions, staging, tables
 from verifier.accounts import accounts
 from verifier.deletions import Deletions
 from verifier.deletions import deletions as deletions_of
@@ -32,7 +32,7 @@ from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
 from verifier.lag import read_lags
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
-from verifier.wall_clock import STEADY, Shift, known_shift
+from verifier.wall_clock import STEADY, ClockShift, known_shift
 from verifier.witness import Witness, witness
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class RunEvidence:
     histories: tuple[Path, ...]
     deletions: Deletions = field(default_factory=Deletions)
     witness: Witness = field(default_factory=Witness)
-    shift: Shift = STEADY
+    shift: ClockShift = STEADY
 
     @classmethod
     def of(
@@ -112,7 +112,7 @@ def audit(
     """What Spark finds out about each run, by its name. ``here``: the runs' rows, if Spark need not read the files."""
     models = {run.name: run.model for run in runs}
     history, segments, files = _load(spark, runs, here)
-    first = asking.ask(
+    first = spark_questions.ask(
         {
             "history": collect.ask_history(history),
             "segments": collect.ask_segments(segments),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.commands.dump import files, segments
-from chaos.commands.dump.entries import Damage, Entry, Lines
+from chaos.commands.dump.entries import DamagedPart, Entry, Lines
 from chaos.exits import BadRequest
 from cluster.log.data_directory import parse_replica_directory_name
 from cluster.protocol.batch import BatchHeader
@@ -87,8 +87,8 @@ def data_directory(path: Path) -> Lines:
     for inner in replicas:
         segments_of, size_bytes, start, end = 0, 0, None, 0
         for line in replica(inner):
-            if isinstance(line, Damage):
-                yield Damage(f"{inner.name}/{line.text}")
+            if isinstance(line, DamagedPart):
+                yield DamagedPart(f"{inner.name}/{line.text}")
             elif "segment" in line.fields:
                 segments_of += 1
                 size_bytes += int(str(line.fields["size_bytes"]))
@@ -113,8 +113,8 @@ def run_data(path: Path) -> Lines:
         )
     for broker_id in kept:
         for line in data_directory(run.node(broker_id) / "data"):
-            if isinstance(line, Damage):
-                yield Damage(f"broker {broker_id}: {line.text}")
+            if isinstance(line, DamagedPart):
+                yield DamagedPart(f"broker {broker_id}: {line.text}")
             else:
                 yield Entry({"broker": broker_id, **line.fields})
 
@@ -127,7 +127,7 @@ def replica(path: Path) -> Lines:
     for log in logs:
         scanned = Scanned(segments.base_offset_of(log))
         if end is not None and scanned.base_offset < end:
-            yield Damage(f"{log.name}: it begins before the segment before it ends, at offset {end}")
+            yield DamagedPart(f"{log.name}: it begins before the segment before it ends, at offset {end}")
         yield from _scan(log, scanned)
         yield scanned.summary(log.name)
         has_holes |= scanned.has_holes or (end is not None and scanned.base_offset > end)
@@ -143,24 +143,24 @@ def replica(path: Path) -> Lines:
     yield from _beside(path, has_holes=has_holes)
 
 
-def _scan(log: Path, scanned: Scanned) -> Iterator[Damage]:
+def _scan(log: Path, scanned: Scanned) -> Iterator[DamagedPart]:
     for found in segments.batches(log):
-        if isinstance(found, Damage):
-            yield Damage(f"{log.name}: {found.text}")
+        if isinstance(found, DamagedPart):
+            yield DamagedPart(f"{log.name}: {found.text}")
             continue
         position, header, data, good = found
         if header.base_offset < scanned.end_offset:
             text = f"the batch at byte {position} begins at offset {header.base_offset}, {scanned.end_offset} is next"
-            yield Damage(f"{log.name}: {text}")
+            yield DamagedPart(f"{log.name}: {text}")
         scanned.add(position, header)
         if good:
             try:
                 decode_records(data)
             except ProtocolError as error:
-                yield Damage(f"{log.name}: the records of the batch at byte {position} cannot be read: {error}")
+                yield DamagedPart(f"{log.name}: the records of the batch at byte {position} cannot be read: {error}")
 
 
-def _beside(path: Path, *, has_holes: bool) -> Iterator[Damage]:
+def _beside(path: Path, *, has_holes: bool) -> Iterator[DamagedPart]:
     """What the verifier says of the files beside the log; what cannot be read is told line by line elsewhere.
 
     Compaction removes batches that older snapshots tell of, so that a log with holes cannot be replayed.
@@ -176,13 +176,13 @@ def _beside(path: Path, *, has_holes: bool) -> Iterator[Damage]:
         if has_holes and found.check == SNAPSHOT and found.cause in ("entry", "lacks", "stranger"):
             continue
         more = f" (and {found.places - 1} more)" if found.places > 1 else ""
-        yield Damage(f"{found.file}: {found.problem}{more}")
+        yield DamagedPart(f"{found.file}: {found.problem}{more}")
 
 
-def _damage_of(path: Path) -> Iterator[Damage]:
+def _damage_of(path: Path) -> Iterator[DamagedPart]:
     try:
         lines = list(files.lines_of(path, with_records=False))
     except BadRequest:
-        yield Damage(f"{path.name}: no file of a log has that name")
+        yield DamagedPart(f"{path.name}: no file of a log has that name")
         return
-    yield from (Damage(f"{path.name}: {line.text}") for line in lines if isinstance(line, Damage))
+    yield from (DamagedPart(f"{path.name}: {line.text}") for line in lines if isinstance(line, DamagedPart))

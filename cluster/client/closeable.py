@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Closing(ABC):
+class Closeable(ABC):
     """Ends with ``close``, however the block ends."""
 
     __slots__ = ()

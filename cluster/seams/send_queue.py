@@ -27,7 +27,7 @@ _GATHER_PARTS = 64
 _TURN_BYTES = 4_194_304
 
 
-class Outbox:
+class SendQueue:
     """The queue of one socket. ``on_room`` is called by the loop when the socket takes bytes again: the owner then
     calls ``resume``."""
 
@@ -58,7 +58,7 @@ class Outbox:
         self._watched_fd = -1
 
     def __repr__(self) -> str:
-        return f"Outbox({self._queue_bytes} bytes{', socket full' if self._waiting else ''})"
+        return f"SendQueue({self._queue_bytes} bytes{', socket full' if self._waiting else ''})"
 
     @property
     def queued_bytes(self) -> int:
