@@ -7,16 +7,14 @@ By itself it writes to and reads from topic ``gapless-load`` (created if absent)
 from __future__ import annotations
 
 import faulthandler
-import importlib.util
 import logging
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-if importlib.util.find_spec("loadgen") is None:
-    # Locust puts this file's directory on the path, not its parent; a checkout need not be installed
-    sys.path.append(str(Path(__file__).resolve().parents[1]))
+# Locust puts the working directory on the path: a package of ours is this file's neighbor, whatever is called so there
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from locust import events
 from locust.runners import MasterRunner, WorkerRunner
@@ -25,7 +23,7 @@ from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.form import refuse_bad_forms
-from loadgen.users.options import DEFAULT_PRODUCERS, producer_count, reader_count, settle_options
+from loadgen.users.options import DEFAULT_PRODUCERS, is_conducted, producer_count, reader_count, settle_options
 from loadgen.users.process import (
     end_process,
     fail_process,
@@ -60,7 +58,7 @@ def on_init(environment: Any, **_: Any) -> None:
     """Before any user is chosen: how many of the users read, and what the options left open."""
     options = environment.parsed_options
     _workers.listen(environment.runner)
-    if environment.web_ui is not None and _is_conducted(options):
+    if environment.web_ui is not None and is_conducted(options):
         show_chaos(environment, RunDirectory(Path(options.kafka_run_directory)))
     is_worker = isinstance(environment.runner, WorkerRunner)
     try:
@@ -79,7 +77,7 @@ def on_init(environment: Any, **_: Any) -> None:
     if not readers and ReaderUser in environment.user_classes:
         # To Locust a fixed count of 0 is none, and half of all users would read.
         environment.user_classes.remove(ReaderUser)
-    if environment.web_ui is not None and not _is_conducted(options):
+    if environment.web_ui is not None and not is_conducted(options):
         refuse_bad_forms(environment, readers, has_started)
     if options.num_users is None:
         options.num_users = producers + readers
@@ -111,7 +109,7 @@ def on_quitting(environment: Any, **_: Any) -> None:
     if not isinstance(runner, MasterRunner) and not has_started():
         logger.critical("the load never started: the cluster at %s did not answer in time", environment.host)
         environment.process_exit_code = environment.process_exit_code or 1
-    elif _is_conducted(options):
+    elif is_conducted(options):
         return
     elif not isinstance(runner, MasterRunner):
         fail_process_unless_written(environment)
@@ -121,11 +119,6 @@ def on_quitting(environment: Any, **_: Any) -> None:
 
 def on_quit(exit_code: int, **_: Any) -> None:
     end_process()
-
-
-def _is_conducted(options: Any) -> bool:
-    """Whether the conductor started this process: by hand nobody gives all three."""
-    return None not in (options.kafka_settings, options.kafka_run_directory, options.kafka_process)
 
 
 def _waits_for_a_click(environment: Any) -> bool:

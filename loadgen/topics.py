@@ -31,12 +31,17 @@ _ENDS = (OffsetSpec.earliest(), OffsetSpec.latest())
 
 
 def ensure_topic(bootstrap: str, settings: LoadSettings) -> LoadSettings:
-    """The settings with the topic's real number of partitions; the topic is created if it is absent.
+    """The settings with the topic's real number of partitions; if it is absent, it is created where they say so.
 
     Raises ``SettingsError`` that says what is missing: the cluster, the topic, or the right to make it.
     """
     admin = _admin(bootstrap)
     if (partitions := _partitions(admin, bootstrap, settings.topic)) is None:
+        if not settings.create_topic:
+            raise SettingsError(
+                f"topic {settings.topic} is absent, and the settings do not create it; create it yourself, or give the "
+                'settings "create_topic": true'
+            )
         if _create(admin, settings):
             return settings
         # another worker of the same load was faster

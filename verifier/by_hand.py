@@ -7,7 +7,7 @@ may make legal is unknown: the event that would excuse it is not in the evidence
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -41,14 +41,24 @@ _BLIND = (
 
 
 class Sieve:
-    """What of the histories is of this load."""
+    """What of the histories is of this load.
 
-    def __init__(self) -> None:
+    A load with the run id of an earlier one in the same topic writes the same values again. What was read below the end
+    that the log had when the load began is of the earlier one, unless the log was cut and the load wrote there.
+    """
+
+    def __init__(self, starts: Sequence[LoadStart]) -> None:
         self.others = 0
         self.strangers: set[int] = set()
+        self._begins: dict[int, int] = {}
+        for start in starts:
+            for partition, end in start.ends.items():
+                self._begins[partition] = min(end, self._begins.get(partition, end))
 
     def __call__(self, histories: list[list[dict[str, Any]]]) -> list[list[dict[str, Any]]]:
         reserved = {row["stream"] for rows in histories for row in rows if row["f"] == "reserve"}
+        for row in (row for rows in histories for row in rows if row["f"] == "send" and row["first_offset"] >= 0):
+            self._begins[row["partition"]] = min(row["first_offset"], self._begins.get(row["partition"], 0))
         return [[row for row in rows if self._is_ours(row, reserved)] for rows in histories]
 
     def _is_ours(self, row: Mapping[str, Any], reserved: set[int]) -> bool:
@@ -56,7 +66,8 @@ class Sieve:
             return False
         if row["f"] != "poll":
             return True
-        if row["stream"] < 0 and str(row["error"]).startswith(_OF_OTHERS):
+        is_earlier = 0 <= row["last_offset"] < self._begins.get(row["partition"], 0)
+        if is_earlier if row["stream"] >= 0 else str(row["error"]).startswith(_OF_OTHERS):
             self.others += row["last_offset"] - row["first_offset"] + 1
             return False
         if row["stream"] >= 0 and row["stream"] not in reserved:
@@ -67,9 +78,9 @@ class Sieve:
 
 def judge_load(run: RunDirectory, options: JudgeOptions) -> ClientVerdict:
     """Judge the load in a directory; what is damaged is ``unknown``. Raises ``OSError``."""
-    sieve = Sieve()
     try:
         starts, back = read_starts(run), read_read_back(run)
+        sieve = Sieve(starts)
         exported = export_run(run.history_dir, sieve)
         builder = HistoryBuilder(str(run.path), json_keys=True)
         builder.add_all(enumerate(exported.lines, start=1))

@@ -15,7 +15,7 @@ from chaos.commands.stored import run_directory
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable, reason
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.by_hand import is_load_by_hand
+from verifier.evidence.by_hand import ByHandError, is_load_by_hand, read_starts
 from verifier.evidence.run_directory import RunDirectory
 
 
@@ -50,8 +50,8 @@ def export(
     from verifier.operations.writing import FORMS
 
     try:
-        exported = export_run(directory.history_dir, None if load is None else Sieve())
-    except HistoryError as error:
+        exported = export_run(directory.history_dir, None if load is None else Sieve(read_starts(load)))
+    except (ByHandError, HistoryError) as error:
         raise BadRequest(f"{error}; {BLAMED}") from error
     more = [] if load is not None else [*check_ends(run, directory, exported.unfinished), *excused(directory)]
     for note in [*unsealed, *more]:

@@ -55,9 +55,10 @@ def load(
     """Become Locust, or the program that reads back."""
     if read_back is not None:
         program = ["loadgen.read_back", *reading_arguments(read_back, host, context.args, web=web)]
+    elif options:
+        program = ["loadgen.users.command_line"]
     else:
-        words = ["--help"] if options else arguments(host, context.args, web=web)
-        program = ["locust", "--locustfile", str(LOCUSTFILE), *words]
+        program = ["locust", "--locustfile", str(LOCUSTFILE), *arguments(host, context.args, web=web)]
     environment = {**os.environ, **package_environment(LOCUSTFILE.parent.parent)}
     # as for the load of a run: an arena for each of librdkafka's threads would grow with each outage
     environment.setdefault("MALLOC_ARENA_MAX", "2")

@@ -21,6 +21,10 @@ from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
 #: What a history of operations is called, and where one lies in a directory of a Jepsen store.
 HISTORIES = (".edn", ".jsonl", ".json")
 STORE_FILE = "history.edn"
+#: What a run is sent in.
+ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.zst", ".zip")
+#: How far below its run a file may lie: nodes/1/data/topic-0/*.log.
+_DEEPEST = 5
 A_RUN = "a run directory, for example results/latest"
 A_RUN_OR_HISTORY = (
     f"a run directory (results/latest), a load by hand (results/locust/...) or a history ({', '.join(HISTORIES)}, or a "
@@ -118,6 +122,8 @@ def _not_a_run(path: Path, wanted: str) -> str:
         return f"{path} points to {os.readlink(path)}, which is gone; name {wanted}"
     if not path.exists():
         return f"{path}: there is no such file or directory; name {wanted}"
+    if path.name.endswith(ARCHIVES):
+        return f"{path} is an archive: unpack it, and name the directory that it held"
     if not path.is_dir():
         return f"{path} is a file, not a run directory{_belongs(path)}; name {wanted}"
     if (path / "sweep.json").is_file():
@@ -131,8 +137,8 @@ def _not_a_run(path: Path, wanted: str) -> str:
 
 def _belongs(path: Path) -> str:
     """The hint for a file of a run; "" for any other."""
-    parent = path.parent
-    return f" but part of one: {parent}" if (parent / "run.json").is_file() else ""
+    run = next((each for each in [*path.parents][:_DEEPEST] if (each / "run.json").is_file()), None)
+    return "" if run is None else f" but part of one: {run}"
 
 
 def _check_history(path: Path) -> None:

@@ -118,7 +118,13 @@ def add_options(parser: Any) -> None:
         # What Locust's parser notes of an option of its own; one of a group would be on no form.
         action.include_in_web_ui = action.dest in FORM
         action.is_secret = action.is_required = action.is_multiple = False
-    group.add_argument("--kafka-settings", default=None, env_var=SETTINGS_ENV, help="settings as a JSON file")
+    group.add_argument(
+        "--kafka-settings",
+        default=None,
+        metavar="FILE",
+        env_var=SETTINGS_ENV,
+        help="settings as a JSON file, as a load or a run leaves them in loadgen/settings.json",
+    )
     group.add_argument("--kafka-process", default=None, env_var=PROCESS_ENV, help="name of this process's history")
     group.add_argument(
         "--kafka-run-directory", default=None, env_var=RUN_DIRECTORY_ENV, help="existing directory of the run"
@@ -132,3 +138,19 @@ def add_options(parser: Any) -> None:
         help="whether all that was written is read back at the end, for gapless verify (yes)",
     )
     group.add_argument("--kafka-results", default="results", help="where a run directory is made otherwise (results)")
+
+
+def print_all() -> None:
+    """Print Locust's options and ours: asked for help, Locust loads no locustfile and shows its own alone."""
+    from locust.argument_parser import get_parser
+
+    parser: Any = get_parser(default_config_files=[])
+    for action in parser._actions:
+        if "--host" in action.option_strings:
+            action.help = "bootstrap servers of the cluster, HOST:PORT[,HOST:PORT]"
+    add_options(parser)
+    parser.print_help()
+
+
+if __name__ == "__main__":
+    print_all()

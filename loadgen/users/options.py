@@ -64,13 +64,13 @@ def reader_clients(asked: str, client: str) -> tuple[str, ...]:
 
 
 def producer_count(options: Any, users: int | None, readers: int) -> int:
-    """How many users write, after ``settle_options``: what ``--users`` leaves beside the readers, or the workload says.
+    """How many users write, after ``settle_options``: what ``--users`` leaves beside the readers, workload or file say.
 
     Raises ``WorkloadError`` if these say different things.
     """
     streams = _workload(vars(options)).streams if options.kafka_workload else None
     if users is None:
-        return streams or DEFAULT_PRODUCERS
+        return streams or (DEFAULT_PRODUCERS if options.kafka_settings is None else _file(options).producers)
     if streams not in (None, users - readers):
         raise WorkloadError(
             f"--users {users}, {readers} of which read, contradicts streams {streams} of workload "
@@ -97,6 +97,14 @@ def settle_options(options: Any) -> None:
         except OSError as error:
             raise SettingsError(f"no run directory: {error}; choose another place by --kafka-results") from error
         options.kafka_run_directory = str(run.path)
+
+
+def is_conducted(options: Any) -> bool:
+    """Whether the conductor started this process: it names all three, and its settings lie in the run itself."""
+    if None in (options.kafka_settings, options.kafka_run_directory, options.kafka_process):
+        return False
+    own = RunDirectory(Path(options.kafka_run_directory)).load_settings_json
+    return Path(options.kafka_settings).resolve() == own.resolve()
 
 
 def check_options(options: Any) -> None:
@@ -131,7 +139,9 @@ def _settings(options: Any, producers: int) -> LoadSettings:
         settings = _made({"producers": producers, "create_topic": True, **changes}, options)
         asked = asked or "1"
     else:
-        settings = LoadSettings.read(options.kafka_settings).with_changes(changes)
+        # by hand ``--users`` says how many share the rate
+        own = {} if is_conducted(options) else {"producers": producers}
+        settings = _file(options).with_changes({**own, **changes})
     if asked is not None:
         settings = settings.with_changes({"readers": reader_clients(asked, settings.client)})
     largest = LargestRecord.of(settings.sizes, settings.key_choice)
@@ -139,6 +149,10 @@ def _settings(options: Any, producers: int) -> LoadSettings:
     if (refusal := advice(source_of_sizes(options, settings), limits, largest, "--kafka-{}-config")) is not None:
         raise SettingsError(refusal)
     return settings
+
+
+def _file(options: Any) -> LoadSettings:
+    return LoadSettings.read(options.kafka_settings)
 
 
 def _made(values: dict[str, Any], options: Any) -> LoadSettings:

@@ -29,7 +29,7 @@ from loadgen.stream import ProducerStream
 from loadgen.topics import why_not_written
 from loadgen.unwritten import WrittenState, likely_cause
 from loadgen.users.by_hand import Beginning, begin, read_back
-from loadgen.users.options import resolve_options
+from loadgen.users.options import is_conducted, resolve_options
 from loadgen.users.statistics import LocustStatistics
 from loadgen.users.threads import begin_waiting, in_thread
 from loadgen.users.written import MasterTeller, fail_unless_written
@@ -246,7 +246,7 @@ def start_process(environment: Any, producers: int) -> None:
         bootstrap = checked_host(environment.host or settings.producers_bootstrap or settings.readers_bootstrap)
         check_client_config(options.settings)
         begun = Beginning(options)
-        if options.settings.create_topic:
+        if not is_conducted(environment.parsed_options):
             begun = in_thread(partial(begin, bootstrap, options, environment.parsed_options, runner))
         process = LoadProcess(environment, begun)
     except (SettingsError, OSError) as error:

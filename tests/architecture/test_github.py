@@ -23,6 +23,8 @@ from tests.architecture.sources import ROOT
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted(GITHUB.glob("workflows/*"))
 FORMS = sorted(GITHUB.glob("ISSUE_TEMPLATE/*"))
+#: The jobs of docs/nightly.md, to be copied.
+JOBS = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
 @cache
@@ -100,6 +102,21 @@ def test_the_night_goes_through_all_there_is() -> None:
     assert [step["if"] for step in uploads] == ["${{ !cancelled() }}", "failure()"]
     whole = re.search(r"--out (\S+)", job["env"]["ARGS"])
     assert whole is not None and uploads[1]["with"]["path"] == whole[1]
+
+
+@pytest.mark.parametrize("text", JOBS, ids=range(len(JOBS)))
+def test_a_job_that_is_copied_is_whole(text: str) -> None:
+    """docs/nightly.md: each block is a job as GitHub takes it, and what its steps call was checked out before."""
+    workflow = {"on": "workflow_dispatch", **yaml.safe_load(text)}
+    assert wrong("workflows", workflow) == []
+    steps = workflow["jobs"]["chaos"]["steps"]
+    for at, step in enumerate(steps):
+        before = [each.get("with", {}) for each in steps[:at] if each.get("uses", "").startswith("actions/checkout@")]
+        ours = {each.get("path", ".") for each in before if each.get("repository", "").endswith("/gapless")}
+        called = set(re.findall(r"(\S*)/\.venv/|make -C (\S+)", step.get("run", "")))
+        assert {one or other for one, other in called} <= ours
+        if " ./" in f" {step.get('run', '')}":
+            assert {} in before, "its own repository is not there"
 
 
 def test_templates_ask_for_the_evidence() -> None:

@@ -134,6 +134,8 @@ BAD = [
     (["verify", "two.jsonl"], ["line 2 is not one whole JSON object: the object goes on to line 3", "an array"]),
     (["verify", "side.jsonl"], ["line 1 is not one whole JSON object (each operation"]),
     (["verify", "cut.jsonl"], ["line 1 is not one whole JSON object (each operation"]),
+    (["verify", "sent.tar.gz"], ["sent.tar.gz is an archive: unpack it"]),
+    (["verify", "lacking/history/final.arrow"], ["final.arrow is a file, not a run", "part of one: lacking"]),
     (["verify", "lacking/run.json"], ["lacking/run.json is not a history", "part of one: lacking"]),
     (["verify", "history.edn", "absent"], ["absent: there is no such file"]),
     (["verify", "history.edn", "--sub-via", "group"], ["--sub-via", "assign, subscribe", "'group'"]),
@@ -461,6 +463,8 @@ def make_files(tmp_path: Path) -> None:
         (tmp_path / name / "run.json").write_text(text)
     lacking = run_model().to_json()
     del lacking["settings"]["retries"]
-    (tmp_path / "lacking").mkdir()
+    (tmp_path / "sent.tar.gz").touch()
+    (tmp_path / "lacking" / "history").mkdir(parents=True)
+    (tmp_path / "lacking" / "history" / "final.arrow").touch()
     (tmp_path / "lacking" / "run.json").write_text(json.dumps(lacking))
     (tmp_path / "wrong.properties").write_text("broker.idd=1\n")

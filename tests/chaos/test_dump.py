@@ -228,6 +228,20 @@ def test_a_replica_that_is_well(capsys, replica):
     assert out.splitlines()[0].startswith("partition=t-0  segments=3  start=0  end=30")
 
 
+def test_a_run_is_its_brokers_data_and_no_replica(capsys, replica):
+    """Runs and brokers write logs of their own, ``run.log`` and ``broker.log``: such a name makes no segment."""
+    node = Path("run/nodes/1")
+    node.mkdir(parents=True)
+    Path("data").rename(node / "data")
+    for log in (Path("run/run.log"), node / "broker.log"):
+        log.write_text("words\n")
+    Path("run/run.json").write_text("{}")
+    for path, brokers in (("run", "broker=1  "), (str(node), "")):
+        status, out, err = dump(capsys, path)
+        assert (status, err) == (0, "")
+        assert out.splitlines()[0].startswith(f"{brokers}partition=t-0  segments=3")
+
+
 def overwrite(path: Path, at: int, data: bytes) -> None:
     content = bytearray(path.read_bytes())
     content[at : at + len(data)] = data

@@ -7,11 +7,14 @@ Debian's kcat carries librdkafka 2.0, which compresses with gzip, snappy and lz4
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka
@@ -45,6 +48,7 @@ from tests.support.up_cluster import BROKER_IDS, UpCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
+ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = ("confluent", "kafka-python", "kcat")
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 #: Records of one partition, sent in two halves: the second half has later timestamps.
@@ -158,6 +162,16 @@ def fresh(clients: Clients, partitions: int = 1) -> str:
     topic = f"topic-{uuid.uuid4().hex[:8]}"
     clients.confluent.create(topic, partitions)
     return topic
+
+
+def test_the_example_of_the_documents_reads_what_it_wrote(shared_cluster: UpCluster, clients: Clients) -> None:
+    """docs/up.md, as it is copied, but for the address (and this cluster creates no topic by itself)."""
+    clients.confluent.create("hello", 1)
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "up.md").read_text(), re.DOTALL)
+    address = shared_cluster.bootstrap.split(",")[0]
+    argv = [sys.executable, "-c", code.replace("BOOTSTRAP", address)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=90)
+    assert (done.returncode, done.stdout) == (0, "b'hello'\n"), done.stderr
 
 
 def test_kcat_lists_the_cluster(shared_cluster: UpCluster, clients: Clients) -> None:

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from loadgen import topics
-from loadgen.settings import LoadSettings
+from loadgen.settings import LoadSettings, SettingsError
 from loadgen.topics import Log, ensure_topic, positions, too_large_for_topic, topic_config, why_not_written
 from tests.support.up_cluster import UpCluster
 
@@ -34,6 +34,13 @@ def test_a_topic_that_another_worker_creates_first_is_used(
     settings = LoadSettings(run_id=1, topic=topic, partitions=4, replication_factor=1)
     assert ensure_topic(shared_cluster.bootstrap, settings).partitions == 2
     assert not seen
+
+
+def test_settings_that_create_no_topic_need_one(shared_cluster: UpCluster) -> None:
+    """As those of a run do: one line names the topic and what to do, instead of a load that writes nothing."""
+    settings = LoadSettings(run_id=1, topic=f"absent-{uuid.uuid4().hex[:8]}")
+    with pytest.raises(SettingsError, match=rf'^topic {settings.topic} is absent, .*"create_topic": true$'):
+        ensure_topic(shared_cluster.bootstrap, settings)
 
 
 def test_records_that_a_topic_refuses_are_warned_of(shared_cluster: UpCluster) -> None:

@@ -215,14 +215,17 @@ def test_a_killed_process_leaves_no_phantom(
     assert expand(rows_of(run, "send", type="ok")).items() <= final.items()
 
 
+@pytest.mark.parametrize("from_file", [False, True], ids=["options", "a settings file"])
 def test_locust_by_itself(
-    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path, from_file: bool
 ) -> None:
     """``locust -f loadgen/locustfile.py --host BOOTSTRAP`` writes, reads, and records under ./results/locust.
 
     At the end it reads back what it wrote, and is judged. The verdict counts what Locust's CSV counts.
     """
-    options = ("--headless", "--host", cluster.bootstrap, "--kafka-rate", "400", "--csv", str(tmp_path / "of-locust"))
+    LoadSettings(run_id=RUN_ID, topic=TOPIC, rate=400.0).write(tmp_path / "given.json")
+    settings = ("--kafka-settings", str(tmp_path / "given.json")) if from_file else ("--kafka-rate", "400")
+    options = ("--headless", "--host", cluster.bootstrap, *settings, "--csv", str(tmp_path / "of-locust"))
     argv = _by_hand(tmp_path / "results", *options)
     process = start(Command("load", argv, dict(os.environ), 30.0))
     path = _status_of_load(tmp_path / "results")
@@ -259,10 +262,11 @@ def _status_of_load(results: Path) -> Path:
     return path
 
 
-def _settings_without_a_cluster(place: Path) -> tuple[str, ...]:
-    """Options of a load by hand that finds its cluster gone: it does not look for its topic beforehand."""
-    LoadSettings(run_id=RUN_ID, topic=TOPIC, rate=50.0, flush_timeout_s=0.2).write(place / "settings.json")
-    return ("--headless", "--host", "127.0.0.1:1", "--kafka-settings", str(place / "settings.json"))
+def _unreachable(cluster: MockCluster) -> tuple[str, ...]:
+    """Options of a load by hand whose users, unlike whoever looks for its topic, do not find the cluster."""
+    options = ("--headless", "--host", cluster.bootstrap, "--kafka-rate", "50", "--kafka-flush-timeout", "0.2")
+    nowhere = "broker.address.family=v6"
+    return (*options, "--kafka-producer-config", nowhere, "--kafka-consumer-config", nowhere)
 
 
 def _with_errors(results: Path) -> list[Path]:
@@ -270,27 +274,29 @@ def _with_errors(results: Path) -> list[Path]:
     return [path for path in results.glob("*/loadgen/load-w*.status.json") if read_json(path)["total_errors"]]
 
 
-def test_locust_that_wrote_nothing_says_so(start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path) -> None:
-    """A cluster that is gone, so that nothing is acknowledged: status 1, and one line with the likely cause."""
-    argv = _by_hand(tmp_path / "results", *_settings_without_a_cluster(tmp_path), "ProducerUser")
+def test_locust_that_wrote_nothing_says_so(
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    """Producers that reach no broker, so that nothing is acknowledged: status 1, and one line with the likely cause."""
+    argv = _by_hand(tmp_path / "results", *_unreachable(cluster), "ProducerUser")
     process = start(Command("load", argv, dict(os.environ), 30.0))
     path = _status_of_load(tmp_path / "results")
     wait_until(RunDirectory(path), "load", "total_errors", 1)
     process.send_signal(signal.SIGINT)
     assert process.wait(40) == 1
     (line,) = [line for line in (tmp_path / "load.log").read_text().splitlines() if "CRITICAL" in line]
-    assert f"nothing was written to topic {TOPIC} at 127.0.0.1:1: brokers are not reachable" in line
+    assert f"nothing was written to topic {TOPIC} at {cluster.bootstrap}: brokers are not reachable" in line
 
 
 @pytest.mark.full
 def test_a_master_whose_workers_wrote_nothing_says_so(
-    start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
+    cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     """Status 1 for the master and the worker with the producer, with the cause; 0 for the one that only read."""
     port = _free_port()
     by_hand = _by_hand(tmp_path / "results")
     binding = ["--master-bind-host", "127.0.0.1", "--master-bind-port", port, "--expect-workers", "2"]
-    options = [*_settings_without_a_cluster(tmp_path), "--users", "2", "--spawn-rate", "2"]
+    options = [*_unreachable(cluster), "--users", "2", "--spawn-rate", "2"]
     master = start(Command("master", [*by_hand, "--master", *binding, *options], dict(os.environ), 30.0))
     joined = ["--worker", "--master-host", "127.0.0.1", "--master-port", port]
     workers = [start(Command(f"worker-{number}", [*by_hand, *joined], dict(os.environ), 30.0)) for number in (0, 1)]
@@ -299,7 +305,7 @@ def test_a_master_whose_workers_wrote_nothing_says_so(
     master.send_signal(signal.SIGINT)
     assert master.wait(40) == 1
     assert sorted(process.wait(40) for process in workers) == [0, 1]
-    said = "nothing was written to 127.0.0.1:1, as far as the workers told: brokers are not reachable"
+    said = f"nothing was written to {cluster.bootstrap}, as far as the workers told: brokers are not reachable"
     assert said in (tmp_path / "master.log").read_text()
 
 

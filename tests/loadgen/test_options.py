@@ -11,7 +11,8 @@ import pytest
 
 from loadgen.settings import LoadSettings, SettingsError
 from loadgen.users.command_line import add_options
-from loadgen.users.options import producer_count, reader_count, resolve_options, settle_options
+from loadgen.users.options import is_conducted, producer_count, reader_count, resolve_options, settle_options
+from verifier.evidence.run_directory import RunDirectory
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +52,7 @@ def test_options_and_variables_are_taken(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_settings_file_is_the_base_and_options_outrank_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the conductor starts it: file, directory and name come by variables."""
-    path = tmp_path / "settings.json"
+    path = RunDirectory(tmp_path / "run").prepare().load_settings_json
     LoadSettings(run_id=9, topic="t", producers=7, rate=10.0).write(path)
     monkeypatch.setenv("LOCUST_KAFKA_SETTINGS", str(path))
     monkeypatch.setenv("LOCUST_KAFKA_RUN_DIRECTORY", str(tmp_path / "run"))
@@ -61,6 +62,26 @@ def test_the_settings_file_is_the_base_and_options_outrank_it(tmp_path: Path, mo
     resolved = resolve_options(options, None, producers=99)
     assert resolved.settings == LoadSettings(run_id=9, topic="t", producers=7, rate=20.0)
     assert (resolved.run.path, resolved.process) == (tmp_path / "run", "producers")
+
+
+def test_a_settings_file_makes_no_run_of_the_conductors(tmp_path: Path) -> None:
+    """Only it keeps the file in the run itself: who gives all three by hand has a load by hand, which is judged."""
+    run = RunDirectory(tmp_path / "run").prepare()
+    for place in (run.load_settings_json, tmp_path / "settings.json"):
+        LoadSettings(run_id=9, producers=7).write(place)
+    process = ("--kafka-process", "producers")
+    directory = ("--kafka-run-directory", str(run.path))
+    for path, others, conducted in (
+        (run.load_settings_json, (*process, *directory), True),
+        (tmp_path / "settings.json", (*process, *directory), False),
+        (tmp_path / "settings.json", process, False),
+        (tmp_path / "settings.json", (), False),
+    ):
+        options = parse("--kafka-settings", str(path), *others)
+        settle_options(options)
+        assert is_conducted(options) is conducted
+        assert resolve_options(options, None, producers=3).settings.producers == (7 if conducted else 3)
+        assert [producer_count(options, users, 1) for users in (None, 4)] == [7, 3]
 
 
 def test_a_workload_by_hand_and_its_contradictions() -> None:

@@ -112,6 +112,22 @@ def test_a_topic_may_be_shared(tmp_path: Path, error: str) -> None:
     assert any(note.startswith("3 records that were read are of others") for note in verdict.notes)
 
 
+def shifted(rows: list[HistoryRow], by: int) -> list[HistoryRow]:
+    return [each._replace(first_offset=each.first_offset + by, last_offset=each.last_offset + by)
+            if each.first_offset >= 0 else each for each in rows]  # fmt: skip
+
+
+def test_an_earlier_load_of_the_same_run_id_is_another(tmp_path: Path) -> None:
+    """``--kafka-run-id`` or a settings file again, in the same topic: the same values stand before this load's."""
+    start, sent, read = replace(START, ends={0: 10}), shifted(SENT, 10), shifted(READ, 10)
+    former = READ[0]._replace(session=2)
+    verdict = judged(tmp_path, sent, [*read, former], start)
+    assert (verdict.verdict.verdict, verdict.verdict.stats["read"]) == ("valid", LAST)
+    assert any(note.startswith(f"{LAST} records that were read are of others") for note in verdict.notes)
+    # where the log was cut below that end, and this load wrote there, nothing is left out
+    assert found(judged(tmp_path, SENT, [*READ, *read], start))["duplicate"] == LAST
+
+
 SHORT = [row("poll", "ok", 0, 5, 0, session=1)]
 
 

@@ -75,11 +75,12 @@ def _lines(path: Path, records: bool) -> Lines:
     if not path.is_dir():
         path.stat()
         return lines_of(path, with_records=records)
-    if is_replica(path):
-        return replica(path)
     if (path / "run.json").is_file():
         return run_data(path)
-    return data_directory(path)
+    if is_replica(path):
+        return replica(path)
+    # a broker's own directory has its log beside its data
+    return data_directory(path / "data" if (path / "data").is_dir() else path)
 
 
 def _range(path: Path, text: str | None) -> tuple[int, int] | None:

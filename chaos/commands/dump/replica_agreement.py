@@ -73,8 +73,9 @@ class Scanned:
 
 
 def is_replica(path: Path) -> bool:
-    """Whether a directory holds the log of one partition."""
-    return any(path.glob("*.log")) or parse_replica_directory_name(path.name) is not None
+    """Whether a directory holds the log of one partition, and not just any ``.log``, as runs and brokers write."""
+    segments_there = any(each.stem.isdecimal() for each in path.glob("*.log"))
+    return segments_there or parse_replica_directory_name(path.name) is not None
 
 
 def data_directory(path: Path) -> Lines:
