@@ -23,12 +23,12 @@ HISTORIES = (".edn", ".jsonl", ".json")
 STORE_FILE = "history.edn"
 A_RUN = "a run directory, for example results/latest"
 A_RUN_OR_HISTORY = (
-    f"a run directory (results/latest), a load by hand (results/locust/...) or a history ({', '.join(HISTORIES)}, or a "
-    f"directory with {STORE_FILE})"
+    "a run directory (results/latest), a standalone load (results/locust/...) or a history "
+    f"({', '.join(HISTORIES)}, or a directory with {STORE_FILE})"
 )
-#: What is meant if no run is named.
+#: The run if none is named.
 LATEST_RUN = Path("results") / LATEST
-#: As much of a file is looked at to see whether it holds operations at all.
+#: As much of a file is examined to see whether it holds operations at all.
 HEAD_BYTES = 65_536
 
 
@@ -38,7 +38,7 @@ class DamagedRun(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One path as it was given: a run directory, the file of a history, or a load by hand; or what is wrong with a
+    """One path as it was given: a run directory, the file of a history, or a standalone load; or what is wrong with a
     damaged run.
     """
 
@@ -109,7 +109,7 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
 def _was_a_run(directory: RunDirectory) -> bool:
     """Whether a directory has what only a run leaves."""
     nodes = directory.nodes_dir
-    # a load by hand makes the directory, and nothing in it
+    # a standalone load makes the directory, and nothing in it
     return directory.seal_json.is_file() or (directory.history_dir.is_dir() and nodes.is_dir() and any(nodes.iterdir()))
 
 

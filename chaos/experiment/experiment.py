@@ -19,7 +19,7 @@ LONGEST_S = 720 * 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment(Resolved):
-    """Everything that decides a run. Options stand in ``asked``, what they come to beside it."""
+    """Everything that decides a run. Options are in ``asked``, what they come to beside it."""
 
     asked: Asked
 
@@ -34,7 +34,7 @@ class Experiment(Resolved):
         return 0 if self.asked.web and self.asked.web_port is None else self.asked.web_port
 
     def expected_disk_bytes(self, load_s: float) -> int:
-        """A bound on what the run writes if its load lasts so long: every record on each replica, the histories, and
+        """A bound on what the run writes if its load lasts this long: every record on each replica, the histories, and
 
         Spark's scratch.
         """
@@ -62,8 +62,8 @@ def check(experiment: Experiment) -> None:
         )
     if asked.replication_factor > asked.brokers:
         raise SettingsError(
-            f"--replication-factor {asked.replication_factor} needs as many brokers; "
-            f"there are {asked.brokers}: raise --brokers or lower the factor"
+            f"--replication-factor {asked.replication_factor} needs at least as many brokers, "
+            f"not {asked.brokers}; raise --brokers or lower it"
         )
     if experiment.min_insync_replicas > asked.replication_factor:
         raise SettingsError(
@@ -73,11 +73,11 @@ def check(experiment: Experiment) -> None:
     if experiment.idempotence and experiment.acks != "all":
         raise SettingsError(f"--idempotence true needs --acks all, not --acks {experiment.acks}")
     if "/" in asked.name or asked.name in ("", ".", "..", "latest") or not asked.name.isprintable():
-        raise SettingsError(f"--name {asked.name!r} cannot be a directory of its own in results/; choose another word")
+        raise SettingsError(f"--name {asked.name!r} cannot name a directory in results/; pick another name")
     if asked.load_processes > experiment.users:
         raise SettingsError(
-            f"--load-processes {asked.load_processes} need as many producers; there are {experiment.users}: "
-            "raise --users or lower the processes"
+            f"--load-processes {asked.load_processes} needs at least {asked.load_processes} producers, "
+            f"not {experiment.users}; raise --users or lower it"
         )
 
 

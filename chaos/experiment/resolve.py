@@ -26,12 +26,12 @@ from verifier.evidence.run_model import DefectSetting
 
 #: Healing, the last read and the copies of the evidence come after the time limit, and a burst of retries with them.
 AFTER_THE_LOAD_MS = 1_800_000
-#: A load that lasts longer than its limit by a smaller share surprises nobody.
+#: A load that lasts longer than its limit by a smaller share surprises no one.
 WORTH_SAYING = 1.1
 
 
 def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
-    """The experiment, and warnings for a person. Raises SettingsError, ConfigError, UnknownFault."""
+    """The experiment, and warnings for people. Raises SettingsError, ConfigError, UnknownFault."""
     _check_what_excludes(asked)
     check_declared(asked, SettingsError)
     profile = profiles.find(asked.profile)
@@ -71,14 +71,14 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
 
 
 def _check_what_excludes(asked: Asked) -> None:
-    """Raises SettingsError for a client that there is not, and for options that exclude each other."""
+    """Raises SettingsError for an unknown client, and for options that are mutually exclusive."""
     if asked.client not in CLIENTS:
         choices = " or ".join(f"--client {client}" for client in CLIENTS)
         raise SettingsError(f"--client {asked.client} is not known; use {choices}")
     if asked.faults is not None and asked.schedule is not None:
-        raise SettingsError("--schedule and --faults exclude each other: a schedule names its faults")
+        raise SettingsError("--schedule and --faults are mutually exclusive: a schedule names its faults")
     if asked.overlap and asked.schedule is not None:
-        raise SettingsError("--schedule and --overlap exclude each other: a schedule says what overlaps")
+        raise SettingsError("--schedule and --overlap are mutually exclusive: a schedule says what overlaps")
 
 
 def _refuse_the_runs_own(broker_text: Mapping[str, str]) -> None:
@@ -135,7 +135,7 @@ def load_seconds(experiment: Experiment, schedule: Schedule) -> float:
 
 
 def overrun(experiment: Experiment, schedule: Schedule) -> list[str]:
-    """The line for a person whose run will take longer than the time limit; none if by less than a tenth."""
+    """The line for people whose run will take longer than the time limit; none if by less than a tenth."""
     asked, needed_s = experiment.asked, load_seconds(experiment, schedule)
     if needed_s < WORTH_SAYING * asked.time_limit_s:
         return []
@@ -199,6 +199,6 @@ def _pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key:
-            raise SettingsError(f"{option} wants KEY=VALUE, not {pair!r}")
+            raise SettingsError(f"{option} takes KEY=VALUE, not {pair!r}")
         mapping[key.strip()] = value.strip()
     return mapping

@@ -81,7 +81,7 @@ def generate(
 
 
 def _deal(kinds: Sequence[Kind], random: Random) -> list[Kind]:
-    """One round of all kinds in random order, leader kills first and once more in the middle."""
+    """One round of all kinds in random order, leader kills first and again in the middle."""
     deck = list(kinds)
     random.shuffle(deck)
     kills = [kind for kind in deck if kind.name == "kill-leader"]

@@ -1,7 +1,7 @@
 """What the leaders of partitions, or brokers one by one, answer: offsets, deletion of records, producers, sizes.
 
 Owns the calls, whom each goes to, and that those partitions are asked for again whose leader is not known or not the
-leader any more. Does not own topics and their settings (``cluster_calls``) nor the repetition (``asking``).
+leader anymore. Does not own topics and their settings (``cluster_calls``) nor the repetition (``asking``).
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class PartitionCalls(ClusterCalls):
         return await self._of_leaders("DescribeProducers", "producers of", wanted, ask)
 
     async def log_directories(self, broker_ids: Iterable[int] | None = None) -> dict[int, dict[str, LogDirectory]]:
-        """Broker id -> path -> what lies there, of these brokers or of all that are alive."""
+        """Broker id -> path -> what is there, of these brokers or of all that are alive."""
         wanted = None if broker_ids is None else checked_brokers(broker_ids)
 
         async def attempt() -> dict[int, dict[str, LogDirectory]]:

@@ -5,7 +5,7 @@ own the files (``local_log.py``) or the checks themselves (``sequence.py``, ``ti
 
 The sequence is judged before the segment is rolled, unlike in Kafka (docs/produce-checks.md, rows 18 and 19): a batch
 that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file. Its records are not
-looked at.
+examined.
 """
 
 from __future__ import annotations

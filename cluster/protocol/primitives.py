@@ -117,7 +117,7 @@ def read_compact_string(buffer: Buffer, position: int) -> tuple[str, int]:
 
 
 def check_count(buffer: Buffer, position: int, count: int, least_bytes: int) -> int:
-    """Return ``count`` if so many elements of at least ``least_bytes`` each fit into what is left."""
+    """Return ``count`` if that many elements of at least ``least_bytes`` each fit into what is left."""
     if count < 0 or count > MAX_ELEMENTS or count * least_bytes > len(buffer) - position:
         raise MalformedRequest(f"an array of {count} elements where {max(0, len(buffer) - position)} bytes are left")
     return count

@@ -206,7 +206,7 @@ def _polls(rows: list[dict[str, Any]]) -> list[Planned]:
 
 
 def _one_at_a_time(planned: list[Planned]) -> None:
-    """Within a process, in the order of the list: each begins behind the one before, and ends before the next."""
+    """Within a process, in the order of the list: each begins after the one before, and ends before the next."""
     newest: dict[str, Planned] = {}
     for each in planned:
         before = newest.get(each.process)

@@ -1,4 +1,4 @@
-"""What a dump consists of: entries, one a line, and damage. Owns how both look as text and as JSON."""
+"""What a dump consists of: entries, one per line, and damage. Owns how both look as text and as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """What is wrong and where; what can still be read goes on after it."""
+    """What is wrong and where; what can still be read continues after it."""
 
     text: str
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from chaos.commands.runs.found import Row
 from verifier.evidence.run_directory import LATEST
 
-#: All that a run leaves in its directory (results/README.md). A directory with anything else is somebody's, too.
+#: All that a run leaves in its directory (results/README.md). A directory with anything else is someone's, too.
 OF_A_RUN = (
     *("summary.md", "report.html", "verdict.json", "junit.xml", "anomalies", "run.json", "seal.json", "schedule.yaml"),
     *("faults.jsonl", "leaders.jsonl", "resources.jsonl", "history", "nodes", "loadgen", "live.json", "run.log"),
@@ -24,7 +24,7 @@ OF_A_RUN = (
 
 
 def to_remove(rows: Sequence[Row], base: Path, keep: int) -> Iterator[tuple[Row, str | None]]:
-    """The runs beyond the ``keep`` newest finished ones, each with why it stays all the same, None if it may go.
+    """The runs beyond the ``keep`` newest finished ones, each with why it stays anyway, None if it may go.
 
     Runs that are not finished do not count, and are not named.
     """

@@ -1,7 +1,7 @@
 """``summary.md`` and ``junit.xml`` of a sweep: each run by itself, for a job's summary and its tests. Owns their form.
 
-The other pages sum over seeds; whoever looks after a red night wants the runs that were red, and how to repeat them.
-What a run's checks found stands in its own ``junit.xml``; here all of these are one document.
+The other pages sum over seeds; anyone who looks after a red night wants the runs that were red, and how to repeat them.
+What a run's checks found is in its own ``junit.xml``; here all of these are one document.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _figures(outcome: Outcome) -> tuple[str, str, str, str]:
 
 
 def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, Outcome]) -> str:
-    """The document as text: a suite for each run, as it stands in the run's own file. What was not run is not in it."""
+    """The document as text: a suite for each run, as it is in the run's own file. What was not run is not in it."""
     suites = [_suite(directory, sweep, cell, outcomes[cell.name]) for cell in sweep.cells if _is_over(outcomes, cell)]
     sums = {name: str(sum(int(suite.get(name, "0")) for suite in suites)) for name in _COUNTS}
     root = ET.Element("testsuites", {"name": f"gapless.{sweep.name}", **sums})

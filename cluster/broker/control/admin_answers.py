@@ -24,8 +24,8 @@ NOT_CONTROLLER_TEXT = "This is not the correct controller for this cluster."
 
 
 async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float) -> bool:
-    """Wait until the brokers have answered. False if they have not in time, or if we are not the controller any more
-    who would hear of it; the work goes on then all the same.
+    """Wait until the brokers have answered. False if they have not in time, or if we are not the controller anymore
+    who would hear of it; the work continues then anyway.
     """
     awaited = set(answers)
     waiting = {answer for answer in awaited if not answer.done()}
@@ -63,7 +63,7 @@ def _created(response: Any, topic: TopicOutcome, configs: DynamicConfigs) -> Any
 
 
 def _configuration(response: Any, given: Mapping[str, str], configs: DynamicConfigs) -> Iterable[Any]:
-    """Every setting the topic has, as DescribeConfigs would tell it (KIP-525): most of them nobody has set."""
+    """Every setting the topic has, as DescribeConfigs would tell it (KIP-525): most of them no one has set."""
     for name, value in validate(given, configs.broker_config).items():
         yield response.CreatableTopicResult.CreatableTopicConfigs(
             name=name,

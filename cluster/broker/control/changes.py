@@ -40,7 +40,7 @@ class IsrResult:
 
 
 class ControllerUnavailable(ConnectionError):
-    """There is no controller, it does not answer, or the one we asked is none any more. Try again."""
+    """There is no controller, it does not answer, or the one we asked is no longer the controller. Try again."""
 
 
 class CoordinatorLoading(Exception):

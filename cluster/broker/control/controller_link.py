@@ -37,7 +37,8 @@ class ControllerLink:
         return f"ControllerLink(broker {self._broker_id})"
 
     async def propose_isr(self, changes: Sequence[IsrChange]) -> list[IsrResult]:
-        """AlterPartition with all of ``changes``. Raises OSError if nothing can be said of any of them: try again."""
+        """AlterPartition with all of ``changes``. Raises OSError if nothing can be said about any of them: try
+        again."""
         request = request_class(ApiKey.ALTER_PARTITION)
         names = {(change.topic_id, change.partition): change.topic for change in changes}
         own_epoch = self._broker_epoch()

@@ -104,7 +104,7 @@ class ControllerRole:
         return self._office is not None
 
     def watch(self) -> None:
-        """Hear of everything that a controller, or somebody who may become one, must know. Once."""
+        """Hear of everything that a controller, or someone who may become one, must know. Once."""
         store = self._parts.session.store
         store.watch_data(CONTROLLER, self.look_again)
         for path, name, heed, patient in (
@@ -115,7 +115,7 @@ class ControllerRole:
             store.watch_children(path, self._poster(name, heed, patient=patient))
 
     def look_again(self) -> None:
-        """Look at /controller soon, and run if nobody holds it."""
+        """Look at /controller soon, and run if no one holds it."""
         self._queue.post_once("controller", self.incumbent_changed)
 
     async def incumbent_changed(self) -> None:
@@ -156,7 +156,7 @@ class ControllerRole:
         await self._heed(work, self._office)
 
     def resign(self, reason: str) -> None:
-        """Stop being controller now; nothing happens if we are none."""
+        """Stop being controller now; nothing happens if we are not."""
         office, self._office = self._office, None
         if office is not None:
             epoch = office.controller.epoch
@@ -226,7 +226,7 @@ class ControllerRole:
         office: Office | None,
         deadline_s: float = EVENT_DEADLINE_S,
     ) -> None:
-        """Do something that nobody waits for, on behalf of ``office``; nothing if that is not ours any more."""
+        """Do something that no one waits for, on behalf of ``office``; nothing if that is not ours anymore."""
         if office is None or office is not self._office:
             return
         try:
@@ -255,7 +255,7 @@ class ControllerRole:
             raise NotController(str(error)) from error
 
     async def _fall(self, office: Office, error: Exception | None) -> None:
-        """This office cannot go on: resign, let go of /controller, and look again in a while."""
+        """This office cannot continue: resign, let go of /controller, and look again in a while."""
         if self._office is office:
             self.resign("an error" if error is None else f"{type(error).__name__}: {error}")
         try:

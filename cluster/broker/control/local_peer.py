@@ -32,7 +32,7 @@ class LocalPeer:
         return await asyncio.shield(task)
 
     def close(self) -> None:
-        """Nothing to close; what runs goes on."""
+        """Nothing to close; what runs continues."""
 
     async def _run(self, message: Any) -> Any:
         async with self._in_order:

@@ -21,7 +21,7 @@ from cluster.seams.randomness import Random
 
 logger = logging.getLogger(__name__)
 
-#: A former node of this broker id is waited for this many sessions long, but at least so many seconds.
+#: A previous node of this broker id is waited for this many sessions long, but at least this many seconds.
 PATIENCE_SESSIONS = 3
 PATIENCE_MIN_S = 10.0
 
@@ -69,7 +69,7 @@ class Membership:
                 await self._session.renewed()
 
     async def join(self) -> None:
-        """Register for the first time, when our former node is gone. Raises BrokerIdTaken."""
+        """Register for the first time, when our previous node is gone. Raises BrokerIdTaken."""
         while True:
             try:
                 await self._register(max(PATIENCE_MIN_S, PATIENCE_SESSIONS * self._store.session_timeout_ms / 1000))
@@ -121,7 +121,7 @@ class Membership:
             self._journal("session-expired", {})
             role.resign("the ZooKeeper session expired")
         elif state is SessionState.SUSPENDED:
-            # Our writes are fenced in any case; this is so that we stop telling brokers what we cannot know any more.
+            # Our writes are fenced in any case; this is so that we stop telling brokers what we cannot know anymore.
             timeout_ms = self._store.session_timeout_ms
             self._silence = asyncio.get_running_loop().call_later(
                 timeout_ms / 1000, role.resign, f"no connection to ZooKeeper for {timeout_ms} ms"

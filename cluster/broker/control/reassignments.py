@@ -1,7 +1,7 @@
 """Partitions on their way to other replicas: AlterPartitionReassignments, ListPartitionReassignments (KIP-455).
 
 Owns one controller's moves: what is written (the topic's node and the states in one multi), told to the brokers and
-awaited. Does not own the decisions (``cluster.controller.reassignment``). A move survives its controller: it stands in
+awaited. Does not own the decisions (``cluster.controller.reassignment``). A move survives its controller: it is in
 the topic's node until every replica that it removes has deleted its data, or is gone.
 """
 
@@ -61,9 +61,9 @@ class Reassignments:
         self._context = controller.context
         self._post = post
         self._moving: set[TopicPartition] = set()
-        #: Whether an event is posted that goes on with what is ready.
+        #: Whether an event is posted that continues with what is ready.
         self._goes_on = False
-        #: What the topics' nodes still say of partitions whose former replicas are being deleted.
+        #: What the topics' nodes still say about partitions whose former replicas are being deleted.
         self._ending: dict[TopicPartition, Placement] = {}
 
     def __repr__(self) -> str:
@@ -119,7 +119,7 @@ class Reassignments:
         )
 
     async def resume(self) -> None:
-        """After a failover: go on with every move that the topics' nodes tell of (Kafka's KafkaController)."""
+        """After a failover: continue with every move that the topics' nodes tell about (Kafka's KafkaController)."""
         found = {tp: partition for tp, _, partition in self._context.partitions() if partition.is_moving}
         if found:
             logger.info("resuming the moves of %s", ", ".join(map(str, found)))

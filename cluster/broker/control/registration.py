@@ -1,6 +1,6 @@
 """A broker's place in ZooKeeper: the persistent paths, the cluster's id, and its own ephemeral node.
 
-Owns the rule that a former node of this id is waited for and never deleted (Kafka's KafkaZkClient; KIP-380 for the
+Owns the rule that a previous node of this id is waited for and never deleted (Kafka's KafkaZkClient; KIP-380 for the
 broker epoch, the node's czxid). Does not own when to register again: the control plane does.
 """
 
@@ -19,7 +19,7 @@ from cluster.seams.randomness import Random
 
 logger = logging.getLogger(__name__)
 
-#: Between two looks at a former node. A watch wakes earlier; this is for a watch that was lost with its connection.
+#: Between two looks at a previous node. A watch wakes earlier; this is for a watch that was lost with its connection.
 POLL_S = 0.5
 
 

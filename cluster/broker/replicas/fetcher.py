@@ -4,8 +4,8 @@ Owns when something is asked, what becomes of an answer, and the questions to th
 not own what is asked and which answers count (``Following``), the connection (``LeaderConnection``), what an answer
 means (``cluster.replication.follower``) nor the appending.
 
-One long poll is in flight. A partition that is new here does not wait for it to end: a second fetch is sent behind
-it, and a broker that sees a request behind a parked fetch answers the fetch at once.
+One long poll is in flight. A partition that is new here does not wait for it to end: a second fetch is
+sent after it, and a broker that sees a request behind a parked fetch answers the fetch at once.
 """
 
 from __future__ import annotations

@@ -73,5 +73,5 @@ class Host(Proposer, Protocol):
         ...
 
     def storage_failed(self, error: LogError) -> None:
-        """The disk failed: this broker cannot go on."""
+        """The disk failed: this broker cannot continue."""
         ...

@@ -47,7 +47,8 @@ class FetchSettings(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a partition was when it was asked for, after so many moves, and the epoch of the leader that was asked."""
+    """Where a partition was when it was asked for, after this many moves, and the epoch of the leader that was
+    asked."""
 
     position: int
     moves: int
