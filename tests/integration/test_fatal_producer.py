@@ -1,4 +1,4 @@
-"""A producer that librdkafka gives up for good: the load continues with the next incarnation, and its history says so."""
+"""A producer that librdkafka gives up for good: the load goes on with the next incarnation, and its history says so."""
 
 from __future__ import annotations
 
