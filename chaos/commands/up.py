@@ -54,26 +54,16 @@ def up(
     broker_config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Repeatable.")] = None,
     zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Use this ZooKeeper.")] = None,
     port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=MOST_PORT, help="Port of the first broker; the others take the next ones. 0 picks free ports."
-        ),
+        int, typer.Option(min=0, max=MOST_PORT, help="First broker's port; the others follow. 0: free ports.")
     ] = 0,
     metrics_port: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=MOST_PORT,
-            help="Metrics port of the first broker; the others take the next ones. 0 picks free ports.",
-        ),
+        int, typer.Option(min=0, max=MOST_PORT, help="First broker's metrics port; the others follow. 0: free ports.")
     ] = 0,
     proxy: Annotated[
-        bool, typer.Option("--proxy", help="Put clients behind links, so that faults can cut and slow these too.")
+        bool, typer.Option("--proxy", help="Put clients behind links that faults can cut and slow.")
     ] = False,
     data: Data = DATA,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Return once the cluster is up; see status and down.")
-    ] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with bootstrap.servers.")] = False,
     defect: Annotated[
         list[str] | None, typer.Option(help="Plant a known bug in the brokers: NAME[:probability].")
