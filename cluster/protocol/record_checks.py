@@ -57,7 +57,7 @@ class Effort:
         self.records_left = RECORDS_AT_ONCE
 
     def most_headers(self, count: int) -> int:
-        """What each of so many records may have."""
+        """What each of that many records may have."""
         most = self.headers_of_a_record
         return most if self.is_all else min(most, ALL_HEADERS_AT_ONCE // max(count, 1))
 

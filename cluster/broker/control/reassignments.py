@@ -40,13 +40,13 @@ from cluster.protocol.messages import response_class
 
 logger = logging.getLogger(__name__)
 
-#: Moves of which each event of the queue goes on with so many writes: nothing else is decided meanwhile.
+#: The writes for moves in one event of the queue: nothing else is decided meanwhile.
 WRITES_AT_ONCE = 10
 
 
 @dataclass(slots=True)
 class AlterOutcome:
-    """What became of an AlterPartitionReassignments request. ``left`` are those not looked at yet with what is wanted,
+    """What became of an AlterPartitionReassignments request. ``left`` are those not yet decided, with what is wanted,
     in pieces, the first last; None before it has begun."""
 
     results: dict[TopicPartition, ReassignmentError | None] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Reassignments:
         return f"Reassignments(moving: {sorted(self._moving)})"
 
     async def alter(self, request: Any, done: AlterOutcome, shift: Shift) -> bool:
-        """Go on with AlterPartitionReassignments, of which ``done`` is done; True if that is all. Each partition is
+        """Continue AlterPartitionReassignments, of which ``done`` is done; True if that is all. Each partition is
         begun, changed, cancelled or refused by itself."""
         if done.left is None:
             done.left = await _asked(request, shift.pause)
