@@ -219,7 +219,7 @@ class LogAppends:
         self.producers.mark(base_offset)
         try:
             self._snapshots.write(base_offset, self.producers)
-        except OSError as error:  # it can be made again from the log, as it is at every start
+        except OSError as error:  # it can be rebuilt from the log, as it is at every start
             logger.warning("%s: cannot write the snapshot at %d: %s", self._local.directory, base_offset, error)
 
 

@@ -86,7 +86,7 @@ def start_zookeeper(supervisor: Supervisor, directory: str, java: JavaHome, tick
             child = _launch(supervisor, directory, java, port)
         if child is not None:
             return ZooKeeperHandle(HOST, port, child)
-        logger.info("port %d was taken by somebody else; trying another", port)
+        logger.info("port %d was taken by another process; trying another", port)
     raise ZooKeeperFailure(f"ZooKeeper found no free port in {_ATTEMPTS} attempts; its log is {_log_path(directory)}")
 
 

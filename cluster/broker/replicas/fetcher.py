@@ -40,7 +40,7 @@ LIST_OFFSETS_VERSION = 7
 EARLIEST, LATEST = -2, -1
 
 _CLIENT_ID = re.compile(r"broker-[0-9]{1,10}-epoch-([0-9]{1,19})")
-#: The longest that this matches: what anybody else calls himself is not remembered.
+#: The longest that this matches: what anyone else calls himself is not remembered.
 _LONGEST_CLIENT_ID = 43
 
 

@@ -1,4 +1,4 @@
-"""What a replica needs of its broker, and what both say of a request that cannot be served.
+"""What a replica needs of its broker, and what both say about a request that cannot be served.
 
 Owns shapes alone.
 """

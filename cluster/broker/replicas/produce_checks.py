@@ -95,7 +95,7 @@ def check_batch(
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to store, with its header: rows 9 to 17, and 20. ``looked``: what ``look_inside`` found before.
 
-    Raises ``InvalidBatch`` and ``RequestRefused``, and ``Postponed`` for more than ``effort`` lets be looked at here.
+    Raises ``InvalidBatch`` and ``RequestRefused``, and ``Postponed`` for more than ``effort`` lets be examined here.
     """
     validate_from_client(records, header, log.config.max_message_bytes)
     records, header = check_inside(records, header, log, wall_ms, effort, looked)

@@ -71,8 +71,8 @@ class Roles:
         return log is None or log.topic_id is None
 
     async def open_logs(self, assignments: Iterable[ReplicaAssignment]) -> None:
-        """Make the logs that are missing, and have their topic ids on the disk, all of them together and beside the
-        loop, before ``assign`` gives them a role.
+        """Make the logs that are missing, and have their topic ids on the disk, all of them together and off
+        the loop, before ``assign`` gives them a role.
 
         What fails here is no error yet: ``assign`` tries it again, and answers for it.
         """

@@ -243,5 +243,5 @@ class FetchCore(Positions):
             self._reset(partition)
         else:
             agreed = min(position, end_offset)
-            logger.warning("truncation of %s-%d: going on at %d instead of %d", *partition.key, agreed, position)
+            logger.warning("truncation of %s-%d: continuing at %d instead of %d", *partition.key, agreed, position)
             self._place(partition, agreed, epoch, partition.topic_id)
