@@ -98,7 +98,7 @@ PHRASES = {
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 
 #: The end of a line within a paragraph, a comment, or a message of several literals.
-_BREAK = re.compile(r"""["']?[ \t]*\n[ \t]*(?:#:?[ \t]+|//[ \t]*|[fr]?["'](?!""))?""")
+_BREAK = re.compile(r"""(?: ?["'])?[ \t]*\n[ \t]*(?:#:?[ \t]+|//[ \t]*|[fr]?["'](?!""))?""")
 
 
 class Corpus:
