@@ -50,7 +50,7 @@ def main() -> int:
     arguments = parser.parse_args()
     os.environ.update(package_environment(Path(__file__).resolve().parent.parent))
     if arguments.name is not None:
-        # In our place, so that whoever ends us ends it.
+        # In our place, so that a signal to us reaches it.
         os.execv(sys.executable, [sys.executable, "-m", f"bench.{arguments.name}", *arguments.options])
     return next((status for status in [_run(name, []) for name in COST] if status), 0)
 

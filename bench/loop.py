@@ -4,7 +4,7 @@
 
 Both get the same requests (Produce 7, idempotent, one batch of 1000-byte records, one partition, RF 1) from one C
 producer over one connection, in turns. The figure is the server's CPU time per request. Before each turn the page
-cache is emptied (``settle_disk``): without that, whoever wrote after much had been written paid for memory that was
+cache is emptied (``settle_disk``): without that, anyone who wrote after much had been written paid for memory that was
 never touched, a dozen times the copy of a small batch, and it was chance who did. The C sources are in bench/c and
 built here with ``cc``. ``--before`` is a directory or a commit, whose broker takes turns with ours. Owns the bars "at
 most 1.6x the C loop at 16 KB" and "at most 1.05x of before" at each size; the other ratios are for information.
@@ -130,7 +130,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--megabytes", type=int, default=128, help="of one variant in one round (128)")
     parser.add_argument("--sizes", default="1024,16384,131072,1000000", help="bytes of a batch")
-    parser.add_argument("--in-flight", type=int, default=5, help="requests without an answer (5, as clients have it)")
+    parser.add_argument(
+        "--in-flight", type=int, default=5, help="requests without an answer (5, the default of clients)"
+    )
     parser.add_argument("--before", metavar="TREE", help="a directory or commit to compare with")
     options = parser.parse_args()
     settings = {"rounds": options.rounds, "megabytes": options.megabytes, "in flight": options.in_flight}

@@ -1,4 +1,4 @@
-"""Many partitions: creating them, starting with them, and what they cost while nobody uses them.
+"""Many partitions: creating them, starting with them, and what they cost while no one uses them.
 
     python -m bench partitions [--partitions N] [--idle SECONDS] [--restarts N]
 
@@ -8,7 +8,7 @@ together (stopped cleanly; then once killed), until all are led and in sync agai
 them is acknowledged. The CPU of all brokers up to there is shown beside the time, which other users of the machine
 stretch. Owns the bars for 2,000 partitions: 10 s, 250 MB and 5 % of a core for each broker.
 
-Whatever does not come within its limit is named, and ends the run; what was measured until then is shown all the same.
+Whatever does not come within its limit is named, and ends the run; what was measured until then is shown anyway.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The producers that are compared, each behind the same two jobs, in a process of its own.
 
-``python -m bench.peers NAME`` reads one job a line (JSON) from standard input and answers one line each: ``flood``
+``python -m bench.peers NAME`` reads one job per line (JSON) from standard input and answers one line each: ``flood``
 sends as fast as it can for a while and waits for all acknowledgements, ``trickle`` sends one by one at a rate and
 tells how long each acknowledgement took. All are idempotent with acks=all unless the job says otherwise, and choose no
 partition themselves. Owns how each client is configured and driven as its own documentation would have it; the process

@@ -91,7 +91,8 @@ def broker_of(
 
 @contextmanager
 def _served(tree: Path, program: str, *arguments: str) -> Iterator[list[Any]]:
-    """What ``program``, which runs with the modules of ``tree``, says of what it serves for as long as this is open."""
+    """What ``program``, which runs with the modules of ``tree``, says about what it serves for as long as this is
+    open."""
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     argv = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(

@@ -1,6 +1,6 @@
 """Who an HTTP request says it is for: a guard of what listens on this machine against pages of the web.
 
-A page of anybody's may have its name point at 127.0.0.1 once it is loaded (DNS rebinding): to the browser it then talks
+A page of anyone's may have its name point at 127.0.0.1 once it is loaded (DNS rebinding): to the browser it then talks
 to its own server, and reads what we answer. Its requests give it away by their Host. Owns which hosts are ours, and
 the guard in front of a WSGI application. Pure but for the machine's own name.
 """
@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
-#: (status line, headers, error) as WSGI has it.
+#: (status line, headers, error) in WSGI's form.
 StartResponse = Callable[..., Any]
 
 REFUSAL = "this is not the host that was asked for: use its IP address, localhost, or a name without a dot\n"
@@ -23,8 +23,8 @@ _CROSS_ORIGIN = "access-control-"
 def is_ours(host: str | None, *names: str) -> bool:
     """Whether a request with this Host may be answered. ``names`` are what the server is bound to.
 
-    An IP address is no name that could be pointed elsewhere; ``localhost`` and this machine's own name are nobody
-    else's; a name without a dot (of a container, of ``/etc/hosts``) is no domain that anybody could own. Without a
+    An IP address is no name that could be pointed elsewhere; ``localhost`` and this machine's own name are no one
+    else's; a name without a dot (of a container, of ``/etc/hosts``) is no domain that anyone could own. Without a
     Host it was no browser.
     """
     if not host:

@@ -18,7 +18,7 @@ from typing import Any
 
 from loadgen.spec import SpecError, numbers_of, one_of
 
-#: As they stand in YAML and JSON.
+#: As they are in YAML and JSON.
 SizeSpec = int | Mapping[str, Any]
 KeySpec = str | Mapping[str, Any]
 

@@ -25,7 +25,7 @@ from verifier.evidence.run_directory import RunDirectory
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 #: Locust waits for its users longer than they take to finish.
 STOP_MARGIN_S = 10
-#: The web interface has no door: nobody but this machine's users is to find it.
+#: The web interface has no door: no one but this machine's users is to find it.
 WEB_HOST = "127.0.0.1"
 
 
@@ -78,7 +78,7 @@ def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | N
 
 
 def _with_web(command: Command, port: int) -> Command:
-    """The same process with Locust's web interface; it starts by itself all the same."""
+    """The same process with Locust's web interface; it starts by itself anyway."""
     argv = [each for each in command.argv if each != "--headless"]
     web = ["--autostart", "--web-host", WEB_HOST, "--web-port", str(port)]
     return replace(command, argv=[*argv, *web])

@@ -1,8 +1,8 @@
 """YAML that people write: read from its file and taken apart. Owns errors of one line that say where; no form of ours.
 
 YAML says that a mapping has each key once (YAML 1.2.2, section 3.2.1.1); the library takes the last one in silence, and
-half of what somebody wrote would not hold. Here it is refused. Whoever reads knows what the document is, and names the
-file before the message.
+half of what someone wrote would not hold. Here it is refused. Anyone who reads knows what the document is, and names
+the file before the message.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from cluster.process.one_line import reason
 
-#: Values that a document may stand for, its aliases followed: a thousand times what anybody has written.
+#: Values that a document may stand for, its aliases followed: a thousand times what anyone has written.
 MOST_VALUES = 200_000
 
 
@@ -59,7 +59,7 @@ def load_yaml(text: str) -> Any:
 def _refuse_bombs(root: Any) -> None:
     """A few aliases, merged again and again, stand for more values than any memory holds. Raises DocumentError.
 
-    What a node stands for is the sum of what is in it, and is looked at once. One that is in itself counts as one.
+    What a node stands for is the sum of what is in it, and is examined once. One that is in itself counts as one.
     """
     stands_for: dict[int, int] = {}
     waiting = [root]

@@ -1,4 +1,4 @@
-"""Where a load by hand finds its cluster: ``--host``, which to Locust is a URL and to us bootstrap servers. Pure."""
+"""Where a standalone load finds its cluster: ``--host``, which to Locust is a URL and to us bootstrap servers. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Whether every record that a load may draw can be taken: by its producers, and by a topic. Pure.
 
 Owns how large a record is in the counting of each client and of a broker, and which settings bound it. What follows
-from a limit that is too low is for whoever starts the load to say, with ``advice``.
+from a limit that is too low is for anyone who starts the load to say, with ``advice``.
 
 A record that its own client never takes is offered again forever, and its stream stands still: nothing of that shows
 before the load has run for a while, for a large value may be a rare one. A load's records have no headers.
@@ -120,7 +120,7 @@ def topic_limits(topic: Mapping[str, int], broker: Mapping[str, int], largest: L
 
 
 def known_sizes(described: Mapping[str, str | None]) -> dict[str, int]:
-    """What bounds a record among the settings that a cluster tells of a topic or of a broker."""
+    """What bounds a record among the settings that a cluster tells about a topic or of a broker."""
     known = ("max.message.bytes", "segment.bytes", "message.max.bytes", "socket.request.max.bytes")
     texts = {key: described.get(key) or "" for key in known}
     return {key: int(text) for key, text in texts.items() if text.isascii() and text.isdigit()}
@@ -137,7 +137,7 @@ def unless_compressed(warning: str, producer_config: Mapping[str, object]) -> st
 
 
 def advice(source: str, limits: Sequence[Limit], largest: LargestRecord, option: str = "--{}-config") -> str | None:
-    """One line: who asks for too large records, what is in their way, and both fixes. None if nothing is.
+    """One line: which setting makes records too large, which limit forbids them, and both fixes. None if nothing is.
 
     ``source`` is the option or the workload that says how large values are; ``option`` how a setting is given.
     """

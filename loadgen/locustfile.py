@@ -75,7 +75,7 @@ def on_init(environment: Any, **_: Any) -> None:
         logger.critical("%s", error)
         raise SystemExit(254) from error
     if not readers and ReaderUser in environment.user_classes:
-        # To Locust a fixed count of 0 is none, and half of all users would read.
+        # To Locust a fixed count of 0 means not fixed, and half of all users would read.
         environment.user_classes.remove(ReaderUser)
     if environment.web_ui is not None and not is_conducted(options):
         refuse_bad_forms(environment, readers, has_started)
@@ -122,7 +122,7 @@ def on_quit(exit_code: int, **_: Any) -> None:
 
 
 def _waits_for_a_click(environment: Any) -> bool:
-    """Whether it is for a person to start the load, in the web interface."""
+    """Whether it is for people to start the load, in the web interface."""
     return environment.web_ui is not None and not environment.parsed_options.autostart
 
 

@@ -1,4 +1,4 @@
-"""``python -m loadgen.read_back RUN``: what a load by hand wrote is read back, so that it can be judged.
+"""``python -m loadgen.read_back RUN``: what a standalone load wrote is read back, so that it can be judged.
 
 Owns that task and its command. Each partition takes one more acknowledged record, and is read from where it ended when
 the load began through that record. ``history/`` gets both, ``loadgen/read-back.json`` what became of it. Exit status 0
@@ -46,7 +46,7 @@ class LoadAtEnd:
         except ByHandError as error:
             raise SettingsError(f"{run.path}/{error}") from error
         if not self.starts:
-            raise SettingsError(f"{run.path} is no load by hand: it has no loadgen/*.load.json")
+            raise SettingsError(f"{run.path} is no standalone load: it has no loadgen/*.load.json")
         self.run = run
         self.settings = LoadSettings.read(run.load_settings_json)
         self.bootstrap = checked_host(host or self.settings.producers_bootstrap)
@@ -104,7 +104,7 @@ def _partitions(numbers: set[int]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m loadgen.read_back", description="Read back a load by hand.")
+    parser = argparse.ArgumentParser(prog="python -m loadgen.read_back", description="Read back a standalone load.")
     parser.add_argument("run", type=Path, help="the load's directory")
     parser.add_argument("--host", default=None, metavar="HOST:PORT[,...]", help="bootstrap servers, if others by now")
     parsed = parser.parse_args(argv)

@@ -1,8 +1,8 @@
 """Reading by assignment: all partitions from given offsets, every record recorded in the order of delivery.
 
 Owns the next offset of each partition, when a partition is assigned again, and what is recorded of a poll. Does not own
-the client, nor how often it is polled. An offset is never reset: a reader that cannot go on says so and asks again for
-the very same offset.
+the client, nor how often it is polled. An offset is never reset: a reader that cannot continue says so and asks again
+for the very same offset.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from loadgen.spans import ReadRecord, coalesce_records
 from verifier.evidence.history import HistoryRow, Phase
 
 REASSIGN_NS = 500_000_000
-#: Empty polls are summed up for so long at most, so that the file tells of a reader that gets nothing.
+#: Empty polls are summed up for at most this long, so that the file tells about a reader that gets nothing.
 IDLE_NS = 1_000_000_000
 
 
@@ -83,7 +83,7 @@ class PartitionReader:
         self._reader.assign(self._topic, self._next)
 
     def poll(self, max_records: int, timeout_s: float) -> list[ReadRecord]:
-        """One poll of the client, recorded. An error is noted, and half a second later the assignment made again."""
+        """One poll of the client, recorded. An error is noted, and half a second later the assignment renewed."""
         invoke_ns = self._clock.monotonic_ns()
         if self._reassign_ns is not None and invoke_ns >= self._reassign_ns:
             self.start()

@@ -1,7 +1,7 @@
 """The settings of a load: what is written and read, how fast, with which client configuration. Owns their file form.
 
 The conductor writes one JSON file for all load processes of a run (its path goes in ``LOCUST_KAFKA_SETTINGS``); a
-user who starts Locust by hand gives ``--kafka-*`` options instead (``loadgen.users.options``).
+user who starts Standalone Locust gives ``--kafka-*`` options instead (``loadgen.users.options``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FINAL_CLIENTS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
 DEFAULT_READERS = (CONFLUENT, NATIVE)
 DEFAULT_FINAL_READERS = (CONFLUENT, KAFKA_PYTHON)
 
-#: Keys of a client that a load decides itself, and why nobody else can.
+#: Keys of a client that a load decides itself, and why no one else can.
 _OWN_KEYS = {
     "bootstrap.servers": "the load has its own addresses",
     "client.id": "each of the load's clients has a name of its own",
@@ -52,11 +52,11 @@ class LoadSettings:
     """One load. Raises ``SettingsError`` for values that make no sense.
 
     ``rate`` is records per second in all, shared evenly by the producer users, and changed by ``shape``. With
-    ``outstanding`` above 0 there is no rate: each producer sends as fast as it is acknowledged, with at most so many
-    records unacknowledged. ``value_bytes`` is the size of a value, header included, or a distribution of sizes.
-    ``producer_config`` and ``consumer_config`` are the client's own keys, on top of the defaults of its adapter in
-    ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. The producers are shared by ``processes``.
-    ``readers`` has the client of each live reader, ``final_readers`` those of the final phase.
+    ``outstanding`` above 0 there is no rate: each producer sends as fast as it is acknowledged, with
+    at most that many records unacknowledged. ``value_bytes`` is the size of a value, header included, or a distribution
+    of sizes. ``producer_config`` and ``consumer_config`` are the client's own keys, on top of the defaults of its
+    adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. The producers are shared by
+    ``processes``. ``readers`` has the client of each live reader, ``final_readers`` those of the final phase.
     """
 
     run_id: int

@@ -1,4 +1,4 @@
-"""Load shapes: how the rate of a load changes as it goes on. Pure.
+"""Load shapes: how the rate of a load changes over time. Pure.
 
 A shape is a factor on the load's rate, constant by pieces. Written as ``constant``, as ``{steps: [[SECONDS, FACTOR],
 ...]}`` (the last one is held to the end) or as ``{bursts: {every_s: 10, for_s: 2, factor: 8}}`` (a burst ends each
@@ -16,7 +16,7 @@ from typing import Any
 
 from loadgen.spec import SpecError, numbers_of, one_of
 
-#: ``constant``, or a mapping with the one key ``steps`` or ``bursts``; as it stands in YAML and JSON.
+#: ``constant``, or a mapping with the one key ``steps`` or ``bursts``; as it is in YAML and JSON.
 ShapeSpec = str | Mapping[str, Any]
 
 

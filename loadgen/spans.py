@@ -17,7 +17,7 @@ UNKNOWN_OFFSET = -1
 
 
 class Delivery(NamedTuple):
-    """What the client said of one sequence. ``offset`` as the client gave it, not yet judged; ``error`` None if ok.
+    """What the client said about one sequence. ``offset`` as the client gave it, not yet judged; ``error`` None if ok.
 
     ``is_refused``: it is certainly not stored.
     """

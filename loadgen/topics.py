@@ -82,7 +82,7 @@ def too_large_for_topic(bootstrap: str, settings: LoadSettings, source: str) -> 
     """One line if the load draws records that its topic refuses, None if not, or if that cannot be learned.
 
     ``source`` says how large values are. What compression makes of a record is seen only when it is sent, and a topic
-    may be altered while the load runs: this is to warn of, not to refuse.
+    may be altered while the load runs: this is to warn about, not to refuse.
     """
     largest = LargestRecord.of(settings.sizes, settings.key_choice)
     topic, broker = _described(bootstrap, settings.topic)
@@ -143,7 +143,7 @@ def why_not_written(bootstrap: str, topic: str) -> str | None:
 
 
 def _described(bootstrap: str, topic: str) -> tuple[dict[str, str | None], dict[str, str | None]]:
-    """What the cluster says of a topic and of one broker; nothing of what it does not answer in time."""
+    """What the cluster says about a topic and of one broker; nothing of what it does not answer in time."""
     admin = _admin(bootstrap)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, topic)]
     try:

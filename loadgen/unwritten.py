@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _NAME = re.compile(r"\b_?[A-Z][A-Z0-9_]{4,}(?=: )")
 
-#: Names of errors, and what stands behind them; those first that leave no doubt. A client that reaches no broker says
+#: Names of errors, and what comes after them; those first that leave no doubt. A client that reaches no broker says
 #: in the end of everything that it timed out.
 _CAUSES: tuple[tuple[frozenset[str], str], ...] = (
     (

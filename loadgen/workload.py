@@ -1,6 +1,6 @@
 """A workload: what a load writes, and how fast, declared as one value. Owns its fields and their checks.
 
-A field that is None is left to the options of whoever starts the load. Does not own what the fields come to
+A field that is None is left to the options of anyone who starts the load. Does not own what the fields come to
 (``shapes``, ``choices``, ``pace``), files and names (``workloads``), nor which client carries it. As YAML:
 
 ```yaml
@@ -145,7 +145,7 @@ class Workload:
         return parse_keys(self.keys or "none")
 
     def load_fields(self) -> dict[str, Any]:
-        """What it says of ``LoadSettings``, which has a default for everything else."""
+        """What it says about ``LoadSettings``, which has a default for everything else."""
         said = {
             "rate": self.records_per_s or None,
             "shape": self.shape,

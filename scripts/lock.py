@@ -1,7 +1,7 @@
 """Writes the two locks from what is installed: ``.venv/bin/python scripts/lock.py``.
 
 Owns the locks' form: plain pins, no addresses, no hashes. ``requirements.lock`` holds the closure of the project's
-dependencies, ``requirements-dev.lock`` what its ``dev`` extra adds. Which versions those are is decided by whoever
+dependencies, ``requirements-dev.lock`` what its ``dev`` extra adds. Which versions those are is decided by anyone who
 installed them; run the whole suite before committing a changed lock.
 """
 

@@ -1,7 +1,7 @@
 """Builds ``.venv`` from the locks. Run by ``make setup`` through ``scripts/setup``, which finds the Python.
 
 Owns the checks before (disk), what is said, and the stamp by which a second run does nothing. Needs the standard
-library alone. A set-up that fails leaves no stamp, so that the next one goes on where it stopped.
+library alone. A set-up that fails leaves no stamp, so that the next one continues where it stopped.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def short_of_space() -> str:
 
 
 def usable() -> bool:
-    """Whether there is a .venv of this very Python that runs: what pip left unfinished goes on from there."""
+    """Whether there is a .venv of this very Python that runs: what pip left unfinished continues from there."""
     if not PYTHON.exists():
         return False
     program = "import sys, pip; print(sys.version_info[:2])"
@@ -123,5 +123,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        say("\nInterrupted. make setup goes on where it stopped.")
+        say("\nInterrupted. make setup continues where it stopped.")
         sys.exit(130)

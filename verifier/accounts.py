@@ -74,7 +74,7 @@ def _summed(parts: Iterable[pa.Table], due_ns: int) -> _Sums:
 
 
 class _Sums:
-    """What is kept of the rows that were looked at so far; ``HistoryAccount`` says what each of them is."""
+    """What is kept of the rows that were examined so far; ``HistoryAccount`` says what each of them is."""
 
     def __init__(self, due_ns: int) -> None:
         self._due_ns = due_ns

@@ -1,9 +1,9 @@
 """Every anomaly of a run as files: ``anomalies/<check>.parquet`` and ``.csv``. Owns their columns, bounds and form.
 
 A check's row may stand for ``count`` consecutive values, of which the first is described. In the files each value has a
-row of its own: whoever looks for one finds it. Sequence, offset and the offsets in ``detail`` move on with the value.
-Only where that would make more than ``LONGEST`` rows do the rows stay as they are; ``index.json`` and the Parquet
-metadata say which of the two it is, and whether anything is missing.
+row of its own: anyone who looks for one finds it. Sequence, offset and the offsets in ``detail`` move on with the
+value. Only where that would make more than ``LONGEST`` rows do the rows stay as they are; ``index.json`` and the
+Parquet metadata say which of the two it is, and whether anything is missing.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def collect(
 ) -> dict[str, dict[str, pa.Table]]:
     """All anomalies (with ``check``) of these checks, by check and run: sorted tables of the columns of ``JUDGED``.
 
-    ``rows`` is how many there are. If they are more than ``longest``, at most so many of each check are collected, the
-    first by partition, stream and sequence.
+    ``rows`` is how many there are. If they are more than ``longest``, at most that many of each check are collected,
+    the first by partition, stream and sequence.
     """
     if rows <= longest:
         together = anomalies.toArrow()
@@ -188,7 +188,7 @@ def _moved(detail: str | None, by: int) -> str | None:
 
 
 def moved(detail: Mapping[str, Any], by: int) -> dict[str, Any]:
-    """The detail of a value that comes so many values later in the same anomaly."""
+    """The detail of a value that comes that many values later in the same anomaly."""
     return {name: value + by if name in _MOVING and value is not None else value for name, value in detail.items()}
 
 

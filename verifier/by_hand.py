@@ -1,6 +1,6 @@
-"""The verdict of a load by hand: its histories as operations, judged as those of others are. Owns what closes them.
+"""The verdict of a standalone load: its histories as operations, judged as those of others are. Owns what closes them.
 
-Nobody conducted such a load: there are no replicas, no elections and no faults to look at, and its topic may be shared.
+No one conducted such a load: there are no replicas, no elections and no faults to look at, and its topic may be shared.
 So it is accused only of what its own values show, and acquitted only if all of them were read back. What its settings
 may make legal is unknown: the event that would excuse it is not in the evidence.
 """
@@ -159,7 +159,7 @@ def _excusable(
     events = {ELECTION, RETURNED, *_events(run)}
     reasons = {}
     for check in found:
-        # what is not read at the tail of a log is a lost write where the log itself is looked at
+        # what is not read at the tail of a log is a lost write where the log itself is examined
         name = "lost-write" if check.name == "unseen" else check.name
         why = [each.reason for each in expectation.allowances if each.check == name and each.excuse in events]
         if why:

@@ -3,12 +3,12 @@
 Where the settings call for a retry, any into the partition excuses them. Where they call for an election (an unclean
 one), it must have moved the reader, or the watermark that it was told:
 
-- It had come there before the old leader was surely gone, and goes on after it may have been replaced.
-- A reader was last handed a value that no longer stands there. A watermark had come above what was cut off.
+- It had come there before the old leader was surely gone, and continues after it may have been replaced.
+- A reader was last handed a value that no longer is there. A watermark had come above what was cut off.
 
 An example. A reader is handed offsets 0 to 59, the last by a leader whose log was cut off at 50, and then offset 50:
 ``nonmonotonic-poll``. Offset 59 of the final log holds another value than the one that it was handed, and the conductor
-saw an election between the two polls: excused. Had it been handed what stands at 59, nothing would have moved it.
+saw an election between the two polls: excused. Had it been handed what is at 59, nothing would have moved it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _reached(check: str, election: WitnessedElection) -> Column:
 
 
 def _was_cut_off(judged: DataFrame, log: DataFrame) -> DataFrame:
-    """Not ``moved`` is a reader that was last handed what still stands there, or of which that is not known."""
+    """Not ``moved`` is a reader that was last handed what still is there, or of which that is not known."""
     at, log = _detail("expected") - 1, log.alias("log")
     stands = (
         (F.col("found.place") == F.col("log.place"))

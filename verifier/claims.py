@@ -4,8 +4,8 @@ A claim is one row (place, stream, sequence, offset, values, source): that many 
 at consecutive offsets from ``offset`` on, by an acknowledgement, a certain failure, the final leader's log, a read, or
 a reservation. ``ledger`` has all claims on one value in one row, ``positions`` all on one offset.
 
-Nothing is looked at value by value: of millions of values nearly all are told, stored and read in long stretches, so
-claims that continue each other are joined, and cut only where another claim begins or ends. What is then said of the
+Nothing is examined value by value: of millions of values nearly all are told, stored and read in long stretches, so
+claims that continue each other are joined, and cut only where another claim begins or ends. What is then said about the
 first value of a stretch holds for each of them, with sequence and offsets counting up together: no check loses by it.
 """
 
@@ -50,7 +50,7 @@ def cut(frame: DataFrame, key: list[str], first: str) -> DataFrame:
 
     Returns a row per part, ``piece`` numbering the parts of a key in their order, and rows of which all but ``key``,
     ``piece`` and ``edge`` is null. ``edge``, where it is known, is where the piece begins. Parts that overlap are
-    equal, so that grouping by ``key`` and ``piece`` (``pieces``) gives what is said of each.
+    equal, so that grouping by ``key`` and ``piece`` (``pieces``) gives what is said about each.
     """
     others = [name for name in frame.columns if name not in key]
     begin = F.struct(F.col(first).alias("edge"), F.lit(True).alias("begins"))
@@ -74,7 +74,7 @@ def cut(frame: DataFrame, key: list[str], first: str) -> DataFrame:
 
 
 def pieces(cut_rows: DataFrame, key: list[str], first: str, *said: Column) -> DataFrame:
-    """What is said of each piece of ``cut``, with ``first``, where it begins, and ``values``, how long it is."""
+    """What is said about each piece of ``cut``, with ``first``, where it begins, and ``values``, how long it is."""
     following = F.lead("edge").over(Window.partitionBy(*key).orderBy("piece"))
     return (
         cut_rows.groupBy(*key, "piece")

@@ -75,7 +75,7 @@ class Making:
         return [_QUIET, f"-XX:ArchiveClassesAtExit={self.fresh}"]
 
     def finish(self, *, whole: bool) -> None:
-        """Once the JVM is gone: put the archive in its place if it is ``whole``, else remove what there is."""
+        """Once the JVM is gone: put the archive in its place if it is ``whole``, else remove what is there."""
         with contextlib.suppress(OSError):
             if whole and self.fresh.is_file():
                 self.fresh.replace(self.path)
@@ -93,7 +93,7 @@ def _stamp(path: Path) -> str:
 
 
 def _directories() -> list[Path]:
-    """With the environment, or else with the user; only where nobody else can put a file."""
+    """With the environment, or else with the user; only where no one else can put a file."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     found = [Path(sys.prefix) / "share" / "gapless", Path(cache) / "gapless"]
     return [each for each in found if not each.exists() or each.stat().st_uid in (0, os.getuid())]

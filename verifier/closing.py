@@ -32,7 +32,7 @@ from verifier.witness import sightings
 #: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
 #: what faults are for, and its history has the rest.
 _ALARM = re.compile(r"^Traceback \(most recent call last\)|(?<= )(?:ERROR|CRITICAL) (?!kafka[.:])")
-#: Logs that are looked at: the brokers', the proxy's, the load's.
+#: Logs that are examined: the brokers', the proxy's, the load's.
 _LOGS = ("nodes/*/broker.log", "nodes/*/process.log", "proxy.log", "loadgen/*.log")
 LONGEST_LINE = 200
 #: How long before ``recovery`` something was acknowledged that each live reader must have come to by its end. It reads

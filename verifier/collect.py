@@ -215,7 +215,7 @@ def ask_deleted(tables: Tables) -> DataFrame | None:
 
 
 def ask_untold(tables: Tables) -> DataFrame:
-    """The producer ids in the final leaders' logs that no row of the value's stream tells of.
+    """The producer ids in the final leaders' logs that no row of the value's stream tells about.
 
     Of a stream with a producer instance that was never told its id, nothing is known: it may have ended before.
     """

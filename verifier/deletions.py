@@ -1,6 +1,6 @@
 """What was deleted on purpose: the offset below which nothing of a partition is missed.
 
-Only what the run itself asked for excuses a deletion: DeleteRecords that stands in a history (``delete``), and the
+Only what the run itself asked for excuses a deletion: DeleteRecords that is in a history (``delete``), and the
 topic's own retention. A broker's journal is no witness for the broker. It says where each replica's log begins
 (``log-start``), which counts only as far as a deletion was asked for: replicas carry it out at different moments. Pure
 but for reading the journals.

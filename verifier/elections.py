@@ -3,13 +3,13 @@
 A worked example, of stream 7. Epoch 3 begins at offset 100 of the final log, which has sequences 0 to 47 of the stream
 below and 60 to 80 above; the conductor saw it begin about 12.0 s. A row says that sequences 45 to 55 were acknowledged
 at offsets 97 to 107, at 11.8 s. Offset 100 is that of sequence 48, and so 48 to 55 become an ``election`` row: sequence
-48, offset 100, 8 values. Had the row no offsets (acks=0), it would be the same: behind 47, which stands in an earlier
-epoch, and before 60, which stands in this one.
+48, offset 100, 8 values. Had the row no offsets (acks=0), it would be the same: behind 47, which is in an earlier
+epoch, and before 60, which is in this one.
 
 How far up can a log that was cut off have reached? Offsets are dense: each of its tail is taken by one attempt to send
 a record, and an attempt is stored at most once, there or in the final log. So the tails of all logs that were cut off
-hold no more than all attempts (the records that were handed over, and those of each retry) less the records that stand
-in the final log. If 1,000 records were handed over, 20 of them sent again, and 970 stand in the log, then 50 attempts
+hold no more than all attempts (the records that were handed over, and those of each retry) less the records that are
+in the final log. If 1,000 records were handed over, 20 of them sent again, and 970 are in the log, then 50 attempts
 are left: what was acknowledged at offset 150 or above was not cut off at 100, whatever the broker said.
 """
 
@@ -32,7 +32,7 @@ from verifier.witness import SLACK_NS, EpochStart, WitnessedElection
 
 #: Of an election of which it does not matter how far up a log can have reached.
 NO_END = 2**62
-#: Which value stands at an offset: its stream, and by how much its sequence is ahead of the offset.
+#: Which value is at an offset: its stream, and by how much its sequence is ahead of the offset.
 _VALUE = "struct<stream:bigint,back:bigint>"
 
 
@@ -122,7 +122,7 @@ class JudgedElections:
         """
         acks = self._told.filter(F.col("f") == "send")
         before = acks.join(F.broadcast(self._epochs), "place").filter(F.col("first_offset") < F.col("start_offset"))
-        # what was sent again, or came late, may be lower than what stands below the epoch
+        # what was sent again, or came late, may be lower than what is below the epoch
         above = F.coalesce(F.col("first_offset") >= F.col("start_offset"), F.lit(True))
         in_epoch = (F.col("first_sequence") >= F.col("first_in_turn")) & above
         key = ["place", "epoch"]
@@ -222,7 +222,7 @@ class JudgedElections:
         """Drops acknowledgements that name more values at one offset than there were logs to be cut off.
 
         A log has one value at an offset. There were at most as many logs as epochs since the one that stands before.
-        What stands at an offset was not cut off, and counts for no log.
+        What is at an offset was not cut off, and counts for no log.
         """
         key = ["place", "epoch"]
         value = F.struct("stream", (F.col("sequence") - F.col("offset")).alias("back")).cast(_VALUE)

@@ -12,7 +12,7 @@ from verifier.evidence.run_model import RunSettings
 from verifier.witness import Witness
 
 #: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap,
-#: losses of connections, and sends that were given up, are one ``bout``; ``most`` is how many records or connections
+#: losses of connections, and sends that were abandoned, are one ``bout``; ``most`` is how many records or connections
 #: those concern together.
 EVENT = (
     "struct<at_ns:bigint,epoch:int,start_offset:bigint,first:bigint,last:bigint,text:string,bout:bigint,most:bigint>"

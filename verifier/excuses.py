@@ -5,7 +5,7 @@ Each event is a stretch of sequences of one stream:
 
 - ``election``   an acknowledgement that an election seen by the conductor cut off. Its offset lies at or above the
   start of the new epoch and within what a log can have held, its time near the election's, and its stream has nothing
-  up to it in the new epoch. Without an offset (acks=0) it lies, in its stream, behind the last record that stands in an
+  up to it in the new epoch. Without an offset (acks=0) it lies, in its stream, after the last record that is in an
   earlier epoch.
 - ``disconnect`` an acknowledgement without an offset that was under way when its own client lost a connection: sent
   about then (``CONNECTION_NS``), or since a fault began that held up what went to the leader and lasted until then; or
@@ -19,7 +19,7 @@ Each event is a stretch of sequences of one stream:
 - ``unanswered`` sequences whose outcome their client never learned, under way when it lost a connection, where the
   settings let them arrive late (``verifier.late``). A connection delivers in order: of sends whose times overlap, all
   count together, and if what is late of them takes more connections than were lost, none is excused.
-- ``returned``   acknowledged sequences that were under way while their leader was replaced and led again, and stand in
+- ``returned``   acknowledged sequences that were under way while their leader was replaced and led again, and are in
   its later epoch (``verifier.late``).
 
 Polls and batch headers have no single value to go by: see ``verifier.by_partition``.
@@ -172,7 +172,8 @@ def _rows(
 
 
 def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
-    """The parts of anomalies, and what is said of each; those with nothing that stands between have one ``stretch``."""
+    """The parts of anomalies, and what is said about each; those with nothing that stands between have one
+    ``stretch``."""
 
     def who(*kinds: str) -> Column:
         return F.collect_set(F.when(F.col("kind").isin(*kinds), F.col("who")))

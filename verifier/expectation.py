@@ -3,7 +3,7 @@
 What is not listed here is forbidden; and what is listed is allowed only where the event that makes it legal is in the
 evidence (``verifier.excuses``): a setting without the event allows nothing, nor does an event without the setting. Each
 rule is tested by a control run with the protection off, which must show the anomaly. Two things are deliberately not
-permitted by any acks setting: ``unseen`` (what stands in the log below the high watermark is delivered, however it was
+permitted by any acks setting: ``unseen`` (what is in the log below the high watermark is delivered, however it was
 acknowledged) and ``inconsistent-offsets`` by a reader (readers are only handed what every in-sync replica has, so a
 clean election never takes it back).
 """
@@ -187,7 +187,7 @@ def _unclean(settings: RunSettings) -> Iterator[Allowance]:
     yield Allowance("inconsistent-offsets", None, ELECTION, reason)
     yield Allowance("duplicate", "vanished", ELECTION, f"{reason}; a value that was read and lost is sent again")
     for check in ("poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-poll"):
-        cut_off = f"{reason}; a reader whose position is cut off goes on where the log has something"
+        cut_off = f"{reason}; a reader whose position is cut off continues where the log has something"
         yield Allowance(check, None, ELECTION, cut_off)
     for check in ("watermark-regression", "read-above-watermark"):
         yield Allowance(check, None, ELECTION, f"{reason}; the high watermark goes back with them")

@@ -33,7 +33,7 @@ class ReplicaFiles:
     """What was read of one replica. The walks ended after ``walked_bytes``; the batches sum to ``batch_bytes``.
 
     ``leader_epoch`` is the highest of any sound batch, -1 if there is none. Of the load's values, of which those of
-    leaders alone are read, runs of ``numbered`` ones stand in batches with a producer id, an epoch and a sequence; of
+    leaders alone are read, runs of ``numbered`` ones are in batches with a producer id, an epoch and a sequence; of
     ``unnumbered`` ones in batches that lack one of them.
     """
 
@@ -52,7 +52,7 @@ class ReplicaFiles:
 
 
 class Untold(NamedTuple):
-    """Values of this stream stand in batches with this producer id, of which no row of the stream tells."""
+    """Values of this stream are in batches with this producer id, of which no row of the stream tells."""
 
     topic: str
     partition: int
@@ -94,7 +94,7 @@ class Facts:
     live_readers: tuple[str, ...] = ()  # the processes that read while the load ran
     replicas: tuple[ReplicaFiles, ...] = ()
     segments_listed: int = 0
-    #: (topic, partition) whose sentinel stands in the final leader's log at its acknowledged offset
+    #: (topic, partition) whose sentinel is in the final leader's log at its acknowledged offset
     sentinels: frozenset[tuple[str, int]] = frozenset()
     untold: tuple[Untold, ...] = ()
     #: (topic, partition, leader epoch) of which something was acknowledged long before the conductor saw it begin;

@@ -22,10 +22,10 @@ from verifier.witness import CONNECTION_NS
 
 
 def unanswered(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
-    """What nobody knows the outcome of, where the settings let it arrive late: these very sequences.
+    """What no one knows the outcome of, where the settings let it arrive late: these very sequences.
 
     Its client lost a connection while it was under way. Had the same connection carried what was sent later and
-    acknowledged, that would have come behind it: so nothing later was acknowledged before it was given up. Sends of a
+    acknowledged, that would have come behind it: so nothing later was acknowledged before it was abandoned. Sends of a
     stream whose times overlap are one ``bout``; ``most`` is how many connections were lost with them.
     """
     history = tables.history.filter(F.col("place").isin(_places(tables, grounds, UNANSWERED)) & (F.col("stream") >= 0))
@@ -91,7 +91,7 @@ def _places(tables: Tables, grounds: Mapping[str, Grounds], excuse: str, client:
 
 
 def _where_it_stands(tables: Tables, sends: DataFrame) -> DataFrame:
-    """Each part of these sends that stands in the final log, with its ``leader_epoch``."""
+    """Each part of these sends that is in the final log, with its ``leader_epoch``."""
     log = tables.log.filter(F.col("stream").isNotNull())
     last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
     runs = log.select(
@@ -113,7 +113,7 @@ def _where_it_stands(tables: Tables, sends: DataFrame) -> DataFrame:
 def _addressed(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds], sends: DataFrame) -> DataFrame:
     """Without what a client that sends once cannot have sent to the leader of the epoch in which it stands.
 
-    Its request waits for the one broker to which it was sent: who had not led when it was given up was not that one.
+    Its request waits for the one broker to which it was sent: who had not led when it was abandoned was not that one.
     """
     fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("leader_epoch", pa.int32())]
     fields.append(("since_ns", pa.int64()))

@@ -2,9 +2,9 @@
 
 Exit status 0: every run has a verdict, whichever it is. 255: at least one has none; 254: another verifier is at work on
 the only one, and nothing was touched. The last line on stderr says why, behind ``NO_VERDICT``; a line before it says
-which former verdict is left, if there is one. Progress goes to stderr; stdout stays empty. ``--outcomes FILE`` gets one
-JSON object a line as soon as a run is done: ``run`` is its path, ``error`` null or why it has no verdict, ``refused``
-whether that is because another verifier is at work on it.
+which previous verdict is left, if there is one. Progress goes to stderr; stdout stays empty. ``--outcomes FILE`` gets
+one JSON object per line as soon as a run is done: ``run`` is its path, ``error`` null or why it has no verdict,
+``refused`` whether that is because another verifier is at work on it.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say_former(directory: RunDirectory) -> None:
-    """A run without a new verdict may have a former one, which nobody must take for the outcome of this process."""
+    """A run without a new verdict may have a former one, which no one must take for the outcome of this process."""
     former = recorded(directory)
     if former is not None:
-        logger.warning("what is left in %s is the former verdict: %s", directory.path, former)
+        logger.warning("what is left in %s is the previous verdict: %s", directory.path, former)
 
 
 def _reason(error: Exception) -> str:
-    """One line that says why there is no verdict; what nobody expected is logged whole."""
+    """One line that says why there is no verdict; what no one expected is logged whole."""
     if isinstance(error, MemoryError):
         logger.error("the verifier failed", exc_info=error)
         return "the verifier ran out of memory"

@@ -1,8 +1,8 @@
-"""What a producer's error says of a record: the verifier's own table. Pure.
+"""What a producer's error says about a record: the verifier's own table. Pure.
 
-A history says of each record ``ok``, ``fail`` or ``info``. ``fail`` is a strong word: a value that failed and is in the
-log is an anomaly. It is believed only for an error after which nothing can have been stored. A test compares this table
-with the client's own (``cluster.client.producer.outcomes``), so that neither is wrong alone.
+A history says about each record ``ok``, ``fail`` or ``info``. ``fail`` is a strong word: a value that failed and is in
+the log is an anomaly. It is believed only for an error after which nothing can have been stored. A test compares this
+table with the client's own (``cluster.client.producer.outcomes``), so that neither is wrong alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 #: The name with which a client's error begins: Kafka's, or librdkafka's own with an underscore.
 _NAME = re.compile(r"_?[A-Z][A-Z0-9_]{4,}(?=: |$)")
 
-#: What our own client says of a batch whose only attempt was answered: no request is on its way any more.
+#: What our own client says about a batch whose only attempt was answered: no request is on its way anymore.
 ANSWERED = r"^(?!REQUEST_TIMED_OUT|NETWORK_EXCEPTION)[A-Z][A-Z0-9_]+: .* failed after 1 attempt\(s\)"
 
 #: Answers that a leader gives before it appends anything, and that no client tries again (Kafka's ``Errors``). A

@@ -66,7 +66,7 @@ class Coverage:
         self._count = 0
 
     def add(self, more: Ranges) -> None:
-        """Take these. What waits is joined when it is as much as what there is, so that each range is joined rarely."""
+        """Take these. What waits is joined when it is as large as the rest, so that each range is joined rarely."""
         self._waiting.append(more)
         self._count += len(more)
         if self._count > max(self._pending, len(self._once)):

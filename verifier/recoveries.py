@@ -1,7 +1,7 @@
 """How brokers came up after kills, and how the harness's memory went: figures from the run's files. Pure but for them.
 
 A broker's journal has one ``logs-loaded`` entry per start (``cluster.broker.loading``); those after an unclean stop
-are recoveries. Judges nothing: the figures stand in the verdict and in the report.
+are recoveries. Judges nothing: the figures are in the verdict and in the report.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _of(broker: int, journal: Iterable[Mapping[str, Any]]) -> Iterable[Recovery]
 
 
 def summary(found: Iterable[Recovery]) -> dict[str, Any]:
-    """What ``verdict.json`` says of them: how many, the slowest, and the worst ratio with the bytes it is over."""
+    """What ``verdict.json`` says about them: how many, the slowest, and the worst ratio with the bytes it is over."""
     every = list(found)
     worst = max((each for each in every if each.unflushed_bytes), key=lambda e: e.seconds_per_unit or 0, default=None)
     ratio = None if worst is None else worst.seconds_per_unit
@@ -69,7 +69,7 @@ def summary(found: Iterable[Recovery]) -> dict[str, Any]:
 def memory(directory: RunDirectory) -> dict[str, dict[str, float]]:
     """Resident megabytes by process: ``first`` and ``last`` sample, and ``peak``. Empty if none can be read.
 
-    The first is that of a warmed-up process; samples of one name go on through its restarts.
+    The first is that of a warmed-up process; samples of one name continue through its restarts.
     """
     samples: dict[str, list[float]] = defaultdict(list)
     try:

@@ -1,7 +1,7 @@
 """The files of a judgment take the place of the former ones at its end, together. Owns the order, not the contents.
 
-While a run is judged, its former verdict stays: whoever ends the verifier loses nothing, and tells by ``verdict.json``
-not having changed that nothing was judged.
+While a run is judged, its previous verdict stays: anyone who ends the verifier loses nothing, and tells by
+``verdict.json`` not having changed that nothing was judged.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def replacing(directory: RunDirectory) -> Iterator[RunDirectory]:
 
 
 def _put(directory: RunDirectory, beside: _Beside) -> None:
-    # no verdict from here until the last rename: a former one must never stand beside files that are not its own
+    # no verdict from here until the last rename: a former one must never be beside files that are not its own
     directory.verdict_json.unlink(missing_ok=True)
     shutil.rmtree(directory.anomalies_dir, ignore_errors=True)
     for new, old in (
@@ -79,7 +79,7 @@ def _put(directory: RunDirectory, beside: _Beside) -> None:
 
 
 def recorded(directory: RunDirectory) -> str | None:
-    """The verdict that stands in ``verdict.json``; None if there is none, or it cannot be read."""
+    """The verdict that is in ``verdict.json``; None if there is none, or it cannot be read."""
     try:
         verdict = read_json(directory.verdict_json).get("verdict")
     except (OSError, ValueError):

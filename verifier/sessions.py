@@ -1,6 +1,6 @@
 """One Spark session for several runs that are judged one after the other. Owns when it is started, and started again.
 
-What a session is stands in ``verifier.spark``, which is not imported before one is needed.
+What a session is is in ``verifier.spark``, which is not imported before one is needed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Spark's Python Data Sources over the evidence. Owns how files become DataFrames: one partition per file.
 
 ``gapless-segments`` reads ``.log`` files through ``verifier.segments``, ``gapless-histories`` reads history files
-through ``verifier.history_rows``, ``gapless-files`` what stands beside the logs through ``verifier.files``. The bytes
+through ``verifier.history_rows``, ``gapless-files`` what is beside the logs through ``verifier.files``. The bytes
 never cross the JVM; what crosses is one Arrow row per run. ``verifier.staging`` is how evidence on this machine is read
 instead, by the very same generators of rows.
 """

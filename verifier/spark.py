@@ -157,7 +157,7 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
         gateway = None
         try:
             with warnings.catch_warnings():
-                # pyspark 4.3 imports this sooner or later, and it warns of pandas 3, which the verifier does not use
+                # pyspark 4.3 imports this sooner or later, and it warns about pandas 3, which the verifier does not use
                 warnings.simplefilter("ignore", FutureWarning)
                 importlib.import_module("pyspark.testing.utils")
                 from pyspark import SparkConf, SparkContext
@@ -205,7 +205,7 @@ def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: lis
         f"-Djava.io.tmpdir={scratch}",
         "-XX:-UsePerfData",
         "-XX:+UseSerialGC",
-        # else it may go on, slower and slower, or without one of its threads
+        # else it may continue, slower and slower, or without one of its threads
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:ReservedCodeCacheSize=240m",  # 48 MB with one compiler; where they are full, threads of Spark die
         "-Xss16m",  # a query of many branches is a deep tree, through which Spark goes by recursion
@@ -227,7 +227,7 @@ def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: lis
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-        # else pyspark walks the stack at every expression, for messages that nobody reads: some seconds a verdict
+        # else pyspark walks the stack at every expression, for messages that no one reads: some seconds a verdict
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.autoBroadcastJoinThreshold": str(16 << 20),
     }

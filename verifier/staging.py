@@ -2,8 +2,9 @@
 
 Spark's own workers cost six seconds of a core to start, and what they read would be kept in the JVM with all its
 columns; from Parquet each query reads what it asks for. Little evidence is read in this process. Much is dealt out by
-size to processes, one a core, which write a file each (``verifier.staging_part``). A part of a file is read at a time,
-so that a run of any length needs little memory. What was listed is what was read: a process that dies is an error.
+size to processes, one per core, which write a file each (``verifier.staging_part``). A part of a file is read at a
+time, so that a run of any length needs little memory. What was listed is what was read: a process that dies is an
+error.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ SHARED_BYTES = 256 << 20
 HISTORY_WEIGHT = 16
 #: A follower's segment, whose records are not decoded, costs this part of a leader's.
 FOLLOWER_WEIGHT = 0.3
-#: What stands beside a replica's log is compared with the headers of its batches alone. Measured on five runs, CPU a
+#: What is beside a replica's log is compared with the headers of its batches alone. Measured on five runs, CPU a
 #: byte as a part of a leader's: 0.04 to 0.07 with a few records to a batch, 0.11 with 16 KB; this is the median.
 REPLICA_WEIGHT = 0.06
-#: How long it takes at most to see that nobody is waiting for the files anymore.
+#: How long it takes at most to see that the files are no longer awaited.
 POLL_S = 0.2
 
 Progress = Callable[[str], None]
@@ -47,7 +48,7 @@ _File = rows.SegmentFile | HistoryFilePath | ReplicaDirectory
 
 
 class Abandoned(Exception):
-    """Nobody waits for the files any more."""
+    """The files are no longer awaited."""
 
 
 class StagingFailed(OSError):
@@ -133,7 +134,7 @@ def _deal(
 
 
 class _Watch:
-    """How many files all parts together have read; reports it, and ends the work if nobody waits."""
+    """How many files all parts together have read; reports it, and ends the work if no one waits."""
 
     def __init__(self, total: int, progress: Progress, abandoned: Event | None) -> None:
         self.total = total
@@ -202,7 +203,7 @@ def _start(order: PartOrder, said: queue.SimpleQueue[tuple[int, str | None]]) ->
     given, output = cast("IO[str]", worker.stdin), cast("IO[str]", worker.stdout)
 
     def talk() -> None:
-        with suppress(ValueError, OSError):  # it is dead, or nobody waits any more
+        with suppress(ValueError, OSError):  # it is dead, or no one waits anymore
             given.write(order.to_json() + "\n")
             given.flush()
             for line in output:

@@ -1,8 +1,8 @@
 """One part of the staged evidence: some files' rows as Parquet; and the process that writes one, if there are several.
 
 ``python -m verifier.staging_part``: reads one JSON object from stdin (``PartOrder``), writes the part, and tells on
-stdout, a JSON object a line, how far it is (``read``), at the end ``done`` with the number of files that it read, or
-``error``. It ends at once when its stdin does, so that it never outlives the verifier. Owns no row: those of
+stdout, one JSON object per line, how far it is (``read``), at the end ``done`` with the number of files that it read,
+or ``error``. It ends at once when its stdin does, so that it never outlives the verifier. Owns no row: those of
 ``verifier.segments.rows``, ``verifier.history_rows`` and ``verifier.files.rows``, made by the very same generators.
 """
 

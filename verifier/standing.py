@@ -1,6 +1,6 @@
 """What of a stream stands before an election, and what in its epoch or a later one. Judges nothing.
 
-A value behind the first that stands in an epoch was sent when its producer had found the new leader: that election did
+A value behind the first that is in an epoch was sent when its producer had found the new leader: that election did
 not cut it off (``verifier.elections``). A batch that was sent again may be such a first one by its sequence alone.
 """
 
@@ -65,7 +65,7 @@ def standing(tables: Tables, grounds: Mapping[str, Grounds], epochs: DataFrame) 
 def _out_of_turn(tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
     """Stretches of sequences that may have come behind later ones: all retries of a stream that touch, as one.
 
-    Several batches are in flight, the first is refused by a leader that knows of its successor, and stands in the
+    Several batches are in flight, the first is refused by a leader that knows of its successor, and is in the
     next epoch when it is sent again: the second, which the old leader took, is then cut off though it is later.
     """
     places = [

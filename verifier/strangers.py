@@ -1,6 +1,6 @@
 """Files that belong to no declared process, broker or partition. Owns the search by name; judges nothing.
 
-A seal that was taken again covers whatever lies there; what the run declared before its load began does not.
+A seal that was taken again covers whatever is there; what the run declared before its load began does not.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
-#: What a load process and Locust in it leave; a program of the final phase leaves its log. Whoever is taken out of the
-#: declaration left these.
+#: What a load process and Locust in it leave; a program of the final phase leaves its log. Anyone who is taken out of
+#: the declaration left these.
 _OF_PROCESSES = (
     ".series.jsonl", ".status.json", ".log", ".html", ".json",
     "_stats.csv", "_stats_history.csv", "_failures.csv", "_exceptions.csv",
@@ -56,7 +56,7 @@ def _nodes(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path
         elif len(inner) > 2 and inner[0] == "data" and brokers[node] not in declared.replicas.get(inner[1], []):
             yield path
         elif path.suffix == ".log" and path.parent.name in declared.replicas and inner[:-2] != ["data"]:
-            # whoever looks for segments finds these, too, and would judge a copy, or what was moved away
+            # anyone who looks for segments finds these, too, and would judge a copy, or what was moved away
             yield path
 
 

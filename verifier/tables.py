@@ -84,7 +84,7 @@ class Tables:
     kept: list[DataFrame] = field(default_factory=list)
 
     def made(self, frame: DataFrame, name: str) -> DataFrame:
-        """The same rows, computed once (see ``_made``); whoever owns the tables gives back what is ``kept``."""
+        """The same rows, computed once (see ``_made``); anyone who owns the tables gives back what is ``kept``."""
         made = _made(frame, self.directory, name)
         self.kept.append(made)
         return made
@@ -260,7 +260,8 @@ def _frame(
 
 
 def _log(segments: DataFrame) -> DataFrame:
-    """The runs of the leader's log, without what lies outside of it. Whose a value is that is none of ours is null."""
+    """The runs of the leader's log, without what lies outside of it. Whose a value is that is not one of ours is
+    null."""
     runs = segments.filter(F.col("is_leader") & (F.col("kind") == "run"))
     ours = F.col("value_problem").isNull() | (F.col("value_problem") == "payload")
     below = F.greatest(F.col("start") - F.col("first_offset"), F.lit(0))

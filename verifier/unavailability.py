@@ -1,7 +1,7 @@
 """How long each partition went without an acknowledgement: in all, and during each fault. Pure.
 
 During a fault the time counts from the last acknowledgement before the gap, but not from before the fault was injected,
-to the next one, also if that comes after the fault was over; a partition in which none comes any more goes without
+to the next one, also if that comes after the fault was over; a partition in which none comes anymore goes without
 until the load ends. A partition where nothing was ever acknowledged is therefore the worst of all, not absent.
 """
 
@@ -100,7 +100,7 @@ def longest_gap(times: NDArray[np.int64], start_ns: int, over_ns: int, end_ns: i
 
 
 def to_json(gaps: Sequence[FaultGap], injected: Sequence[Injected]) -> list[dict[str, Any]]:
-    """What ``verdict.json`` says of them, one entry per fault, the partitions by name."""
+    """What ``verdict.json`` says about them, one entry per fault, the partitions by name."""
     entries: dict[int, dict[str, Any]] = {}
     for gap in gaps:
         each = injected[gap.fault]

@@ -26,7 +26,7 @@ from verifier.unavailability import longest_gaps
 
 SCHEMA = 1
 
-#: Stands for a number that nobody counted: nothing was judged, its evidence is missing, or a check was withheld.
+#: Stands for a number that was not counted: nothing was judged, its evidence is missing, or a check was withheld.
 UNCOUNTED = "?"
 
 State = Literal["valid", "invalid", "unknown"]

@@ -54,7 +54,7 @@ def verify(
 ) -> Verdict:
     """Judge a run from its files and write ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``.
 
-    What an earlier verifier left is replaced at the end, all at once: if this one dies, the former verdict stays.
+    What an earlier verifier left is replaced at the end, all at once: if this one dies, the previous verdict stays.
     ``progress`` is told in words what is being done. Raises ``ValueError`` or ``OSError`` if ``run.json`` cannot be
     read, ``SparkUnavailable`` if Spark does not start and ``SparkLost`` if it dies; then nothing is written. Raises
     ``VerifierAtWork``, and touches nothing, if another one judges this directory now.
@@ -133,7 +133,7 @@ def tell(
 ) -> Verdict:
     """Write every file about a verdict. Returns it with the figures that decide nothing. Raises OSError.
 
-    The files of a former verdict stay until the last of the new ones is written.
+    The files of a previous verdict stay until the last of the new ones is written.
     """
     injected = closing.faults.injected
     with replacing(directory) as results:

@@ -5,11 +5,11 @@ from an election an acknowledgement may lie to have been cut off by it, and how 
 broken, or closed.
 
 A worked example. The looks at 10.0 s and 10.3 s saw epoch 4 and epoch 5 of a partition: epoch 5 began in between. A
-record that stands below its start was sent at 10.1 s, one that stands in it was acknowledged at 10.2 s: it began
+record that is below its start was sent at 10.1 s, one that is in it was acknowledged at 10.2 s: it began
 between these two. With ``replica.lag.time.max.ms`` 1000, a session of 1 s and ``SLACK_NS`` 3 s it can have cut off what
 was acknowledged from 10.1 - 1 - 1.5 - 3 = 4.6 s to 10.2 + 3 = 13.2 s. If the old leader was isolated from 9 s to 20 s,
 it did not hear of epoch 5 before 20 s: then the reach is 9 - 1.5 - 3 = 4.5 s to 20 + 3 = 23 s. Had it been killed, or
-another broker isolated, the reach would end at 13.2 s: nobody was left who could acknowledge and know no better.
+another broker isolated, the reach would end at 13.2 s: no one was left who could acknowledge and know no better.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class Span(NamedTuple):
 
 
 class EpochStart(NamedTuple):
-    """What the log and the acknowledgements say of one leader epoch.
+    """What the log and the acknowledgements say about one leader epoch.
 
-    ``earliest_ns``: a record that stands before it was not sent before then; ``latest_ns``: one that stands in it, or
+    ``earliest_ns``: a record that stands before it was not sent before then; ``latest_ns``: one that is in it, or
     after it, was acknowledged then. ``end_offset``: no log that was cut off at its start can have reached up to there
     (``verifier.elections``).
     """
@@ -136,7 +136,7 @@ class Witness:
         ]
 
     def contradicts(self, topic: str, partition: int, start: EpochStart) -> bool:
-        """Whether something stands in this epoch, or after it, that was acknowledged long before it was seen to begin.
+        """Whether something is in this epoch, or after it, that was acknowledged long before it was seen to begin.
 
         Every broker is asked at each look, and a new leader knows its epoch: a look lags behind by less.
         """
@@ -170,7 +170,7 @@ class Witness:
         for span in self.spans:
             if span.start_ns > latest_ns + SLACK_NS or span.end_ns < earliest_ns - dead_ns - SLACK_NS:
                 continue
-            # it may have kept the election back, whomever it hit: a dead controller elects nobody
+            # it may have kept the election back, whomever it hit: a dead controller elects no one
             from_ns = min(from_ns, span.start_ns - behind_ns)
             # a leader that is cut off or paused does not know of its successor, and acknowledges until it is healed
             if any(span.blinded(each.leader, each.begin_ns, each.end_ns) for each in former):

@@ -1,1 +1,1 @@
-"""The command line: one module a command. Owns options, help, exit statuses; does no work itself."""
+"""The command line: one module per command. Owns options, help, exit statuses; does no work itself."""

@@ -8,48 +8,48 @@ from collections.abc import Mapping
 EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "": (
         ("gapless run", "break a cluster for a minute and judge it"),
-        ("gapless run --defect lose-acked:0.01", "the same with a planted bug: invalid"),
+        ("gapless run --defect lose-acked:0.01", "the same with a planted bug: the verdict is invalid"),
         ("gapless up", "a cluster for any Kafka client"),
     ),
     "run": (
         ("gapless run --time-limit 5m --faults all", "five minutes of every fault"),
-        ("gapless run --faults kill-leader,cut-link --seed 7", "these alone, by a schedule that repeats"),
+        ("gapless run --faults kill-leader,cut-link --seed 7", "only these, on a repeatable schedule"),
         ("gapless run --acks 1 --name weak", "what weaker settings lose: results/weak/..."),
-        ("gapless run --schedule results/latest/schedule.yaml", "the last schedule again"),
+        ("gapless run --schedule results/latest/schedule.yaml", "replay the last schedule"),
         ("gapless run -q --json", "for scripts: one JSON object on stdout, no progress"),
     ),
     "sweep": (
-        ("gapless sweep delivery --list", "its cells, none of them run"),
+        ("gapless sweep delivery --list", "list its cells without running them"),
         ("gapless sweep delivery --filter 'acks=1,fault=none|reset'", "some of them"),
         ("gapless sweep seeds --seeds 20 --time-limit 30s", "the default run with the seeds 1 to 20"),
         ("gapless sweep nightly --minutes 20", "what CI runs each night, for twenty minutes"),
-        ("gapless sweep --resume results/seeds/TIME", "go on with an interrupted one"),
+        ("gapless sweep --resume results/seeds/TIME", "resume an interrupted sweep"),
     ),
     "verify": (
         ("gapless verify results/latest", "judge the last run again"),
-        ("gapless verify --json history.edn", "judge a history of Jepsen's"),
+        ("gapless verify --json history.edn", "judge a Jepsen history"),
     ),
     "report": (("gapless report results/latest", "where the last run's report is"),),
     "export": (
         ("gapless export results/latest --edn --out history.edn", "for Jepsen's checker"),
-        ("gapless export results/latest --jsonl", "for a program of yours"),
+        ("gapless export results/latest --jsonl", "for your own program"),
     ),
     "runs": (
-        ("gapless runs", "all that is stored, the newest first"),
+        ("gapless runs", "all stored runs, newest first"),
         ("gapless runs prune --keep 20 --dry-run", "what pruning would remove"),
     ),
     "load": (
-        ("gapless load --host localhost:9092 --run-time 60s", "a minute on a cluster of yours"),
-        ("gapless load --host localhost:9092 --web", "the same, begun and watched in Locust's page"),
+        ("gapless load --host localhost:9092 --run-time 60s", "a minute of load on your cluster"),
+        ("gapless load --host localhost:9092 --web", "the same, started and watched in Locust's web UI"),
     ),
     "fault": (
-        ("gapless fault kill-leader orders-0", "in a cluster of 'gapless up'"),
+        ("gapless fault kill-leader orders-0", "in a cluster started by 'gapless up'"),
         ("gapless fault cut-link b1-b2 --duration 10", "one link, for ten seconds"),
     ),
     "up": (
         ("gapless up --port 9092", "three brokers at 9092 to 9094, until Ctrl-C"),
         ("gapless up --brokers 1 --detach", "one broker in the background"),
-        ("gapless up --broker-config num.partitions=6", "with a setting of Kafka's"),
+        ("gapless up --broker-config num.partitions=6", "with a Kafka setting"),
     ),
     "status": (("gapless status", "what 'gapless up --detach' started"),),
     "down": (("gapless down", "stop what 'gapless up --detach' started"),),
@@ -60,7 +60,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "proxy": (("gapless proxy --port 8474", "as toxiproxy-server"),),
     "list": (
         ("gapless list faults", "what --faults takes"),
-        ("gapless list checks --json", "what is looked for, for a program"),
+        ("gapless list checks --json", "what the verifier checks, as JSON"),
         ("gapless list links --brokers 5", "what cut-link and slow-link take as a target"),
     ),
     "dump": (
@@ -71,7 +71,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
 
 
 def epilog(command: str) -> str:
-    """The text for the help: one example a line, what it is for above it."""
+    """The text for the help: one example per line, what it is for above it."""
     lines = ["Examples:"]
     for line, purpose in EXAMPLES[command]:
         lines += [f"  [dim]# {purpose}[/dim]", f"  {line}"]

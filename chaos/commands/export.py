@@ -21,18 +21,18 @@ from verifier.evidence.run_directory import RunDirectory
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("export", help="Write a run's histories as operations: EDN as Jepsen has it, or JSON lines.")(export)
+    app.command("export", help="Write a run's histories as operations: EDN in Jepsen's form, or JSON lines.")(export)
 
 
 def export(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="A run directory, for example results/latest, or a load by hand.")
+        Path, typer.Argument(metavar="RUN", help="A run directory, for example results/latest, or a standalone load.")
     ],
     edn: Annotated[
-        bool, typer.Option("--edn", help="Write EDN, one operation a line. This or --jsonl is required.")
+        bool, typer.Option("--edn", help="Write EDN, one operation per line. This or --jsonl is required.")
     ] = False,
     jsonl: Annotated[
-        bool, typer.Option("--jsonl", help="Write JSON, one operation a line. This or --edn is required.")
+        bool, typer.Option("--jsonl", help="Write JSON, one operation per line. This or --edn is required.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="The file to write; standard output without it.")] = None,
 ) -> int:
@@ -62,7 +62,7 @@ def export(
             for line in exported.lines:
                 file.write(form(line) + "\n")
     except BrokenPipeError:
-        # whoever reads has seen enough; closed, it is not written to once more at the end
+        # the reader has seen enough; once closed, stdout is not flushed again at exit
         with contextlib.suppress(BrokenPipeError):
             sys.stdout.close()
         return int(Exit.VALID)

@@ -1,6 +1,6 @@
 """Whether a run's histories are all there, so that an export of them may be judged. Owns the refusal of what is not.
 
-Without what producers were told, every value that was read looks like one that nobody sent: an export of some of the
+Without what producers were told, every value that was read looks like one that no one sent: an export of some of the
 evidence would accuse a correct cluster. So a run whose histories are missing, altered or cut short is not exported. A
 process that the run itself killed leaves a history without an end; the export says so.
 """

@@ -1,4 +1,4 @@
-"""``gapless fault``: one fault by hand in a cluster that is up. Owns the command; ``gapless up`` does the work."""
+"""``gapless fault``: one fault in a cluster that is up. Owns the command; ``gapless up`` does the work."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from chaos.faults.catalogue import UnknownFault, check_faults
 from cluster.process.local_socket import connect
 from cluster.process.one_line import printable
 
-HELP = """Inject one fault into a cluster that 'gapless up' started, watch whether it bites, and heal it.
+HELP = """Inject one fault into a cluster started by 'gapless up', probe that it bites, and heal it.
 
-Ctrl-C heals at once. Exit status: 0 it bit and is healed, 1 it did not bite, 255 it could not be healed.
+Ctrl-C heals at once. Exit status: 0 the fault bit and was healed, 1 it did not bite, 255 it could not be healed.
 """
 
 
@@ -36,7 +36,7 @@ def fault(
         ),
     ] = None,
     duration: Annotated[
-        float | None, typer.Option(help="Seconds until it is healed. [dim]default: as in a run[/dim]")
+        float | None, typer.Option(help="Seconds until the fault is healed. [dim]default: as in a run[/dim]")
     ] = None,
     data: Data = DATA,
 ) -> int:
@@ -50,7 +50,7 @@ def fault(
     try:
         return _asked({"fault": name, "target": target, "duration_s": duration}, data)
     except OSError as error:
-        raise BadRequest(f"the cluster of {data} takes no faults by hand: {error.strerror or error}") from error
+        raise BadRequest(f"the cluster of {data} takes no manual faults: {error.strerror or error}") from error
 
 
 def _asked(request: dict[str, Any], data: Path) -> int:

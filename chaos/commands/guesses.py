@@ -8,7 +8,7 @@ from difflib import get_close_matches
 #: How alike two names are before one is taken for the other.
 LIKELY = 0.7
 
-#: A command that there is not -> what does that here.
+#: An unknown command -> what does that here.
 COMMANDS: Mapping[str, str] = {
     "serve": "'gapless report' prints where a run's report is, 'gapless run --web' shows a run while it lasts",
     "analyze": "'gapless verify PATH' judges what is stored",
@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "kill": "'gapless down' stops a cluster that is up",
     "cluster": "'gapless up' starts one",
     "replay": "'gapless run --schedule RUN/schedule.yaml' plays a schedule again",
-    "results": "'gapless report PATH' prints where a run's report is; runs lie in results/",
+    "results": "'gapless report PATH' prints where a run's report is; runs are in results/",
     "show": "'gapless report PATH' prints where a run's report is",
     "open": "'gapless report PATH' prints where a run's report is",
     "faults": "'gapless list faults' lists them",
@@ -40,7 +40,7 @@ COMMANDS: Mapping[str, str] = {
     "toxiproxy": "'gapless proxy' runs the server of its API",
 }
 
-#: An option that there is not -> those of ours that may be meant, the likeliest first.
+#: An unknown option -> those of ours that may be meant, the likeliest first.
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("-t", "--time", "--duration", "--timeout", "--run-time", "--seconds"), ("--time-limit",)),
     **dict.fromkeys(("--nemesis", "--fault", "--chaos", "-f"), ("--faults",)),
@@ -59,16 +59,16 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("--format",), ("--json",)),
 }
 
-#: Options that stand for what there is not at all -> the way that there is.
+#: Options for features that do not exist -> what exists instead.
 _NOT_HERE: Mapping[str, str] = {
     **dict.fromkeys(
         ("-b", "--bootstrap-server", "--bootstrap-servers", "--broker-list", "--target"),
-        "a run starts its own cluster; docs/load.md says how to load one of yours",
+        "a run starts its own cluster; docs/load.md says how to load your own",
     ),
     **dict.fromkeys(
         ("--messages", "--records", "--num-records", "--count", "--test-count"), "say --rate and --time-limit instead"
     ),
-    "--topic": "a run makes its own topic; --topic-config sets its keys",
+    "--topic": "a run creates its own topic; --topic-config sets its configuration",
 }
 
 

@@ -1,4 +1,4 @@
-"""What the beginning of a file says of its being a history of operations: EDN or JSON, as its name promises. Pure.
+"""What the beginning of a file says about its being a history of operations: EDN or JSON, as its name promises. Pure.
 
 Owns the words of the refusal. Whatever is wrong with single operations is told by who reads the file.
 """
@@ -30,7 +30,7 @@ def complaint(head: str, suffix: str) -> str | None:
 def _has_operation(text: str) -> bool:
     """Whether this JSON has an operation that is where it belongs."""
     if text.startswith("["):
-        # the elements of an array may stand on any number of lines: whatever is damaged is told by who reads it
+        # the elements of an array may be on any number of lines: whatever is damaged is told by who reads it
         return _JSON_PROCESS in text or text[1:].lstrip()[:1] == "]"
     return any(_is_operation(line) for line in text.splitlines())
 
@@ -58,7 +58,7 @@ def _line_by_line(head: str) -> str:
     if not isinstance(value, dict) or "process" not in value:
         return NOTHING
     last = first + head.count("\n", begin, end)
-    return _not_whole(first, "" if last == first else f": the object goes on to line {last}")
+    return _not_whole(first, "" if last == first else f": the object continues to line {last}")
 
 
 def _not_whole(line: int, why: str = "") -> str:

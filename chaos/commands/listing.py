@@ -47,7 +47,9 @@ def list_what(
 ) -> int:
     """Print names and what they mean."""
     if brokers is not None and what is not What.LINKS:
-        raise BadRequest(f"--brokers goes with 'gapless list links'; {what} are the same for any number; leave it out")
+        raise BadRequest(
+            f"--brokers works only with 'gapless list links'; {what} are the same for any number; leave it out"
+        )
     entries = _links(brokers or BROKERS) if what is What.LINKS else _entries(what)
     if as_json:
         print(json.dumps(entries, indent=2))

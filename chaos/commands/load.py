@@ -1,4 +1,4 @@
-"""``gapless load``: Locust by hand against any cluster, the plain way in. Owns the command line that it becomes.
+"""``gapless load``: Standalone Locust against any cluster, the plain way in. Owns the command line that it becomes.
 
 The load itself is the locustfile's (docs/load.md), and reading back ``loadgen.read_back``'s. This process turns into
 one of them: signals and exit status are its.
@@ -22,11 +22,11 @@ from loadgen.settings import SettingsError
 from verifier.evidence.by_hand import is_load_by_hand
 from verifier.evidence.run_directory import RunDirectory
 
-HELP = """Write to and read from any Kafka cluster with Locust, by hand, and record what clients were told.
+HELP = """Put a standalone Locust load on any Kafka cluster and record what its clients were told.
 
 All options of Locust and of docs/load-options.md may follow: --run-time 60s, --users 9, --kafka-rate 500,
---kafka-topic NAME, --kafka-workload mixed, ... The histories go to results/locust. What was written is read back at the
-end, and then 'gapless verify results/locust/...' judges it.
+--kafka-topic NAME, --kafka-workload mixed, ... The histories go to results/locust. At the end the load reads
+everything back, and 'gapless verify results/locust/...' judges it.
 """
 #: With one of these Locust is not to run without a page: there is one, or a master says when to begin.
 _NO_HEADLESS = ("--headless", "--worker", "--help", "-h")
@@ -43,14 +43,17 @@ def load(
     host: Annotated[
         str | None, typer.Option(metavar="HOST:PORT[,...]", help="Bootstrap servers of the cluster.")
     ] = None,
-    web: Annotated[bool, typer.Option("--web", help="Begin and watch it in Locust's page, on 127.0.0.1.")] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Start and watch the load in Locust's web UI, on 127.0.0.1.")
+    ] = False,
     read_back: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIRECTORY", help="Only read back a former load, whose cluster was gone or that had several hosts."
+            metavar="DIRECTORY",
+            help="Only read back a previous load: one whose cluster was down, or one that ran on several hosts.",
         ),
     ] = None,
-    options: Annotated[bool, typer.Option("--options", help="Print all options that may follow, and end.")] = False,
+    options: Annotated[bool, typer.Option("--options", help="Print all Locust and load options, and exit.")] = False,
 ) -> int:
     """Become Locust, or the program that reads back."""
     if read_back is not None:
@@ -72,7 +75,7 @@ def reading_arguments(directory: Path, host: str | None, others: Sequence[str], 
     if others or web:
         raise BadRequest(f"--read-back reads what a load wrote and starts none: leave out {[*others, '--web'][0]}")
     if not is_load_by_hand(RunDirectory(directory)):
-        raise BadRequest(f"--read-back {directory}: no load by hand left anything there; name a results/locust/...")
+        raise BadRequest(f"--read-back {directory}: no standalone load left anything there; name a results/locust/...")
     try:
         return [str(directory), *([] if host is None else ["--host", checked_host(host)])]
     except SettingsError as error:

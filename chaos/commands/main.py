@@ -43,7 +43,7 @@ COMMANDS = {
 
 
 def _program(arguments: Sequence[str]) -> Any:
-    """The commands: the one that is asked for, or all (for help, and for a name that there is not).
+    """The commands: the one that is asked for, or all (for help, and for an unknown name).
 
     What one command imports takes another most of a second to load for nothing.
     """
@@ -54,7 +54,7 @@ def _program(arguments: Sequence[str]) -> Any:
         context_settings={"help_option_names": HELP},
     )
     app.callback()(common)
-    # where a shell asks how a line may go on, the line is in its environment
+    # where a shell asks how a line may continue, the line is in its environment
     words = arguments or os.environ.get("_TYPER_COMPLETE_ARGS", os.environ.get("COMP_WORDS", "")).split()[1:]
     asked = words[0] if words else ""
     for name in [COMMANDS[asked]] if asked in COMMANDS else dict.fromkeys(COMMANDS.values()):

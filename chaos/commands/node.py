@@ -26,11 +26,13 @@ def register(app: typer.Typer) -> None:
 
 def broker(
     config: Annotated[
-        Path | None, typer.Option(help="A server.properties file; KAFKA_... variables win over it.")
+        Path | None, typer.Option(help="A server.properties file; KAFKA_... variables override it.")
     ] = None,
     node_directory: Annotated[Path, typer.Option(help="Where broker.log and defects.jsonl go.")] = Path("."),
-    defect: Annotated[list[str] | None, typer.Option(help="Switch wrong logic on: NAME[:probability].")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of whatever the broker draws.")] = 0,
+    defect: Annotated[
+        list[str] | None, typer.Option(help="Plant a known bug in the brokers: NAME[:probability].")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything random in the broker.")] = 0,
 ) -> int:
     """Serve until SIGTERM or Ctrl-C."""
     from cluster.broker.main import BrokerFailed, BrokerSpec, serve_alone
@@ -76,8 +78,8 @@ def _source(wrong: str, config: Path | None) -> str:
 def proxy(
     host: Annotated[str, typer.Option(help="Where the API listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 picks one.")] = 8474,
-    seed: Annotated[int, typer.Option(help="Seed of toxicity, jitter and slices.")] = 0,
-    config: Annotated[Path | None, typer.Option(help="Proxies to make at once: Toxiproxy's JSON list.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of toxicity, jitter and slicing.")] = 0,
+    config: Annotated[Path | None, typer.Option(help="Proxies to create at startup: Toxiproxy's JSON list.")] = None,
 ) -> int:
     """Serve until SIGTERM or Ctrl-C."""
     from chaos.proxy.registry import PopulateError

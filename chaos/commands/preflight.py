@@ -1,4 +1,4 @@
-"""What a run needs from outside, looked at before anything is started: Java, Spark, ZooKeeper, Toxiproxy, disk,
+"""What a run needs from outside, checked before anything is started: Java, Spark, ZooKeeper, Toxiproxy, disk,
 the port of the web interface.
 
 Each absence is one line that names the thing and the fix. Owns no process.
@@ -38,7 +38,7 @@ def check_outside(experiment: Experiment) -> None:
     if asked.zookeeper is not None:
         host, separator, port = asked.zookeeper.rpartition(":")
         if not separator or not is_port(port) or not host:
-            raise BadRequest(f"--zookeeper wants HOST:PORT, not {asked.zookeeper!r}")
+            raise BadRequest(f"--zookeeper takes HOST:PORT, not {asked.zookeeper!r}")
         try:
             asyncio.run(_reach(host, int(port)))
         except OSError as error:
@@ -59,7 +59,7 @@ def check_toxiproxy(url: str) -> None:
     except ValueError:
         host, port = None, 0
     if not host or parts.scheme != "http":
-        raise BadRequest(f"--toxiproxy wants http://HOST:PORT, not {url!r}")
+        raise BadRequest(f"--toxiproxy takes http://HOST:PORT, not {url!r}")
     try:
         asyncio.run(_reach(host, port))
     except OSError as error:
@@ -79,18 +79,19 @@ def check_java() -> None:
 
 
 def check_web_port(port: int) -> None:
-    """Raises BadRequest if somebody else listens there: Locust would find out when the cluster is up, and end."""
-    check_port(f"--web-port {port}", port, "choose another, or --web for a free one")
+    """Raises BadRequest if another process listens there: Locust would find out when the cluster is up, and end."""
+    check_port(f"--web-port {port}", port, "pick another, or use --web for a free port")
 
 
 def check_port(asked: str, port: int, fix: str) -> None:
-    """Raises BadRequest if somebody else listens on this port of 127.0.0.1; ``asked`` is the option with its value."""
+    """Raises BadRequest if another process listens on this port of 127.0.0.1; ``asked`` is the option with its
+    value."""
     from loadgen.command import WEB_HOST
 
     try:
         asyncio.run(_listen(WEB_HOST, port))
     except OSError as error:
-        raise BadRequest(f"{asked} is not available: {reason(error)}; {fix}") from error
+        raise BadRequest(f"cannot bind {asked}: {reason(error)}; {fix}") from error
 
 
 def check_spark_master(master: str) -> None:
@@ -104,7 +105,7 @@ def check_spark_master(master: str) -> None:
         addresses = _addresses(master)
     except ValueError:
         raise BadRequest(
-            f"--spark-master wants local[N], spark://HOST:PORT, k8s://https://HOST:PORT or yarn, not {master!r}"
+            f"--spark-master takes local[N], spark://HOST:PORT, k8s://https://HOST:PORT or yarn, not {master!r}"
         ) from None
     failures = []
     for host, port in addresses:
@@ -135,7 +136,7 @@ def _addresses(master: str) -> list[tuple[str, int]]:
 
 
 def check_disk(experiment: Experiment, load_s: float, storage: Storage, path: str) -> float:
-    """The gigabytes that a run with so long a load expects to write. Raises BadRequest if they do not fit."""
+    """The gigabytes that a run with a load of this length expects to write. Raises BadRequest if they do not fit."""
     free, expected = storage.free_bytes(path), experiment.expected_disk_bytes(load_s)
     if free < expected + LEAVE_FREE_BYTES:
         raise BadRequest(

@@ -1,4 +1,4 @@
-"""A stored run whose brokers' data was removed (``--keep``): what can still be said of it. Judges nothing.
+"""A stored run whose brokers' data was removed (``--keep``): what can still be said about it. Judges nothing.
 
 What the replicas held is gone, so there is no second verdict: the run is ``unknown`` now, whatever its record says.
 What is left is compared with the seal, and the record stays as it is.
@@ -18,7 +18,7 @@ MOST_NAMED = 6
 
 
 def is_pruned(directory: RunDirectory) -> bool:
-    """Whether the run came to its end, and no broker has its data any more.
+    """Whether the run came to its end, and no broker has its data anymore.
 
     A run that was broken off may never have had any: it is judged like all others. Raises ``OSError``, ``ValueError``.
     """

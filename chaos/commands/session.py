@@ -59,7 +59,7 @@ def conduct(
     write_text_atomic(directory.schedule_yaml, to_yaml(schedule))
     record = RunRecord(directory, first_record(experiment, schedule, repro, clock.monotonic_ns()), clock)
     if experiment.asked.out is None:
-        # from its first moment: however this run ends, nobody takes the one before for it
+        # from its first moment: however this run ends, no one takes the one before for it
         update_latest(directory, RESULTS)
     is_judged = True
     with Interrupts() as interrupts:
@@ -102,7 +102,7 @@ def _conclude(
 ) -> str:
     """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
     verdict = say(directory, as_json=as_json)
-    # without a verdict of its own the run has no exit status: a sweep that goes on runs it again
+    # without a verdict of its own the run has no exit status: a sweep that continues runs it again
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
     _prune(directory, experiment.asked.keep, verdict)
@@ -117,9 +117,9 @@ async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progr
     def stop() -> None:
         conductor.interrupt()
         if interrupts.count == 1:
-            progress.note("interrupted: healing, stopping, and judging what there is (once more: not judging)")
+            progress.note("interrupted: healing, stopping, judging the evidence so far (Ctrl-C again skips judging)")
         else:
-            progress.note("interrupted again: healing and stopping, and not judging")
+            progress.note("interrupted again: healing and stopping without judging")
 
     interrupts.ask_through(asyncio.get_running_loop(), stop)
     await conductor.run()
@@ -137,7 +137,7 @@ def _directory(experiment: Experiment) -> RunDirectory:
 
 
 def _log_to(directory: RunDirectory, talk: Talk) -> None:
-    """Everything that is logged goes to ``run.log``, and to a person who wants it."""
+    """Everything that is logged goes to ``run.log``, and to a user who wants it."""
     log_to(logging.FileHandler(directory.run_log, encoding="utf-8"), force=True)
     talk.show_log()
     logging.getLogger("kazoo").setLevel(logging.WARNING)

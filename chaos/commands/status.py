@@ -25,13 +25,15 @@ STOP_TIMEOUT_S = 60
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("status", help="Say what a cluster that is up is doing: 0 if all brokers run, 1 if not.")(status)
-    app.command("down", help="Stop a cluster that is up; its data stays.")(down)
+    app.command("status", help="Show the status of a running cluster: exit status 0 if all brokers run, 1 if not.")(
+        status
+    )
+    app.command("down", help="Stop a running cluster; its data is kept.")(down)
 
 
 def status(
     data: Data = DATA,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one object: the state file and more.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the state file and more.")] = False,
 ) -> int:
     """Print who runs and who does not, and how many partitions lack a replica."""
     process = running(data)

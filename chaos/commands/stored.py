@@ -27,12 +27,12 @@ ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.zst", ".zip")
 _DEEPEST = 5
 A_RUN = "a run directory, for example results/latest"
 A_RUN_OR_HISTORY = (
-    f"a run directory (results/latest), a load by hand (results/locust/...) or a history ({', '.join(HISTORIES)}, or a "
-    f"directory with {STORE_FILE})"
+    "a run directory (results/latest), a standalone load (results/locust/...) or a history "
+    f"({', '.join(HISTORIES)}, or a directory with {STORE_FILE})"
 )
-#: What is meant if no run is named.
+#: The run if none is named.
 LATEST_RUN = Path("results") / LATEST
-#: As much of a file is looked at to see whether it holds operations at all.
+#: As much of a file is examined to see whether it holds operations at all.
 HEAD_BYTES = 65_536
 
 
@@ -113,7 +113,7 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
 def _was_a_run(directory: RunDirectory) -> bool:
     """Whether a directory has what only a run leaves."""
     nodes = directory.nodes_dir
-    # a load by hand makes the directory, and nothing in it
+    # a standalone load makes the directory, and nothing in it
     return directory.seal_json.is_file() or (directory.history_dir.is_dir() and nodes.is_dir() and any(nodes.iterdir()))
 
 

@@ -50,7 +50,7 @@ MOST_LEFT_OUT = 6
 HELP = """Run a matrix of experiments, one after the other, and show them side by side (gapless list sweeps).
 
 Each cell is a 'gapless run' in a directory of its own. Prints a table; sweep.json, sweep.md, sweep.html (which needs
-no network), and for CI summary.md and junit.xml lie in results/NAME/TIME. Exit status: that of the worst cell, by 255,
+no network), and for CI summary.md and junit.xml are in results/NAME/TIME. Exit status: that of the worst cell, by 255,
 1, 2, 0.
 """
 
@@ -77,7 +77,7 @@ def sweep(
     defect: Annotated[list[str] | None, option("defects")] = None,
     only: Only = None,
     fail_fast: FailFast = False,
-    list_cells: Annotated[bool, typer.Option("--list", help="Show the cells and run none.")] = False,
+    list_cells: Annotated[bool, typer.Option("--list", help="List the cells without running them.")] = False,
     resume: Resume = None,
     out: Annotated[str | None, typer.Option(help="The sweep's directory itself, instead of results/NAME/TIME.")] = None,
     keep: Annotated[Keep, option("keep")] = Keep.FAILED,
@@ -95,7 +95,7 @@ def sweep(
             chosen, wanted, directory = _resumed(resume, only, others)
         else:
             if name is None:
-                raise SweepError("which sweep? See 'gapless list sweeps', or go on with one by --resume DIR")
+                raise SweepError("which sweep? See 'gapless list sweeps', or resume one with --resume DIR")
             given, day = chosen_seeds(seeds, random), int(f"{datetime.now(UTC):%Y%m%d}")
             filters, planted = tuple(only or ()), tuple(defect or ())
             wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, day)
@@ -103,7 +103,7 @@ def sweep(
             if source is not None and source.name != "DEFAULT":
                 _check_client(name, client)
             chosen, directory = _built(name, wanted), None
-            # to go on with it, tomorrow or with another filter, is to go on with these
+            # to continue with it, tomorrow or with another filter, is to continue with these
             wanted = replace(wanted, seeds=chosen.seeds)
         cells = chosen.filtered(parse_filter(wanted.filters))
         _check(cells)
@@ -128,7 +128,7 @@ def sweep(
 def _check(cells: tuple[Cell, ...]) -> None:
     """Raises SweepError if there is none, ExperimentError or another ValueError for one that could not be run."""
     if not cells:
-        raise SweepError("no cell is left by --filter; --list shows them all")
+        raise SweepError("--filter matches no cell; --list shows them all")
     for cell in cells:
         if not cell.inapplicable:
             check_record_size(resolve(cell.asked)[0])
@@ -146,9 +146,9 @@ def _built(name: str, wanted: Wanted) -> Sweep:
     """The sweep of that name. Raises SweepError."""
     build = find_sweep(name)
     if wanted.faults is not None and name != seeds_sweep.NAME:
-        raise SweepError(f"--faults goes with the sweep 'seeds'; {name} has its own (--list, --filter)")
+        raise SweepError(f"--faults works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
     if wanted.defects and name not in (seeds_sweep.NAME, nightly.NAME):
-        raise SweepError("--defect goes with the sweeps 'seeds' and 'nightly'; leave it out")
+        raise SweepError("--defect works only with the sweeps 'seeds' and 'nightly'; leave it out")
     return build(wanted)
 
 
@@ -167,15 +167,15 @@ def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> 
     """
     if any(each is not None for each in others):
         raise SweepError(
-            "--resume goes on with what was asked then; only --filter, --fail-fast, --keep, --json, -q and -v go with "
-            "it"
+            "--resume keeps the options of the first start; "
+            "combine it only with --filter, --fail-fast, --keep, --json, -q and -v"
         )
     directory = SweepDirectory(path.resolve())
     try:
         whole = stored(directory)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise SweepError(
-            f"--resume {path} is not a sweep's directory: it has no sweep.json; sweeps lie in results/NAME/TIME"
+            f"--resume {path} is not a sweep's directory: it has no sweep.json; sweeps are in results/NAME/TIME"
         ) from error
     except (OSError, ValueError) as error:
         raise SweepError(f"--resume {path}: sweep.json cannot be read ({error}); start the sweep again") from error
@@ -260,7 +260,7 @@ def _run(
         _say(chosen, runner, directory, whole, as_json=as_json)
     if interrupted:
         again = invocation.command(["sweep", "--resume", str(directory.path)])
-        print(f"interrupted; go on with: {again}", file=sys.stderr)
+        print(f"interrupted; resume with: {again}", file=sys.stderr)
     return exit_status([runner.outcomes[cell.name] for cell in cells], interrupted=interrupted)
 
 

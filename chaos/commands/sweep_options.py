@@ -13,11 +13,9 @@ from cluster.seams.randomness import fresh_seed
 from loadgen.durations import seconds_of
 
 Seeds = Annotated[
-    str | None, typer.Option(help="N for the seeds 1 to N, or seeds by comma. [dim]default: the sweep's[/dim]")
+    str | None, typer.Option(help="N for the seeds 1 to N, or a comma-separated list. [dim]default: the sweep's[/dim]")
 ]
-Random = Annotated[
-    int | None, typer.Option(min=1, max=1000, metavar="N", help="N seeds that nobody chose, instead of --seeds.")
-]
+Random = Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="N random seeds, instead of --seeds.")]
 TimeLimit = Annotated[
     float | None,
     typer.Option(
@@ -32,21 +30,19 @@ Minutes = Annotated[
         min=1,
         max=1440,
         metavar="N",
-        help="How long all of it may take: no cell but the first begins that would end later.",
+        help="Time limit for the whole sweep: after the first cell, none starts that would end later.",
     ),
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option("--filter", metavar="DIM=VALUE[|VALUE],...", help="Run these cells alone. Repeatable."),
+    typer.Option("--filter", metavar="DIM=VALUE[|VALUE],...", help="Run only these cells. Repeatable."),
 ]
 FailFast = Annotated[
-    bool, typer.Option("--fail-fast", help="Start no cell behind one that is invalid or has no verdict.")
+    bool, typer.Option("--fail-fast", help="Start no cell after one that is invalid or has no verdict.")
 ]
 Resume = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR", help="Go on with a sweep: run those of its cells, or of --filter's, that have no verdict."
-    ),
+    typer.Option(metavar="DIR", help="Resume a sweep: run its cells (or those of --filter) that have no verdict."),
 ]
 
 
@@ -55,5 +51,5 @@ def chosen_seeds(seeds: str | None, random: int | None) -> tuple[int, ...] | Non
     if random is None:
         return None if seeds is None else parse_seeds(seeds)
     if seeds is not None:
-        raise SweepError("--seeds and --random exclude each other; leave one of them out")
+        raise SweepError("--seeds and --random are mutually exclusive; leave one of them out")
     return tuple(fresh_seed() for _ in range(random))

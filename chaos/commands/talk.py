@@ -15,18 +15,18 @@ from cluster.process.one_line import FORMAT, OneLine
 
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Say how it ends, and nothing before.", rich_help_panel=Panel.OUTPUT.value),
+    typer.Option("--quiet", "-q", help="Print only the outcome.", rich_help_panel=Panel.OUTPUT.value),
 ]
 Verbose = Annotated[
     bool,
     typer.Option(
-        "--verbose", "-v", help="Show all that is logged, not the progress alone.", rich_help_panel=Panel.OUTPUT.value
+        "--verbose", "-v", help="Show the whole log, not only the progress.", rich_help_panel=Panel.OUTPUT.value
     ),
 ]
 
 
 #: The same of commands whose options are in no panels.
-PlainQuiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say how it ends, and nothing before.")]
+PlainQuiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the outcome.")]
 
 
 class Talk(Enum):
@@ -52,5 +52,5 @@ class Talk(Enum):
 def talk_of(*, quiet: bool, verbose: bool) -> Talk:
     """Raises BadRequest if both are wanted."""
     if quiet and verbose:
-        raise BadRequest("--quiet and --verbose exclude each other; leave one of them out")
+        raise BadRequest("--quiet and --verbose are mutually exclusive; leave one of them out")
     return Talk.QUIET if quiet else Talk.LOG if verbose else Talk.PROGRESS

@@ -1,7 +1,7 @@
-"""``gapless up``: a cluster for any client, without load; faults come by hand (``gapless fault``).
+"""``gapless up``: a cluster for any client, without load; faults are manual (``gapless fault``).
 
 The cluster is the same that runs break. Clients reach its control listeners, or with ``--proxy`` producers' links.
-Owns starting it, in the foreground or detached, and what is said of it; its state file is ``up_state``'s.
+Owns starting it, in the foreground or detached, and what is said about it; its state file is ``up_state``'s.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LOOK_S = 1.0
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("up", help="Start a cluster for any client and stay in the foreground until Ctrl-C.")(up)
+    app.command("up", help="Start a cluster for any client; stay in the foreground until Ctrl-C.")(up)
 
 
 def up(
@@ -54,23 +54,22 @@ def up(
     broker_config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Repeatable.")] = None,
     zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Use this ZooKeeper.")] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=MOST_PORT, help="The first broker's port, the others follow; 0 picks free ones.")
+        int, typer.Option(min=0, max=MOST_PORT, help="First broker's port; the others follow. 0: free ports.")
     ] = 0,
     metrics_port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=MOST_PORT, help="The first broker's metrics port, the others follow; 0 picks free ones."
-        ),
+        int, typer.Option(min=0, max=MOST_PORT, help="First broker's metrics port; the others follow. 0: free ports.")
     ] = 0,
     proxy: Annotated[
-        bool, typer.Option("--proxy", help="Put clients behind links, so that faults cut and slow them too.")
+        bool, typer.Option("--proxy", help="Put clients behind links that faults can cut and slow.")
     ] = False,
     data: Data = DATA,
     detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one object with bootstrap.servers.")] = False,
-    defect: Annotated[list[str] | None, typer.Option(help="Switch wrong logic on: NAME[:probability].")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with bootstrap.servers.")] = False,
+    defect: Annotated[
+        list[str] | None, typer.Option(help="Plant a known bug in the brokers: NAME[:probability].")
+    ] = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print bootstrap.servers alone; on stderr, warnings and errors.")
+        bool, typer.Option("--quiet", "-q", help="Print only bootstrap.servers; warnings and errors go to stderr.")
     ] = False,
 ) -> int:
     """Start, announce, wait."""
@@ -115,7 +114,7 @@ def up(
 
 
 def _check_ports(brokers: int, first: Mapping[str, int]) -> None:
-    """Raises BadRequest if somebody has one of the ports that were asked for, before anything is started."""
+    """Raises BadRequest if another process has one of the ports that were asked for, before anything is started."""
     for option, port in first.items():
         if port + brokers - 1 > MOST_PORT:
             raise BadRequest(
@@ -123,7 +122,7 @@ def _check_ports(brokers: int, first: Mapping[str, int]) -> None:
                 f"give at most {option} {MOST_PORT - brokers + 1}"
             )
         for each in range(port, port + brokers) if port else ():
-            check_port(f"{option} {port}", each, "choose another, or leave it out for free ones")
+            check_port(f"{option} {port}", each, "pick another, or leave it out for free ports")
 
 
 class _Serving:
@@ -182,7 +181,7 @@ class _Serving:
         return state_of(self._deployment, self._observer, behind_links=links, creates_topics=creates)
 
     async def _watch(self, written: dict[str, Any]) -> None:
-        """Keep the state file true while brokers are restarted, and say when one dies by itself."""
+        """Keep the state file true while brokers are restarted, and say when one exits unexpectedly."""
         dead: set[int] = set()
         while True:
             await asyncio.sleep(LOOK_S)

@@ -56,7 +56,7 @@ def _broker(deployment: Deployment, broker_id: int, behind_links: bool) -> dict[
 
 
 def announcement(state: Mapping[str, Any], data: Path) -> Iterator[str]:
-    """The same for a person, a line each."""
+    """The same for people, one line each."""
     servers = str(state["bootstrap.servers"])
     yield f"bootstrap.servers={servers}"
     kcat = f"kcat -b {servers.split(',')[0]}"
@@ -64,7 +64,7 @@ def announcement(state: Mapping[str, Any], data: Path) -> Iterator[str]:
     yield f"try: {read_back if state['creates_topics'] else f'{kcat} -L'}"
     for url in state["metrics"]:
         yield f"metrics: {url}"
-    yield f"data: {data}, kept when the cluster stops; the next 'gapless up' there serves it again"
+    yield f"data: {data}, kept when the cluster stops; the next 'gapless up' serves it again"
 
 
 def other_brokers(existing: Sequence[int], brokers: int, data: Path) -> str | None:

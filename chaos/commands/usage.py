@@ -51,7 +51,7 @@ def empty_option(arguments: Sequence[str]) -> str | None:
 
 
 def usage_line(error: TyperException, arguments: Sequence[str], commands: Collection[str]) -> str:
-    """The line for a command line that Typer refused, with the command whose help says what there is."""
+    """The line for a command line that Typer refused, with the command whose help lists the valid ones."""
     asked = arguments[0] if arguments else ""
     if asked and asked not in commands and not asked.startswith("-"):
         return f"there is no command {asked!r}{_instead(asked, commands)} (see 'gapless --help')"

@@ -64,7 +64,7 @@ def judge_all(
     """Verify several run directories in one Spark session; for each, None or why it has no verdict.
 
     If the verifier fails over a run, that is left unknown, for that reason; if it dies, it is started again for those
-    behind it. A run that another verifier judges, or whose ``run.json`` cannot be read, has no verdict. A line on
+    after it. A run that another verifier judges, or whose ``run.json`` cannot be read, has no verdict. A line on
     stderr says how far it is, unless ``quiet``. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said
     on stderr.
     """
@@ -142,7 +142,7 @@ def _say_interrupted(directory: RunDirectory, before: tuple[int, int] | None) ->
         left = "it is unknown now" if failure is None else "it has no verdict"
         told = f"interrupted before the verdict: {left}"
     elif _stamp(directory) == before:
-        told = f"interrupted, and not judged again: what is left is the former verdict, {recorded(directory)}"
+        told = f"interrupted, and not judged again: what is left is the previous verdict, {recorded(directory)}"
     else:
         told = f"interrupted, but it had been judged: {recorded(directory)}"
     print(printable(f"gapless: {directory.path}: {told}"), file=sys.stderr, flush=True)
@@ -238,7 +238,7 @@ def _why(ended: _Ended, said: str) -> str:
 
 
 def _last_words(log_path: str, start: int) -> str:
-    """What this verifier's log says of why there is no verdict; "" if it could not say it."""
+    """What this verifier's log says about why there is no verdict; "" if it could not say it."""
     lines = Path(log_path).read_bytes()[start:].decode(errors="replace").splitlines()
     return next((line.split(NO_VERDICT, 1)[1] for line in reversed(lines) if NO_VERDICT in line), "")
 

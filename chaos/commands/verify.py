@@ -31,9 +31,9 @@ _WORST_FIRST = (Exit.HARNESS_FAILED, Exit.INVALID, Exit.UNKNOWN, Exit.VALID)
 
 def register(app: typer.Typer) -> None:
     """Add both commands."""
-    text = "Judge stored runs again from their evidence, and histories of operations: no cluster is started."
+    text = "Judge stored runs again, and operation histories, from their evidence. Starts no cluster."
     app.command("verify", help=text)(verify)
-    app.command("report", help="Print where a run's report is, writing it first if it is absent.")(report)
+    app.command("report", help="Print the path of a run's report; write the report first if it is missing.")(report)
 
 
 def verify(
@@ -41,13 +41,13 @@ def verify(
         list[Path] | None,
         typer.Argument(
             metavar="[PATH...]",
-            help="Run directories, loads by hand (results/locust/...), histories of operations (.edn, .jsonl, .json), "
+            help="Run directories, standalone loads (results/locust/...), operation histories (.edn, .jsonl, .json), "
             "or directories of a Jepsen store. [dim]default: results/latest[/dim]",
         ),
     ] = None,
     spark_master: Annotated[str, typer.Option(help="Spark master, for runs.")] = "local[2]",
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print verdict.json's object on stdout; of several paths, one a line.")
+        bool, typer.Option("--json", help="Print verdict.json's object on stdout; of several paths, one per line.")
     ] = False,
     sub_via: Annotated[
         str | None,
@@ -60,7 +60,7 @@ def verify(
         bool, typer.Option("--ww-deps", help="Histories: infer write dependencies from offsets; allows G1c.")
     ] = False,
     txn: Annotated[
-        bool, typer.Option("--txn/--no-txn", help="Histories: whether an operation is a transaction, all or nothing.")
+        bool, typer.Option("--txn/--no-txn", help="Histories: whether each operation is an atomic transaction.")
     ] = True,
     out: Annotated[
         Path | None, typer.Option(help="Histories: a directory for verdict.json, summary.md, junit.xml and anomalies/.")
@@ -174,7 +174,7 @@ def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
 def _damaged(asked: StoredPath, reason: str, *, as_json: bool) -> Exit:
     """Say that a run without its ``run.json`` cannot be judged; nothing is written into it."""
     former = recorded(RunDirectory(asked.given))
-    left = [] if former is None else [f"what is left is the former verdict, {former}"]
+    left = [] if former is None else [f"what is left is the previous verdict, {former}"]
     verdict = undecidable(reason, *left).to_json()
     lines = result_lines(verdict, repro=command(["verify", str(asked.given)]))
     whole = {**verdict, "run_dir": str(asked.given.resolve()), "path": str(asked.given)}

@@ -1,7 +1,7 @@
-"""Faults by hand: one at a time as somebody asks, in a cluster that is up. Owns what may be asked and what is answered.
+"""Manual faults: one at a time on request, in a cluster that is up. Owns what may be asked and what is answered.
 
 A request is one line of JSON, ``{"fault", "target", "duration_s"}``. Answers are lines too: ``{"said": TEXT}`` while
-things happen, then ``{"end": HOW, "text": TEXT}``. Whoever asks and goes away has the fault healed at once. How a fault
+things happen, then ``{"end": HOW, "text": TEXT}``. If the client disconnects, the fault is healed at once. How a fault
 lives, and its record in ``faults.jsonl``, is the injector's.
 """
 
@@ -232,7 +232,7 @@ class ByHand:
 
 
 class _Told:
-    """The record, with a line on the first probe for whoever asked."""
+    """The record, with a line on the first probe for the caller."""
 
     def __init__(self, storage: Storage, tell: Callable[[str], None]) -> None:
         self._storage, self._tell = storage, tell

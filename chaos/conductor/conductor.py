@@ -1,7 +1,7 @@
 """One experiment from start to verdict (docs/design.md "Phases of a run"). Owns their order and that all is undone.
 
 Whatever happens (an error, Ctrl-C, a part that does not come up), what was broken is healed, what was started is
-ended, what there is gets verified, and anything less than complete evidence is ``unknown``.
+ended, the evidence so far is verified, and anything less than complete evidence is ``unknown``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ RECOVERY_MARGIN_MS = 2_500
 
 
 class Incomplete(Exception):
-    """The run cannot go on; what there is will be verified, and the verdict can at best be unknown."""
+    """The run cannot continue; the evidence so far will be verified, and the verdict can at best be unknown."""
 
 
 class Conductor:
@@ -72,7 +72,7 @@ class Conductor:
         self._load_died = asyncio.Event()
 
     def interrupt(self) -> None:
-        """Stop the experiment where it is and go on to healing, stopping and verifying."""
+        """Stop the experiment where it is and continue to healing, stopping and verifying."""
         if self._interrupted:
             return
         self._interrupted = True
@@ -224,7 +224,7 @@ class Conductor:
         for broker_id in self._deployment.broker_ids:
             process = self._deployment.process(broker_id)
             if not process.is_running():
-                self._record.problem(f"broker {broker_id} died by itself (exit code {process.wait(0)})")
+                self._record.problem(f"broker {broker_id} exited unexpectedly (exit code {process.wait(0)})")
                 try:
                     await self._deployment.restart(broker_id)
                 except StartFailure as error:
@@ -268,7 +268,7 @@ class Conductor:
         return not self._record.model.problems and all(each.status == "ok" for each in self._record.model.final)
 
     async def _wind_down(self) -> None:
-        """Undo and end everything. Bounded, and each step goes on if one before it failed."""
+        """Undo and end everything. Bounded, and each step continues if one before it failed."""
         progress = self._bench.progress
         with self._phase(STOP):
             if self._injector is not None:

@@ -131,7 +131,7 @@ class Deployment:
     async def _once(self, name: str, start: Callable[[], Awaitable[None]]) -> None:
         """Start something, or wait for its start that is under way: faults overlap, and an interrupt cuts in.
 
-        A start that was begun is never given up half way: its child would run and not be known.
+        A start that was begun is never abandoned halfway: its child would run and not be known.
         """
 
         async def started() -> None:
@@ -216,7 +216,7 @@ class Deployment:
         self.starts[broker_id] = self.starts.get(broker_id, 0) + 1
 
     async def _start_broker(self, broker_id: int) -> None:
-        """Tell a newborn broker what it is, and hear that it has started. Raises StartFailure."""
+        """Send a new broker its configuration and wait until it has started. Raises StartFailure."""
         name, child = f"broker-{broker_id}", self._brokers[broker_id]
         arguments = {
             "broker_id": broker_id,
@@ -237,7 +237,7 @@ class Deployment:
             raise
 
     async def _introduce(self, broker_id: int, name: str, child: Child) -> None:
-        """Hear on which ports a newborn broker listens, and tell everybody."""
+        """Learn on which ports a new broker listens, and tell all parts."""
         ports: Mapping[str, int] = (await self._message(child, name, "bound"))["ports"]
         bound = {name: f"{HOST}:{port}" for name, port in ports.items()}
         self.topology = replace(self.topology, listeners={**self.topology.listeners, broker_id: bound})

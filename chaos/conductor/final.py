@@ -36,7 +36,7 @@ class FinalState:
         self._observer = observer
         self._clock = clock
         self.partitions = [
-            FinalPartition(topic, index, status="unavailable: not looked at") for index in range(partitions)
+            FinalPartition(topic, index, status="unavailable: not examined") for index in range(partitions)
         ]
 
     def sentinels(self, offsets: Mapping[int, int]) -> None:

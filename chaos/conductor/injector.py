@@ -38,7 +38,7 @@ class NotHealed(Exception):
 
 
 class Lines(Protocol):
-    """Where the record goes: a storage, or whoever also tells it on."""
+    """Where the record goes: a storage, or a wrapper that also reports it."""
 
     def append_line(self, path: str, line: str) -> None:
         """Append the line to the file."""
@@ -48,7 +48,7 @@ class Lines(Protocol):
 class Injector:
     """Injects, probes, heals, probes again. ``active`` names what is broken now, for the live line.
 
-    ``lasting`` and ``past`` tell more, to whoever shows it; ``changed`` is called whenever one of them is another.
+    ``lasting`` and ``past`` tell more, to anyone who shows it; ``changed`` is called whenever one of them is another.
     """
 
     def __init__(

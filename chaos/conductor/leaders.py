@@ -35,7 +35,7 @@ class LeaderWatch:
         self._seen_ns: dict[int, int] = {}
 
     async def run(self) -> None:
-        """Look until cancelled. A look that fails is made again: it is no matter of the experiment's."""
+        """Look until cancelled. A look that fails is repeated; it does not affect the experiment."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_EVERY_S)

@@ -1,7 +1,7 @@
-"""What the run is doing now, for the load's web interface: ``live.json``. Owns what stands in it, and when.
+"""What the run is doing now, for the load's web interface: ``live.json``. Owns what is in it, and when.
 
 Written at each change and every second, and only if there is a web interface. Nothing of the run waits for it, and a
-file that cannot be written is no matter of the run's.
+file that cannot be written does not affect the run.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Live:
             self.state().write(self._bench.directory.live_json)
         except OSError as error:
             if not self._complained:
-                logger.warning("the web interface is not told any more what the run does: %s", error)
+                logger.warning("the web interface is not told anymore what the run does: %s", error)
             self._complained = True
 
     def state(self) -> LiveState:

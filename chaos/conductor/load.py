@@ -1,6 +1,6 @@
 """The load of a run: Locust's processes, their status, and the final phase's programs. Owns their start and end.
 
-What they do is loadgen's; what they saw stands in their histories.
+What they do is loadgen's; what they saw is in their histories.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MARGIN_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class LoadStatus:
-    """What the load says of itself now."""
+    """What the load says about itself now."""
 
     acked: int = 0
     acked_per_s: float = 0.0
@@ -132,7 +132,7 @@ class Load:
         return any(children and not any(child.is_running() for child in children) for children in groups)
 
     def died(self) -> list[str]:
-        """What is to be said of processes that ended without being asked to. Of each it is said once, here or by
+        """What is to be said about processes that ended without being asked to. Of each it is said once, here or by
         ``stop``."""
         return [] if self._stopped else [problem for name in self._children for problem in self._died(name)]
 

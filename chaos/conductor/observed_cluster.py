@@ -1,7 +1,8 @@
-"""What the cluster says of itself, from several brokers' Metadata answers. Owns the merging, which is pure.
+"""What the cluster says about itself, from several brokers' Metadata answers. Owns the merging, which is pure.
 
-Brokers disagree while something is broken: an isolated one goes on believing in its own world. So the leader is
-whoever the highest leader epoch names, and a broker counts as alive if more than half of those that answer list it.
+Brokers disagree while something is broken: an isolated one continues believing in its own world. So the leader is
+the broker that the highest leader epoch names, and a broker counts as alive if more than half of those that answer list
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tells a person how a run is going, on stderr: one live line on a terminal, plain lines elsewhere.
+"""Tells the user how a run is going, on stderr: one live line on a terminal, plain lines elsewhere.
 
 Owns the wording of progress; what is shown is given to it. Everything also goes to ``run.log``.
 """
@@ -59,7 +59,7 @@ class Progress:
             self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
 
     def status(self, text: str) -> None:
-        """What is going on now; replaces the live line, or is printed every ten seconds."""
+        """What is happening now; replaces the live line, or is printed every ten seconds."""
         if self._live is not None:
             self._live.update(f"{self._phase}  {text}")
             return

@@ -1,4 +1,4 @@
-"""``run.json`` as a run goes on: written first, rewritten at each change worth surviving a crash.
+"""``run.json`` during a run: written first, rewritten at each change worth surviving a crash.
 
 Owns when it is written. The shape is ``verifier.evidence.run_model``'s.
 """
@@ -19,7 +19,7 @@ from verifier.evidence.run_model import ChildProcess, PhaseSpan, RunModel
 
 
 class RunRecord:
-    """The run's own account of itself."""
+    """The run's own account about itself."""
 
     def __init__(self, directory: RunDirectory, model: RunModel, clock: Clock) -> None:
         self._directory = directory
@@ -52,7 +52,7 @@ class RunRecord:
     def seal(self) -> None:
         """The run is over: write down what its evidence is now. Raises ``OSError``.
 
-        From here on, only the fields of ``run.json`` that tell of its judgment change.
+        From here on, only the fields of ``run.json`` that tell about its judgment change.
         """
         self._is_sealed = True
         seal.take(self._directory)

@@ -1,4 +1,4 @@
-"""Memory, free disk and the wall clock: sampled into ``resources.jsonl`` while a run goes on; the disk's limit.
+"""Memory, free disk and the wall clock: sampled into ``resources.jsonl`` during a run; the disk's limit.
 
 Owns the sampling and the limit. What follows from a full disk is the conductor's, what the figures say the report's.
 """
@@ -25,7 +25,7 @@ LEAVE_FREE_BYTES = 2_000_000_000
 
 
 def running(children: Iterable[Child]) -> list[Child]:
-    """Those that have not ended, as far as is known: restarted ones stand in the list again."""
+    """Those that have not ended, as far as is known: restarted ones are in the list again."""
     return [child for child in children if child.exit_code is None]
 
 

@@ -14,7 +14,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 @dataclass(frozen=True, slots=True)
 class Workbench:
-    """Handed to whoever takes part in the run."""
+    """Shared by all parts of a run."""
 
     clock: Clock
     storage: Storage

@@ -50,11 +50,11 @@ def _producer(key: str) -> Decides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The options as given; None where nothing was said. ``seed`` has no default: whoever asks draws one."""
+    """The options as given; None where nothing was said. ``seed`` has no default: the caller draws one."""
 
     time_limit_s: float = declared(
-        "How long the load lasts, warm-up included (90s, 5m, 1h30m). Longer if the faults need it: each kind asked "
-        "for comes at least once.",
+        "How long the load lasts, warm-up included (90s, 5m, 1h30m). Longer if the faults need it: each requested "
+        "kind occurs at least once.",
         CHAOS,
         option="--time-limit",
         form=DURATION,
@@ -62,26 +62,28 @@ class Asked:
         default=60.0,
         unset="60s",
     )
-    seed: int = declared("Repeats a schedule. The --schedule's or a random one if absent; always printed.", CHAOS)
+    seed: int = declared(
+        "Seed that repeats a schedule. Default: that of --schedule, or a random one; always printed.", CHAOS
+    )
     faults: str | None = declared(
-        "Comma list of faults (gapless list faults), 'basic', 'all' or 'none'.",
+        "Comma-separated faults (gapless list faults), 'basic', 'all' or 'none'.",
         CHAOS,
         default=None,
         unset=DEFAULT_FAULTS,
     )
-    overlap: bool = declared("Compose faults: some begin while another lasts.", CHAOS, default=False)
+    overlap: bool = declared("Overlap faults: some begin while another is active.", CHAOS, default=False)
     schedule: ScheduleFile | None = declared(  # noqa: RUF009 - it makes a field
-        "A schedule to replay (schedule.yaml of a run), instead of --faults.", CHAOS, default=None, form=SCHEDULE
+        "A schedule to replay (the schedule.yaml of a run) instead of --faults.", CHAOS, default=None, form=SCHEDULE
     )
     defects: tuple[str, ...] = declared(
-        "Switch wrong logic on: NAME[:probability], repeatable (gapless list defects).",
+        "Plant a known bug in the brokers: NAME[:probability]; repeatable (gapless list defects).",
         CHAOS,
         option="--defect",
         default=(),
         form=REPEATED,
     )
     stalled_after_s: float = declared(
-        "A partition that goes without an acknowledgement for so long after the last heal, in sync, is stalled.",
+        "How long an in-sync partition may go without an acknowledgement after the last heal; then it is stalled.",
         CHAOS,
         option="--stalled-after",
         form=DURATION,
@@ -90,11 +92,9 @@ class Asked:
         unset="10s",
         verdict={"stalled_after_s": None},
     )
-    toxiproxy: str | None = declared(
-        "URL of a Toxiproxy to use instead of our own server of its API.", CHAOS, default=None
-    )
+    toxiproxy: str | None = declared("URL of a Toxiproxy to use instead of the built-in proxy.", CHAOS, default=None)
     acks: str | None = declared(
-        "What producers wait for. 0 and 1 turn idempotence off.",
+        "Acknowledgements that producers wait for. 0 and 1 turn idempotence off.",
         LOAD,
         default=None,
         form=aliased(Acks, {"-1": Acks.ALL}),
@@ -127,7 +127,7 @@ class Asked:
         verdict={"rate": lambda resolved: resolved.workload.records_per_s},
     )
     users: int | None = declared(
-        "Producers; each is one stream on one partition.",
+        "Number of producers; each writes one stream to one partition.",
         LOAD,
         default=None,
         least=1,
@@ -139,7 +139,7 @@ class Asked:
         "Bytes of a record's value.", LOAD, default=None, unset="the workload's, or 200"
     )
     load_processes: int = declared(
-        "Processes that share the producers; each has its own history.",
+        "Load processes that share the producers; each writes its own history.",
         LOAD,
         default=1,
         least=1,
@@ -147,14 +147,14 @@ class Asked:
         verdict={"load_processes": None},
     )
     client: str = declared(
-        "The producers' and readers' client: ours, or librdkafka (confluent).",
+        "Client of producers and readers: native, or librdkafka (confluent).",
         LOAD,
         default=CONFLUENT,
         metavar="native|confluent",
         verdict={"client": None},
     )
     readers: tuple[str, ...] = declared(
-        "Comma list of the clients that read while the load lasts: native, confluent.",
+        "Comma-separated clients that read during the load: native, confluent.",
         LOAD,
         default=(CONFLUENT, NATIVE),
         form=NAMES,
@@ -162,7 +162,7 @@ class Asked:
         verdict={"readers": None},
     )
     final_readers: tuple[str, ...] = declared(
-        "Comma list of the clients that read everything at the end: confluent, kafka-python, native.",
+        "Comma-separated clients that read everything at the end: confluent, kafka-python, native.",
         LOAD,
         default=(CONFLUENT, KAFKA_PYTHON),
         form=NAMES,
@@ -170,7 +170,7 @@ class Asked:
         verdict={"final_readers": None},
     )
     producer_config: tuple[str, ...] = declared(
-        "A producer's configuration, repeatable.",
+        "Producer configuration; repeatable.",
         LOAD,
         default=(),
         form=REPEATED,
@@ -181,7 +181,7 @@ class Asked:
         },
     )
     consumer_config: tuple[str, ...] = declared(
-        "A consumer's configuration, repeatable.",
+        "Consumer configuration; repeatable.",
         LOAD,
         default=(),
         form=REPEATED,
@@ -211,12 +211,12 @@ class Asked:
         unset="2, or 1 with fewer than 3 replicas",
     )
     profile: str = declared(
-        "Base of all configuration: chaos (short timeouts) or kafka (Kafka's defaults).",
+        "Base configuration: chaos (short timeouts) or kafka (Kafka's defaults).",
         CLUSTER,
         default="chaos",
     )
     broker_config: tuple[str, ...] = declared(
-        "A broker's configuration, repeatable.",
+        "Broker configuration; repeatable.",
         CLUSTER,
         default=(),
         form=REPEATED,
@@ -229,7 +229,7 @@ class Asked:
         },
     )
     topic_config: tuple[str, ...] = declared(
-        "The topic's configuration, repeatable.",
+        "Topic configuration; repeatable.",
         CLUSTER,
         default=(),
         form=REPEATED,
@@ -241,31 +241,33 @@ class Asked:
     zookeeper: str | None = declared(
         "Use this ZooKeeper instead of starting one.", CLUSTER, default=None, metavar="HOST:PORT"
     )
-    name: str = declared("The experiment's name: results/NAME/...", OUTPUT, default="run")
+    name: str = declared("Name of the experiment: results/NAME/...", OUTPUT, default="run")
     out: str | None = declared(
-        "The run directory itself, instead of results/NAME/TIME-sSEED.", OUTPUT, default=None, outside_repro=_WHERE
+        "Run directory, instead of results/NAME/TIME-sSEED.", OUTPUT, default=None, outside_repro=_WHERE
     )
     keep: str = declared(
-        "Whose data directories stay: all runs', failed ones', none.",
+        "Which runs keep their broker data: all, failed or none.",
         OUTPUT,
         default="failed",
         form=choice(Keep),
         outside_repro=_WHERE,
     )
-    spark_master: str = declared("Where the verifier runs.", OUTPUT, default="local[2]", outside_repro=_JUDGED)
+    spark_master: str = declared(
+        "Spark master that runs the verifier.", OUTPUT, default="local[2]", outside_repro=_JUDGED
+    )
     web: bool = declared(
-        "Locust's web interface with a Chaos tab, on this machine alone and while the load lasts.",
+        "Serve Locust's web UI with a Chaos tab during the load, on 127.0.0.1 only.",
         OUTPUT,
         default=False,
         outside_repro=_WATCHED,
     )
     web_port: int | None = declared(
-        "Its port; implies --web.",
+        "Port of the web UI; implies --web.",
         OUTPUT,
         default=None,
         least=1,
         most=65535,
         shows_bounds=True,
-        unset="a free one, printed",
+        unset="a free port, printed",
         outside_repro=_WATCHED,
     )

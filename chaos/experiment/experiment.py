@@ -19,7 +19,7 @@ LONGEST_S = 720 * 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment(Resolved):
-    """Everything that decides a run. Options stand in ``asked``, what they come to beside it."""
+    """Everything that decides a run. Options are in ``asked``, what they come to beside it."""
 
     asked: Asked
 
@@ -34,7 +34,7 @@ class Experiment(Resolved):
         return 0 if self.asked.web and self.asked.web_port is None else self.asked.web_port
 
     def expected_disk_bytes(self, load_s: float) -> int:
-        """A bound on what the run writes if its load lasts so long: every record on each replica, the histories, and
+        """A bound on what the run writes if its load lasts this long: every record on each replica, the histories, and
 
         Spark's scratch.
         """

@@ -1,4 +1,4 @@
-"""How a value of an experiment stands on the command line: what Typer parses it as, and back. Owns no option."""
+"""How a value of an experiment is on the command line: what Typer parses it as, and back. Owns no option."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ScheduleFile:
 class Form:
     """One form: how a value is read from the command line and written back.
 
-    ``kind`` is what Typer parses; ``read`` makes the value of it, ``shown`` the default as Typer has it, ``words`` the
+    ``kind`` is what Typer parses; ``read`` makes the value of it, ``shown`` the default in Typer's form, ``words`` the
     arguments that ask for a value again. Both take values alone, never None. ``parser`` is for texts that Typer cannot
     read by itself; its ValueErrors are Typer's refusals.
     """

@@ -1,6 +1,6 @@
-"""Whether a schedule that was given can be played in this experiment: looked at before anything is started. Pure.
+"""Whether a schedule that was given can be played in this experiment: checked before anything is started. Pure.
 
-Owns the refusals that name an injection: kinds, targets and parameters that there are not, and times after the limit;
+Owns the refusals that name an injection: kinds, targets and parameters that do not exist, and times after the limit;
 and which kinds can never bite in an experiment.
 What a fault takes is declared by the fault; the form of a schedule is ``chaos.schedules.model``'s.
 """
@@ -91,7 +91,7 @@ def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Ite
     brokers = experiment.asked.brokers
     if link == FOLLOWERS and fault.takes_followers:
         if brokers == 1:
-            yield f"target link {FOLLOWERS}: with --brokers 1 nobody follows"
+            yield f"target link {FOLLOWERS}: with --brokers 1 no one follows"
         return
     names = [str(name) for name in link_names(range(1, brokers + 1), LOAD_GROUPS)]
     if link in names:
@@ -119,5 +119,5 @@ def _check_time(injection: Injection, experiment: Experiment) -> None:
 
 
 def _ends_s(injection: Injection) -> float:
-    # times are written with hundredths; their sum is none exactly
+    # times are written with hundredths; their sum is not exact
     return round(injection.at_s + injection.duration_s, 6)

@@ -1,6 +1,6 @@
 """Whether the brokers and the producers of a run take the largest record that its load may draw. Pure.
 
-Owns what is refused and what only warned of; the sizes and the limits are ``loadgen.limits``'s.
+Owns what is refused and what only warned about; the sizes and the limits are ``loadgen.limits``'s.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from loadgen.limits import LargestRecord, advice, compresses, producer_limits, t
 
 
 def check_record_size(experiment: Experiment) -> list[str]:
-    """Refuse a load of which a record can never be written, before anything is started; warnings for a person.
+    """Refuse a load of which a record can never be written, before anything is started; warnings for people.
 
     What a producer does not take blocks it forever. A limit of the topic or of the brokers that was not asked
     for is an oversight; one that was asked for may be the very point (a run in which nothing is acknowledged is
@@ -39,6 +39,6 @@ def check_record_size(experiment: Experiment) -> list[str]:
 
 
 def _is_asked_for(key: str, asked: Asked) -> bool:
-    """Whether somebody set this limit of the topic's or of the brokers', or the broker's key that stands behind it."""
+    """Whether someone set this limit of the topic's or of the brokers', or the broker's key that comes after it."""
     names = {key, *(name for name, _ in topic.BROKER_SYNONYMS.get(key, ()))}
     return any(pair.partition("=")[0].strip() in names for pair in (*asked.topic_config, *asked.broker_config))

@@ -26,7 +26,7 @@ from verifier.evidence.run_model import DefectSetting
 
 #: Healing, the last read and the copies of the evidence come after the time limit, and a burst of retries with them.
 AFTER_THE_LOAD_MS = 1_800_000
-#: A load that lasts longer than its limit by a smaller share surprises nobody.
+#: A load that lasts longer than its limit by a smaller share surprises no one.
 WORTH_SAYING = 1.1
 
 
@@ -135,7 +135,7 @@ def load_seconds(experiment: Experiment, schedule: Schedule) -> float:
 
 
 def overrun(experiment: Experiment, schedule: Schedule) -> list[str]:
-    """The line for a person whose run will take longer than the time limit; none if by less than a tenth."""
+    """The line for people whose run will take longer than the time limit; none if by less than a tenth."""
     asked, needed_s = experiment.asked, load_seconds(experiment, schedule)
     if needed_s < WORTH_SAYING * asked.time_limit_s:
         return []

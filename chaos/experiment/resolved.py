@@ -61,7 +61,7 @@ class Resolved:
 
     @property
     def warnings(self) -> list[str]:
-        """Lines for a person about settings that are legal and probably not meant."""
+        """Lines for people about settings that are legal and probably not meant."""
         configs = (self.broker_config, self.topic_config, self.producer_config, self.consumer_config)
         return [line for config in configs for line in config.warnings]
 

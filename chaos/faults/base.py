@@ -157,7 +157,7 @@ class Fault(ABC):
     targets: ClassVar[tuple[str, ...]] = ("partition",)
     takes_followers: ClassVar[bool] = False
     accepts: ClassVar[tuple[Rule, ...]] = ()
-    #: With fewer of them it can never bite: nobody is there to notice, or to take over.
+    #: With fewer of them it can never bite: no one is there to notice, or to take over.
     least_brokers: ClassVar[int] = 1
     least_replicas: ClassVar[int] = 1
 
@@ -209,7 +209,7 @@ class Fault(ABC):
     def patience_ms(self) -> int:
         """How long the cluster may take to note that a broker is gone: the session, and the elections after it.
 
-        ZooKeeper may be away at the same time; whoever waits goes on as soon as it is noted.
+        ZooKeeper may be away at the same time; a waiter continues as soon as it is noted.
         """
         return self.cluster.session_timeout_ms + 20_000
 

@@ -49,7 +49,7 @@ def parse_faults(text: str) -> tuple[str, ...]:
 
 
 def check_faults(names: Sequence[str]) -> None:
-    """Raises UnknownFault for the first name that is none of ours."""
+    """Raises UnknownFault for the first name that is not one of ours."""
     for name in names:
         if name not in FAULTS:
             near = difflib.get_close_matches(name, FAULTS, n=1)

@@ -18,7 +18,7 @@ _QUIET_MS = 300
 
 
 class CutLink(Fault):
-    """Bites when links that were carrying bytes carry none any more (or drop them, if lossy).
+    """Bites when links that were carrying bytes carry none anymore (or drop them, if lossy).
 
     The target is one link, picked by the seed, or ``link: NAME``, or ``link: followers``: every link on which a
     follower fetches from the leader of the partition.
@@ -92,7 +92,7 @@ class CutLink(Fault):
             now = await self._stats()
             return now is None or before is None or self._carried(now) > self._carried(before)
 
-        # A link to a broker that died or leads nothing any more may stay silent for good: that is no leftover.
+        # A link to a broker that died or leads nothing anymore may stay silent for good: that is no leftover.
         flowing = await until(flows, clock=self.clock, timeout_ms=3_000)
         return Probe(clear, {"clear": clear, "flows_again": flowing})
 

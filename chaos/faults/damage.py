@@ -116,7 +116,7 @@ class Damage:
         self._marks.append(await self._links.reset_connections(link, direction))
 
     async def heal(self) -> None:
-        """Take away what there is of it."""
+        """Remove whatever is left of it."""
         await asyncio.gather(*(self._links.heal(marks) for marks in self._marks))
 
     async def in_place(self) -> bool:

@@ -226,7 +226,7 @@ class Links:
         state = self.show(link)
         for toxic in state.toxics:
             if toxics is None or toxic.name in toxics:
-                with suppress(LinkNotFound):  # somebody else was faster; what counts is the state below
+                with suppress(LinkNotFound):  # another caller was faster; what counts is the state below
                     self.remove_toxic(link, toxic.name)
         if toxics is not None:
             return
@@ -276,7 +276,7 @@ class Links:
                 self.add_toxic(link, kind, stream, attributes, name=added[-1])
         except LinkError as error:
             if isinstance(error, LinkConflict):
-                added.pop()  # somebody else's
+                added.pop()  # another caller's
             for toxic_name in added:
                 with suppress(LinkNotFound):
                     self.remove_toxic(link, toxic_name)

@@ -1,7 +1,7 @@
 """A small HTTP/1.1 server on asyncio for the API: keep-alive, Content-Length and chunked bodies, time limits.
 
 Hand-written because nothing among the dependencies fits: aiohttp is not one of them, and werkzeug (which comes with
-Locust) is WSGI, so it would need threads beside the loop that owns the links. Owns requests and responses as bytes;
+Locust) is WSGI, so it would need threads off the loop that owns the links. Owns requests and responses as bytes;
 what they mean is the handler's. The data of proxies never passes here.
 """
 
@@ -102,7 +102,7 @@ class HttpServer:
             writer.close()
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Read one request and answer it; returns whether the connection goes on."""
+        """Read one request and answer it; returns whether the connection continues."""
         try:
             async with asyncio.timeout(_IDLE_TIMEOUT_S):
                 line = await _read_line(reader)

@@ -70,7 +70,7 @@ class Link:
         self.counters = StreamCounters()
         #: the source may write to the sink directly
         self.fast = True
-        #: nothing is delivered any more; what still comes is discarded
+        #: nothing is delivered anymore; what still comes is discarded
         self.finished = False
         self._loop = asyncio.get_running_loop()
         self._source = source
@@ -155,7 +155,7 @@ class Link:
         self._pump()
 
     def remove(self, toxic: Toxic) -> None:
-        """Take a toxic out. What it held goes on at once, unless the toxic ends the stream by leaving."""
+        """Take a toxic out. What it held is passed on at once, unless the toxic ends the stream by leaving."""
         for index, fitted in enumerate(self._fitted):
             if fitted.toxic is toxic:
                 source, sink = self._pipes[index], self._pipes[index + 1]
@@ -195,7 +195,7 @@ class Link:
         self._regulate()
 
     def _move_all(self) -> float | None:
-        """Deliver and step until nothing moves any more; returns when the earliest stage wants to run again.
+        """Deliver and step until nothing moves anymore; returns when the earliest stage wants to run again.
 
         After some rounds it returns with "now", so that one link (a slicer of single bytes, say) does not keep the
         loop from all others.

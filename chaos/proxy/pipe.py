@@ -45,7 +45,7 @@ class StreamCounters:
 
 
 class Pipe:
-    """A queue of chunks between two stages, and the end of the stream behind them."""
+    """A queue of chunks between two stages, and the end of the stream after them."""
 
     __slots__ = ("capacity", "chunks", "ended", "held_bytes", "moves", "reset")
 

@@ -94,7 +94,7 @@ class Proxy:
     async def stop(self, *, keep_port: bool) -> None:
         """Close the listener and every connection; toxics stay.
 
-        With ``keep_port`` the port stays bound, though nobody listens: connections are refused, and no outgoing
+        With ``keep_port`` the port stays bound, though no one listens: connections are refused, and no outgoing
         connection of this machine can take it before the proxy is started again.
         """
         if not self.enabled:

@@ -20,7 +20,7 @@ _RESET_LINGER = struct.pack("ii", 1, 0)
 def bind(host: str, port: int) -> BoundSocket:
     """A TCP socket bound to a numeric address, not yet listening. Raises ``OSError``.
 
-    As long as it is open, the kernel gives the port to nobody else by chance, and refuses connections to it.
+    As long as it is open, the kernel gives the port to no one else by chance, and refuses connections to it.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)

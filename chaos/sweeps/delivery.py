@@ -1,4 +1,4 @@
-"""The sweep ``delivery``: what Kafka's documentation says of acks, idempotence and requests in flight, cell by cell.
+"""The sweep ``delivery``: what Kafka's documentation says about acks, idempotence and requests in flight, cell by cell.
 
 Owns the matrix, its dense schedules and the claims. What the settings allow is the verifier's expectation matrix.
 """
@@ -96,7 +96,7 @@ def claims(fault: str, acks: str, idempotence: bool, in_flight: int) -> tuple[st
     if fault in FREE:
         return ()
     if acks == "0":
-        # Nobody is told of what was under way, nor of a refusal.
+        # No one is told of what was under way, nor of a refusal.
         return ("lost",)
     found = ["lost"] if fault == "kill-leader" and acks == "1" else []
     if not idempotence:

@@ -139,7 +139,7 @@ class Sweep:
     def filtered(self, terms: Sequence[tuple[str, frozenset[str]]]) -> tuple[Cell, ...]:
         """The cells that every term lets pass, in the order in which they are run.
 
-        Raises SweepError for a dimension or a value that there is not.
+        Raises SweepError for an unknown dimension or value.
         """
         for dimension, values in terms:
             if dimension not in self.dimensions:
@@ -160,7 +160,7 @@ def parse_filter(texts: Iterable[str]) -> list[tuple[str, frozenset[str]]]:
     for term in (each.strip() for text in texts for each in text.split(",")):
         dimension, separator, values = term.partition("=")
         if not separator or not dimension or not values:
-            raise SweepError(f"--filter wants DIMENSION=VALUE[|VALUE], not {term!r}")
+            raise SweepError(f"--filter takes DIMENSION=VALUE[|VALUE], not {term!r}")
         terms.append((dimension, frozenset(values.split("|"))))
     return terms
 
@@ -169,7 +169,7 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """``N`` (the seeds 1 to N), or ``a,b,c`` (these; ``a,`` for one). Raises SweepError."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts if part) or not parts[0]:
-        raise SweepError(f"--seeds wants a number of seeds, or seeds by comma, not {text!r}")
+        raise SweepError(f"--seeds takes a number of seeds, or seeds by comma, not {text!r}")
     if len(parts) == 1:
         if not 1 <= int(text) <= 1000:
             raise SweepError(

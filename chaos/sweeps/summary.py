@@ -11,7 +11,7 @@ from chaos.exits import Exit
 from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome, shows_what_is_claimed
 
-#: 2: the runs of the cells have a ``run.json`` that is whole; sweeps before that are not gone on with.
+#: 2: the runs of the cells have a ``run.json`` that is whole; sweeps before that are not resumed.
 SCHEMA = 2
 
 #: What outranks what in a sweep (docs/sweep.md); a cell that could not even be started is the harness's failure.

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 BESIDE_THE_LOAD_S = 45.0
 #: Between two looks at a cell's process, which runs for a minute.
 LOOK_EVERY_S = 0.5
-#: An interrupted run heals, stops and judges what there is.
+#: An interrupted run heals, stops and judges the evidence so far.
 INTERRUPTED_S = 300.0
 
 #: (cell, its run directory, its schedule's file or None) -> the command that runs it.
@@ -43,7 +43,7 @@ class SweepRunner:
     """One sweep in its directory. ``outcomes`` are by the name of the cell and always complete.
 
     ``insistent`` says whether a second interrupt came; ``started`` is when an earlier part of the sweep was. With
-    ``fail_fast`` no cell is started behind one that is invalid or has no verdict; with ``minutes`` none that would,
+    ``fail_fast`` no cell is started after one that is invalid or has no verdict; with ``minutes`` none that would,
     going by those before it, end after them, but for the first.
     """
 
@@ -105,7 +105,7 @@ class SweepRunner:
                 and self._left
                 and self.outcomes[cell.name].exit_status not in (Exit.VALID, Exit.UNKNOWN)
             ):
-                self._progress.note(f"--fail-fast: {self._left} cells are not run; --resume goes on with them")
+                self._progress.note(f"--fail-fast: {self._left} cells are not run; --resume continues with them")
                 break
 
     def finish(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class SweepRunner:
         return interrupted(directory) if is_interrupted(directory) else CellOutcome("not run")
 
     def _leave_out(self, names: set[str]) -> None:
-        """Cells that are not asked for; those that have run are shown all the same."""
+        """Cells that are not asked for; those that have run are shown anyway."""
         for name in names:
             if self.outcomes[name].status in ("not run", "inapplicable"):
                 self.outcomes[name] = CellOutcome("not asked")
@@ -162,7 +162,7 @@ class SweepRunner:
             child = self._supervisor.start_program(cell.name, argv, None, None, str(log_path))
             status = self._wait(cell, child, started_ms)
         except KeyboardInterrupt:
-            self._progress.note("interrupted: the present cell heals, stops and is judged (once more: not judged)")
+            self._progress.note("interrupted: the current cell heals, stops and is judged (Ctrl-C again skips judging)")
             # Not the one named above: the interrupt may have come before it had its name.
             for each in self._supervisor.children:
                 self._end(each)
@@ -181,7 +181,7 @@ class SweepRunner:
         return status
 
     def _end(self, child: Child) -> None:
-        """Ask a run to end, once more if the user does, and wait for it. What is stuck then ends with us."""
+        """Ask a run to end, again if the user does, and wait for it. What is stuck then ends with us."""
         if not child.is_running():
             return
         child.interrupt()
@@ -192,7 +192,7 @@ class SweepRunner:
                 child.interrupt()
 
     def _time_left(self, cell: Cell, elapsed_s: float) -> str:
-        """For a person: what is left if the cells to come take as long as those before."""
+        """For people: what is left if the cells to come take as long as those before."""
         each_s = fmean(self._took_s) if self._took_s else BESIDE_THE_LOAD_S + cell.asked.time_limit_s
         present_s, later_s = max(0.0, each_s - elapsed_s), each_s * self._left
         if self._minutes is not None:

@@ -1,10 +1,11 @@
 """Which connections a broker takes, and which it does not keep: ``max.connections``, ``max.connections.per.ip`` and
 ``connections.max.idle.ms`` (Kafka's ConnectionQuotas and IdleExpiryManager).
 
-Owns the open connections by listener and address, and the timer that looks for idle ones. Unlike in Kafka, whoever
-comes when there are enough is not left waiting in the backlog but turned away at once: there is one loop, and who waits
-in silence learns nothing. A peer is never turned away for the total: then the client that has been silent for longest
-has to go. Does not own the sockets, nor the file descriptors that are kept back (``cluster.seams.descriptors``).
+Owns the open connections by listener and address, and the timer that looks for idle ones. Unlike in Kafka, anyone
+who comes when there are enough is not left waiting in the backlog but turned away at once: there is one loop, and who
+waits in silence learns nothing. A peer is never turned away for the total: then the client that has been silent for
+longest has to go. Does not own the sockets, nor the file descriptors that are kept back
+(``cluster.seams.descriptors``).
 """
 
 from __future__ import annotations

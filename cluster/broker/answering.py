@@ -1,6 +1,6 @@
 """From a decoded message to an encoded answer: what most handlers share. Owns no request and no connection.
 
-What is large is decoded and encoded beside the event loop, and answered in portions (``portions``).
+What is large is decoded and encoded off the event loop, and answered in portions (``portions``).
 """
 
 from __future__ import annotations

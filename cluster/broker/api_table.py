@@ -1,6 +1,6 @@
 """Which APIs a listener serves, and who handles each.
 
-Owns the table. Requests between brokers are served on the brokers' own listener alone: elsewhere anybody could depose
+Owns the table. Requests between brokers are served on the brokers' own listener alone: elsewhere anyone could depose
 leaders or pass for a follower. (With a single listener for all, that one is it.)
 """
 

@@ -1,8 +1,8 @@
 """Checkpoints: what a broker writes down every few seconds, without holding up its event loop.
 
 Owns when high watermarks, recovery points and log starts are written, when logs are synced, and when idle producers
-are forgotten. Does not own the files (``cluster.log.manager``). Syncing blocks: it runs beside the loop (``blocking``),
-under a lock that whoever adds or deletes logs takes too.
+are forgotten. Does not own the files (``cluster.log.manager``). Syncing blocks: it runs off the loop (``blocking``),
+under a lock that any code that adds or deletes logs takes too.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Runs a function that blocks, beside the loop if there is a beside.
+#: Runs a function that blocks, off the loop if there is a beside.
 Blocking = Callable[[Callable[[], None]], Awaitable[None]]
 
-#: How often rolled segments and ``flush.ms`` are looked at.
+#: How often rolled segments and ``flush.ms`` are examined.
 FLUSH_INTERVAL_MS = 1000
 
 
@@ -38,7 +38,7 @@ async def in_place(function: Callable[[], None]) -> None:
 
 
 async def unbroken(blocking: Blocking, work: Callable[[], None]) -> None:
-    """Run ``work`` by ``blocking``; a cancellation meanwhile is raised only when it is done, for a thread goes on."""
+    """Run ``work`` by ``blocking``; a cancellation meanwhile is raised only when it is done, for a thread continues."""
     running = asyncio.ensure_future(blocking(work))
     try:
         await asyncio.shield(running)

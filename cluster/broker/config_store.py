@@ -31,12 +31,12 @@ BROKERS = "brokers"
 #: The name under /config/brokers of what holds for all brokers.
 ALL_BROKERS = "<default>"
 
-#: The stored texts -> those to be stored. May raise; called again if somebody else was faster.
+#: The stored texts -> those to be stored. May raise; called again after a concurrent change.
 Alter = Callable[[dict[str, str]], Mapping[str, str]]
 
 
 class NoSuchTopic(LookupError):
-    """The topic does not exist (any more)."""
+    """The topic does not exist (anymore)."""
 
 
 class ConfigStore:
@@ -72,7 +72,7 @@ class ConfigStore:
                 await self._session.write([*checks, write])
                 break
             except (BadVersionError, NodeExistsError, NoNodeError):
-                logger.info("somebody else changed %s meanwhile; reading again", path)
+                logger.info("%s changed concurrently; reading it again", path)
         logger.info("%s %s: configuration is now %s", kind, name, wanted)
         await self._tell(kind, name)
 

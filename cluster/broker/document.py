@@ -27,8 +27,8 @@ producers, idempotent ones included, readers that assign partitions and offsets,
 The broker's log names the first client that asked for a group, the first that asked for a transaction, and says why.
 
 - **librdkafka** (confluent-kafka, kcat, ...): `poll` returns the error once, with the reason. It does so too for a
-  consumer that assigns its partitions, because it needs a `group.id` and looks for its coordinator anyway: go on after
-  it, records follow. Set `enable.auto.commit=false`, or `close` waits 45 s for a coordinator to commit to.
+  consumer that assigns its partitions, because it needs a `group.id` and looks for its coordinator anyway: keep
+  polling, and records follow. Set `enable.auto.commit=false`, or `close` waits 45 s for a coordinator to commit to.
   `init_transactions` fails with a fatal error. `kcat -G` ends; `kcat -C` has no group and is served.
 - **kafka-python, aiokafka**: with a `group_id` the first poll or `start` raises `InvalidRequestError`; with
   `group_id=None` and `assign` all is served. Transactions raise at `init_transactions` or `start`.

@@ -105,7 +105,7 @@ class DynamicConfigs:
                 await self._changed(None)
 
     async def _purge(self, now_ms: int) -> None:
-        """Whoever comes first removes them; nobody needs them twice."""
+        """The first caller removes them; no one needs them twice."""
         for name, seen_ms in list((self._seen_ms or {}).items()):
             if now_ms - seen_ms > KEEP_CHANGES_MS:
                 try:

@@ -1,7 +1,7 @@
 """A broker's metrics as Prometheus asks for them: counters, and what the broker is at this moment.
 
 Owns the families, their names (docs/metrics.md), and the HTTP port: prometheus_client's own thread, which only reads.
-Everything but the counting is done when somebody asks. Does not own what is counted (``metrics``,
+Everything but the counting is done on demand. Does not own what is counted (``metrics``,
 ``request_metrics``).
 """
 
@@ -73,7 +73,7 @@ class BrokerCollector(Collector):
         yield _gauge("zookeeper_connected", "Whether the session with ZooKeeper is connected", {(): is_connected})
         yield _gauge("log_load_seconds", "How long the logs took to load at the start", {(): _s(counters.log_load_ns)})
         yield _histogram(
-            "background_disk_seconds", "Syncs and checkpoints beside the event loop", {(): counters.background_disk}
+            "background_disk_seconds", "Syncs and checkpoints off the event loop", {(): counters.background_disk}
         )
         for name, value in self._gauges().items():
             yield _gauge(name, name.replace("_", " "), {(): value})

@@ -1,7 +1,7 @@
 """Housekeeping: old segments go, logs are compacted, deleted files are removed, free memory goes back to the system,
 all without holding up the event loop.
 
-Owns when that is looked at (``log.retention.check.interval.ms``, ``log.cleaner.backoff.ms``), and the journal's line
+Owns when that is examined (``log.retention.check.interval.ms``, ``log.cleaner.backoff.ms``), and the journal's line
 for each log start that moves. Does not own which segments go (``cluster.log.retention``), what is compacted
 (``cluster.log.compaction``), or how.
 """
@@ -131,7 +131,7 @@ class Housekeeping:
         return max(due, key=lambda found: found[1].ratio, default=None)
 
     async def _clean(self, log: PartitionLog, what: Cleanable) -> bool:
-        """One compaction, beside the loop; False if it came to nothing."""
+        """One compaction, off the loop; False if it came to nothing."""
         max_keys = self._config["log.cleaner.dedupe.buffer.size"] // KEY_BYTES
         cleaning = self._cleaning = log.begin_cleaning(what, max_keys, self._clock.wall_ms())
         size_bytes = log.size_bytes

@@ -30,7 +30,7 @@ class JournalFile:
         return f"JournalFile({self._path})"
 
     def write(self, event: str, details: dict[str, Any]) -> None:
-        """Add a line, with both times. A ``Journal``. A broker goes on without it if it cannot be written."""
+        """Add a line, with both times. A ``Journal``. A broker continues without it if it cannot be written."""
         clock = self._clock
         line = {"event": event, "wall_ms": clock.wall_ms(), "monotonic_ns": clock.monotonic_ns(), **details}
         try:

@@ -15,9 +15,9 @@ LOADED = "logs-loaded"
 
 
 def load_logs(logs: LogManager, clock: Clock) -> dict[str, Any]:
-    """Load all logs; what the journal says of it.
+    """Load all logs; what the journal says about it.
 
-    ``clean``: the stop before was clean; ``logs``, ``bytes``: what there is; ``unflushed_bytes``: the size of the
+    ``clean``: the stop before was clean; ``logs``, ``bytes``: how many; ``unflushed_bytes``: the size of the
     segments from each log's recovery point on, as the recovery found them; ``elapsed_ms``. Raises ``LogError``.
     """
     began_ns = clock.monotonic_ns()

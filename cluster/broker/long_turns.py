@@ -1,4 +1,4 @@
-"""A broker whose loop is busy for long answers nobody: such turns are counted, and logged with what took them.
+"""A broker whose loop is busy for long answers no one: such turns are counted, and logged with what took them.
 
 Owns the log line, ten seconds apart at least, and the figures. Which API it was is read from the times of requests,
 which are there anyway: nothing is done for a request that is quick. Does not own the measuring
@@ -35,7 +35,7 @@ class LongTurns:
         return f"<LongTurns: {self._counters.event_loop_long_turns}, the longest {self.longest_ns} ns>"
 
     def note(self, elapsed_ns: int) -> None:
-        """A turn took so long, and is over."""
+        """A turn ended; this is how long it took."""
         counters = self._counters
         counters.event_loop_long_turns += 1
         self.longest_ns = max(self.longest_ns, elapsed_ns)

@@ -69,7 +69,7 @@ class BrokerSpec:
 
 
 class BrokerFailed(Exception):
-    """The broker could not go on."""
+    """The broker could not continue."""
 
 
 async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, turns: Turns | None = None) -> None:
@@ -138,7 +138,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, tu
 
 
 async def _unless(stopping: asyncio.Event, work: Coroutine[Any, Any, int]) -> int | None:
-    """The result of ``work``, or None if it was given up because ``stopping`` was set first."""
+    """The result of ``work``, or None if it was abandoned because ``stopping`` was set first."""
     working = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stopping.wait())
     try:

@@ -98,7 +98,7 @@ class MetadataCache:
         return removed
 
     def _forget_others(self, before: Mapping[str, TopicMetadata]) -> list[tuple[str, int]]:
-        """After a full update: what was there and is not any more. A topic with another id is another topic."""
+        """After a full update: what was there and is not anymore. A topic with another id is another topic."""
         removed = []
         for name, topic in before.items():
             now = self._topics.get(name)

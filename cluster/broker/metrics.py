@@ -39,7 +39,7 @@ COUNTERS = {
     "refused_connections": "Connections turned away: max.connections, max.connections.per.ip",
     "idle_connections": "Connections closed after connections.max.idle.ms of silence",
     "zookeeper_session_expirations": "Sessions with ZooKeeper that ended",
-    "event_loop_long_turns": "Turns of the event loop of 100 ms or longer, in which nobody was served",
+    "event_loop_long_turns": "Turns of the event loop of 100 ms or longer, in which no one was served",
 }
 
 
@@ -152,7 +152,7 @@ class Counters:
 
 
 class LoopLag:
-    """How late the event loop runs a timer: the worst of the last 30 to 60 seconds, whoever asks how often."""
+    """How late the event loop runs a timer: the worst of the last 30 to 60 seconds, however often it is read."""
 
     INTERVAL_S = 0.1
     WINDOW_S = 30.0

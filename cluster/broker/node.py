@@ -68,7 +68,7 @@ class Seams:
 
 
 class Node:
-    """One broker. ``failed`` is called once if it cannot go on (its disk failed): it should be stopped, uncleanly.
+    """One broker. ``failed`` is called once if it cannot continue (its disk failed): it should be stopped, uncleanly.
 
     ``node_directory`` is where it keeps its journal; the data directory is the configuration's.
     """
@@ -288,7 +288,7 @@ class Node:
             client.release()
 
     async def _blocking(self, work: Callable[[], None]) -> None:
-        """Work of the disk beside the loop, timed."""
+        """Work of the disk off the loop, timed."""
         began_ns = self._seams.clock.monotonic_ns()
         try:
             await self._seams.blocking(work)
@@ -304,7 +304,7 @@ class Node:
                 self._out_of_files_ms = now_ms
                 logger.error("too many files are open, so this is not done now: %s", error)
             return
-        logger.critical("the disk failed, this broker cannot go on: %s", error)
+        logger.critical("the disk failed, this broker cannot continue: %s", error)
         self._failed(error)
 
     # Stop

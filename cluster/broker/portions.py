@@ -18,7 +18,7 @@ from cluster.broker.checkpoints import Blocking
 SHARE_NS = 5_000_000
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
-#: Answers with more structures than this are encoded beside the event loop.
+#: Answers with more structures than this are encoded off the event loop.
 STRUCTURES_AT_ONCE = 1000
 
 _Result = TypeVar("_Result")
@@ -29,7 +29,7 @@ Steps = Generator[Callable[[], Any] | None, Any, _Result]
 
 
 class Beside:
-    """Runs beside the event loop what depends on its arguments alone; one at a time, for each may need much memory."""
+    """Runs off the event loop what depends on its arguments alone; one at a time, for each may need much memory."""
 
     def __init__(self, blocking: Blocking) -> None:
         self._blocking = blocking
@@ -94,7 +94,7 @@ class Portions:
 
 
 class Pauses:
-    """Of somebody who awaits much that is there already: awaited again and again, it lets others have their turn."""
+    """For a caller that awaits much that is there already: awaited again and again, it lets others have their turn."""
 
     __slots__ = ("_now_ns", "_until_ns")
 

@@ -250,7 +250,7 @@ class ClientConnection:
             self._task = None
             self.refuse(str(error))
         except ConnectionError as error:
-            # Whoever had to be asked is gone, or this broker is leaving: the client will look for another.
+            # Anyone who had to be asked is gone, or this broker is leaving: the client will look for another.
             self._task = None
             self.refuse(f"it cannot be served now: {error}")
         except Exception:

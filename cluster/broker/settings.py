@@ -83,7 +83,7 @@ def refusal(error: Exception, name: str) -> tuple[ErrorCode, str]:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name!r}"
     if isinstance(error, (ConfigError, MalformedZnode, TooLargeError)):
         return ErrorCode.INVALID_CONFIG, str(error)
-    # A change may have happened all the same; doing it again does no harm.
+    # A change may have happened anyway; doing it again does no harm.
     return ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper, where configurations are, does not answer"
 
 

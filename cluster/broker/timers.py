@@ -28,7 +28,8 @@ class Timers:
         return f"<Timers: {len(self._tasks)}>"
 
     def start(self, works: Iterable[tuple[int, Work]]) -> None:
-        """Do each work every so many milliseconds, the first time after one interval; not at all if that is 0."""
+        """Do each piece of work at its interval in milliseconds, the first time after one interval; not at all if that
+        is 0."""
         loop = asyncio.get_running_loop()
         self._tasks += [
             loop.create_task(self._repeat(interval_ms, work)) for interval_ms, work in works if interval_ms > 0
@@ -49,5 +50,5 @@ class Timers:
                 logger.error("%s", error)
                 self._storage_failed(error)
             except Exception:
-                # Work that ends with its first surprise would be missed by nobody until the disk is full.
+                # Work that ends with its first surprise would be missed by no one until the disk is full.
                 logger.exception("%s failed, and is tried again", getattr(work, "__qualname__", work))

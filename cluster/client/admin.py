@@ -79,7 +79,7 @@ class Admin(Closeable):
         return self._wait(self._admin.metadata([]))
 
     def describe_log_dirs(self, broker_ids: Iterable[int] | None = None) -> dict[int, dict[str, LogDirectory]]:
-        """Broker id -> path -> what lies there, of these brokers or of all that are alive."""
+        """Broker id -> path -> what is there, of these brokers or of all that are alive."""
         return self._wait(self._admin.log_directories(broker_ids))
 
     # Topics

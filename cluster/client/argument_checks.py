@@ -1,7 +1,7 @@
-"""What a program names: topics, partitions and numbers, looked at before they reach code that would stumble over them.
+"""What a program names: topics, partitions and numbers, checked before they reach code that would stumble over them.
 
-Owns what can be said of them without asking a broker, which is whether they can be sent at all. Whether they are good
-ones is the broker's to say.
+Owns what can be said about them without asking a broker, which is whether they can be sent at all. Whether they are
+good ones is the broker's to say.
 """
 
 from __future__ import annotations

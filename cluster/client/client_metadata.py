@@ -26,7 +26,7 @@ class MetadataQuestion(NamedTuple):
 
 
 class ClientMetadata:
-    """NOT thread-safe: whoever shares it holds a lock. Times are milliseconds of one monotonic clock.
+    """NOT thread-safe: callers that share it must hold a lock. Times are milliseconds of one monotonic clock.
 
     Bootstrap brokers have the ids -1, -2, ...; they are forgotten with the first answer, and asked again when none of
     the brokers known since could be reached (``unreachable``; KIP-899, for which there is no key here, and what is
@@ -81,7 +81,7 @@ class ClientMetadata:
 
     @property
     def version(self) -> int:
-        """How many answers were taken in: whoever waits for an update waits for a greater number."""
+        """How many answers were taken in: anyone who waits for an update waits for a greater number."""
         return self._version
 
     @property
@@ -145,7 +145,7 @@ class ClientMetadata:
         return max(0, due_ms - now_ms, self._allowed_ms - now_ms)
 
     def next_question(self, now_ms: int) -> MetadataQuestion:
-        """The question to ask now: new topics alone, or all in use; those that nobody used for long are dropped."""
+        """The question to ask now: new topics alone, or all in use; those that no one used for long are dropped."""
         is_partial = bool(self._new) and not self._needs_full and now_ms < self._expires_ms
         if not is_partial:
             self._drop_idle(now_ms)
@@ -180,7 +180,7 @@ class ClientMetadata:
         self._failures = 0
         self._unreachable.clear()
         topics = self._merged(question.is_partial, answer.topics)
-        # An answer that changes nothing did not help whoever asked: the next comes after a longer pause.
+        # An answer that changes nothing did not help the caller: the next comes after a longer pause.
         self._unchanged = self._unchanged + 1 if topics == self._view.topics and not was_due else 0
         self._allowed_ms = now_ms + self._backoff.delay_ms(max(0, self._unchanged - 1))
         self._view = replace(answer, topics=topics)

@@ -100,7 +100,7 @@ class ClusterCalls(Asker):
     async def set_config(
         self, resource_type: int, name: str, values: Mapping[str, str | None], *, validate_only: bool = False
     ) -> None:
-        """Set what has a value, delete what has None. Of a broker its own settings are asked of itself."""
+        """Set what has a value, delete what has None. Of a broker its own settings are asked about itself."""
         _check_resource(resource_type, name)
         configs = checked_configs(values)
 

@@ -77,7 +77,7 @@ class ClusterView:
         return None if described is None else described.topic_id
 
     def has_broker(self, node_id: int) -> bool:
-        """Whether it is a broker that metadata tell of: not -1 for none, which is also a bootstrap address's id."""
+        """Whether it is a broker that metadata tell about: not -1 for none, which is also a bootstrap address's id."""
         return node_id >= 0 and node_id in self.brokers
 
     def by_leader(self, wanted: Mapping[TopicPartition, T]) -> dict[int, dict[TopicPartition, T]]:

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
-#: Where the correlation id stands in a request.
+#: Where the correlation id is in a request.
 _CORRELATION_ID_AT = 4
 #: A timer may fire this much before its time; a deadline so near has passed.
 _TIMER_SLACK_MS = 0.5

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """From any thread but its own. Whoever got it by ``join`` calls ``leave`` once."""
+    """From any thread but its own. Anyone who got it by ``join`` calls ``leave`` once."""
 
     _lock = threading.Lock()
     _shared: ClassVar[LoopThread | None] = None
@@ -41,7 +41,7 @@ class LoopThread:
             return shared
 
     def leave(self) -> None:
-        """It is not used any more by one of those who did. The last one waits for its end."""
+        """It is not used anymore by one of those who did. The last one waits for its end."""
         with self._lock:
             self._users -= 1
             if self._users or not self.is_running:
@@ -57,11 +57,11 @@ class LoopThread:
         return self._thread.is_alive()
 
     def wait(self, call: Coroutine[Any, Any, T]) -> T:
-        """What comes of ``call``. Raises that, and ``RuntimeError`` if nothing runs here any more."""
+        """What comes of ``call``. Raises that, and ``RuntimeError`` if nothing runs here anymore."""
         if not self.is_running:
             call.close()
             raise RuntimeError(
-                "the thread of this client does not run: make another one in a process that was forked after it, and "
+                "the thread of this client does not run: after fork(), create a new client in the child process, and "
                 "under gevent use AsyncAdmin where an event loop is running already"
             )
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()

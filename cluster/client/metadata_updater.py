@@ -43,7 +43,7 @@ class MetadataUpdater:
         return f"MetadataUpdater({self._metadata!r}, asked {self._asked!r})"
 
     def maybe_update(self, now_ms: int | None = None) -> int | None:
-        """Ask if it is time to, and some node takes the question. ``now_ms`` is the time, of whoever just asked for it.
+        """Ask if it is time to, and some node takes the question. ``now_ms`` is the time, as the caller just read it.
 
         Returns after how many milliseconds to call again; None if poll will return for what is awaited.
         """

@@ -1,7 +1,7 @@
 """Missing: what a client uses and the cluster does not have: topics, and partitions beyond a topic's last.
 
-Owns that each is warned of, once until it is there. Kafka's clients warn of topics alone, and with every answer. Does
-not own that metadata are asked for again, nor how long somebody waits for that.
+Owns that each is warned about once, until it appears. Kafka's clients warn about topics alone, and with every answer.
+Does not own that metadata are asked for again, nor how long a caller waits for that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Missing:
         return bool(self._told)
 
     def look(self, view: ClusterView, used: Iterable[TopicPartition]) -> None:
-        """Warn of what is used and was not missing before. Of a topic without an answer nothing is known yet."""
+        """Warn about what is used and was not missing before. Of a topic without an answer nothing is known yet."""
         self._told = {(topic, number) for topic, number in self._told if _missing(view, topic, number) == number}
         for topic, number in used:
             found = _missing(view, topic, number)
@@ -56,7 +56,7 @@ class Missing:
 
 
 def _missing(view: ClusterView, topic: str, number: int) -> int | None:
-    """What is missing of a partition: itself, or all of its topic; None if nothing is, or nobody has said so."""
+    """What is missing of a partition: itself, or all of its topic; None if nothing is, or no one has said so."""
     described = view.topics.get(topic)
     if described is not None and described.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return _ALL

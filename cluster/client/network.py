@@ -59,7 +59,7 @@ class NetworkClient:
         self._selector.wakeup()
 
     def close(self) -> None:
-        """Close all connections. What is in flight is not reported any more."""
+        """Close all connections. What is in flight is not reported anymore."""
         self._selector.shutdown()
 
     def abandon(self) -> None:
@@ -72,7 +72,7 @@ class NetworkClient:
         self._polled = Polled([], [], [])
 
     def disconnect(self, node_id: int, reason: str) -> None:
-        """Give up a connection, if there is one: the next poll tells of the loss, and of what was in flight."""
+        """Give up a connection, if there is one: the next poll tells about the loss, and of what was in flight."""
         if self.nodes.state(node_id) is not NodeState.DISCONNECTED:
             self._lose(node_id, reason)
 
@@ -81,7 +81,7 @@ class NetworkClient:
     def can_send(self, node_id: int, now_ms: int | None = None) -> bool:
         """Whether the node takes a request now: ready, not throttled, with room in flight and in its socket.
 
-        ``now_ms`` is the time, of whoever has just asked for it.
+        ``now_ms`` is the time, as the caller just read it.
         """
         now_ms = self._clock.monotonic_ms() if now_ms is None else now_ms
         return self.nodes.can_send(node_id, now_ms) and not self._selector.is_sending(node_id)
@@ -146,7 +146,8 @@ class NetworkClient:
         expects_response: bool = True,
         timeout_ms: int | None = None,
     ) -> None:
-        """The same, for whoever has just heard from ``can_send`` that the node takes a request, at ``now_ms``."""
+        """The same, for a caller that has just learned from ``can_send`` that the node takes a request, at
+        ``now_ms``."""
         correlation_id = self.nodes.next_correlation_id(node_id)
         header = messages.encode_request_header(request.api_key, request.version, correlation_id, self._client_id)
         self._send(node_id, correlation_id, request, [header, *body], expects_response, timeout_ms, now_ms)

@@ -1,7 +1,7 @@
 """ListOffsets as a client asks for it and reads it, for consumers and the admin alike.
 
-Owns the special timestamps, the request and what its answer says of each partition. Does not own whom to ask, nor what
-is asked again.
+Owns the special timestamps, the request and what its answer says about each partition. Does not own whom to ask, nor
+what is asked again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def list_offsets_request(
 
 
 def listed_offsets(response: Any) -> dict[TopicPartition, ListedOffset | ErrorCode]:
-    """What the answer says of each partition."""
+    """What the answer says about each partition."""
     answers: dict[TopicPartition, ListedOffset | ErrorCode] = {}
     for topic in response.topics:
         for result in topic.partitions:

@@ -144,7 +144,7 @@ class PartitionCalls(ClusterCalls):
         return await self._of_leaders("DescribeProducers", "producers of", wanted, ask)
 
     async def log_directories(self, broker_ids: Iterable[int] | None = None) -> dict[int, dict[str, LogDirectory]]:
-        """Broker id -> path -> what lies there, of these brokers or of all that are alive."""
+        """Broker id -> path -> what is there, of these brokers or of all that are alive."""
         wanted = None if broker_ids is None else checked_brokers(broker_ids)
 
         async def attempt() -> dict[int, dict[str, LogDirectory]]:

@@ -147,7 +147,7 @@ class Asker:
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """``host:port`` as a pair; an IPv6 host stands in brackets. Raises ``ValueError``."""
+    """``host:port`` as a pair; an IPv6 host is in brackets. Raises ``ValueError``."""
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not _HOST.fullmatch(host) or not _PORT.fullmatch(port):

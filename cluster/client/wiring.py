@@ -38,7 +38,7 @@ def client_io(
     allow_auto_topic_creation: bool = True,
 ) -> ClientIo:
     """The I/O of a producer or consumer (Kafka's keys). ``max_idle_topic_ms`` is ``metadata.max.idle.ms``, which only
-    a producer has; None keeps topics. Raises ``ConfigError`` for bootstrap servers that are none.
+    a producer has; None keeps topics. Raises ``ConfigError`` for invalid bootstrap servers.
     """
     metadata = ClientMetadata(
         bootstrap_servers(config),
@@ -67,7 +67,7 @@ def client_io(
 
 
 def bootstrap_servers(config: TypedConfig) -> list[tuple[str, int]]:
-    """The addresses to begin with. Raises ``ConfigError`` for bootstrap servers that are none."""
+    """The addresses to begin with. Raises ``ConfigError`` for invalid bootstrap servers."""
     what = f"{config.table.what} config 'bootstrap.servers'"
     if not config["bootstrap.servers"]:
         raise ConfigError(f"{what} is empty: give host:port of at least one broker")
@@ -78,7 +78,7 @@ def bootstrap_servers(config: TypedConfig) -> list[tuple[str, int]]:
 
 
 def nobody_answered(config: TypedConfig) -> str:
-    """What a wait that was too short says of its reason, if no broker has told anything of the cluster so far."""
+    """What a wait that was too short says about its reason, if no broker has told anything of the cluster so far."""
     return f"No broker of bootstrap.servers has answered so far: {', '.join(config['bootstrap.servers'])}"
 
 

@@ -64,7 +64,7 @@ def altered(table: KeyTable, stored: Mapping[str, str], alterations: Iterable[Al
 
 
 def replaced(table: KeyTable, alterations: Iterable[tuple[str, str | None]]) -> dict[str, str]:
-    """The whole configuration as AlterConfigs gives it: what is not named is not set any more. Raises ConfigError."""
+    """The whole configuration as AlterConfigs gives it: what is not named is not set anymore. Raises ConfigError."""
     return altered(table, {}, (Alteration(name, Operation.SET, value) for name, value in alterations))
 
 

@@ -65,7 +65,7 @@ class BrokerConfig(TypedConfig):
 
     @property
     def adds_own_listener(self) -> bool:
-        """Whether brokers have a listener of their own that nobody asked for."""
+        """Whether brokers have a listener of their own that no one asked for."""
         return self._peers_listener.added is not None
 
     @cached_property

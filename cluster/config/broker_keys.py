@@ -82,7 +82,7 @@ _LOG: list[Key] = [
     integer("log.index.size.max.bytes", 10_485_760, "Largest size of an index file.", 4, INT_MAX),
     integer("log.flush.interval.messages", LONG_MAX, "Records between two fsyncs of a log.", 1),
     integer("log.flush.interval.ms", None, "Time between two fsyncs; the scheduler's interval if unset."),
-    integer("log.flush.scheduler.interval.ms", LONG_MAX, "How often logs are looked at for a flush."),
+    integer("log.flush.scheduler.interval.ms", LONG_MAX, "How often logs are examined for a flush."),
     integer("log.flush.offset.checkpoint.interval.ms", 60_000, "Time between two recovery-point checkpoints.", 0),
     integer("log.flush.start.offset.checkpoint.interval.ms", 60_000, "Time between two log-start checkpoints.", 0),
     integer("log.segment.delete.delay.ms", 60_000, "Time between renaming a segment to .deleted and removing it.", 0),
@@ -221,7 +221,7 @@ _OURS: list[Key] = [
         INT_MAX,
     ),
     integer("gapless.metrics.port", -1, "Prometheus metrics; 0 chooses a port, -1 is off.", -1, 65_535),
-    text("gapless.metrics.host", "127.0.0.1", "Address of the metrics; they have no door, so open it to nobody."),
+    text("gapless.metrics.host", "127.0.0.1", "Address of the metrics; they have no door, so open it to no one."),
     integer("gapless.metrics.max.partitions", 500, "Replicas above which metrics are not shown for each of them.", 0),
 ]
 

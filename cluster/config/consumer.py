@@ -27,7 +27,11 @@ CONSUMER_KEYS = KeyTable(
         integer("auto.commit.interval.ms", 5000, "How often.", 0, carried=True),
         text("isolation.level", "read_uncommitted", "What is seen.", ("read_uncommitted", "read_committed")),
         integer(
-            "session.timeout.ms", 45_000, "Silence after which the group goes on without this member.", 1, carried=True
+            "session.timeout.ms",
+            45_000,
+            "Silence after which the group continues without this member.",
+            1,
+            carried=True,
         ),
         integer("heartbeat.interval.ms", 3000, "Time between two signs of life.", 1, carried=True),
         integer("max.poll.interval.ms", 300_000, "Longest time between two polls.", 1, carried=True),

@@ -38,14 +38,14 @@ Contradictions that are refused: `acks` other than `all`, `retries` 0, or more t
 a `delivery.timeout.ms` below `linger.ms` + `request.timeout.ms`; a `replica.fetch.wait.max.ms` that is not below
 `replica.lag.time.max.ms` and `replica.socket.timeout.ms`; a `heartbeat.interval.ms` that is not below
 `session.timeout.ms`; listeners that are advertised or used between brokers and do not exist. A `min.insync.replicas`
-above the replication factor is warned of: Kafka accepts it too, and then refuses every acks=all produce.
+above the replication factor is warned about: Kafka accepts it too, and then refuses every acks=all produce.
 
-What comes in on the brokers' own listener is obeyed, whoever sends it: it can delete topics, depose leaders and hide
-brokers. Which one that is: `inter.broker.listener.name` (or `security.inter.broker.protocol`) if it is set; else
-`PLAINTEXT` if that is on the loopback; else a listener `BROKERS` on the loopback, which the broker adds, as long as
-brokers are told to clients at this machine's address. Brokers on several machines need one that you name, in a network
+Requests on the brokers' own listener are obeyed, no matter who sends them: they can delete topics, depose leaders
+and hide brokers. Which one that is: `inter.broker.listener.name` (or `security.inter.broker.protocol`) if set;
+else `PLAINTEXT` if that is on the loopback; else a listener `BROKERS` on the loopback, which the broker adds while
+it advertises this machine's own address to clients. Brokers on several machines need one that you name, in a network
 that they alone reach: a broker whose clients would share it refuses to start, unless you name the shared one. Each
-start warns of a brokers' listener that is not on the loopback.
+start warns about a brokers' listener that is not on the loopback.
 """
 
 

@@ -6,5 +6,5 @@ from __future__ import annotations
 class ConfigError(ValueError):
     """A key is unknown, a value does not fit, or two settings contradict each other.
 
-    The text is one line for a person: what is wrong, where, and what would be right.
+    The text is one line for people: what is wrong, where, and what would be right.
     """

@@ -182,7 +182,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 class TypedConfig(Mapping[str, Any]):
     """All values of one table: those given and, for the rest, the defaults. Immutable.
 
-    ``config["replica.lag.time.max.ms"]`` is an int, as the table says. ``warnings`` are lines for a person about
+    ``config["replica.lag.time.max.ms"]`` is an int, as the table says. ``warnings`` are lines for people about
     settings that are legal and probably not meant.
     """
 

@@ -78,7 +78,7 @@ def shown(key: Key, value: Value) -> str | None:
 
 
 def broker_synonyms(layers: BrokerLayers, name: str) -> list[Synonym]:
-    """A broker key's, with those of the keys that stand in for it (hours for minutes for ms)."""
+    """A broker key's, with those of the keys that substitute for it (hours for minutes for ms)."""
     for group in BROKER_SYNONYMS.values():
         names = [each for each, _factor in group]
         if name in names:

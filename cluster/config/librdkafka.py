@@ -102,7 +102,7 @@ CONSUMER_KEYS = KeyTable(
         integer("auto.commit.interval.ms", 5000, "How often.", 0, 86_400_000),
         flag("enable.auto.offset.store", True, "Take what was handed out as read."),
         text("isolation.level", "read_committed", "What is seen.", ("read_uncommitted", "read_committed")),
-        integer("session.timeout.ms", 45_000, "Silence after which the group goes on without.", 1, 3_600_000),
+        integer("session.timeout.ms", 45_000, "Silence after which the group continues without.", 1, 3_600_000),
         integer("heartbeat.interval.ms", 3000, "Time between two signs of life.", 1, 3_600_000),
         integer("max.poll.interval.ms", 300_000, "Longest time between two polls.", 1, 86_400_000),
         integer("coordinator.query.interval.ms", 600_000, "How often the coordinator is asked for.", 1, 3_600_000),

@@ -79,7 +79,7 @@ def peers_listener(
     if abroad or OWN.name in {each.name for each in listeners}:
         shared = abroad[0] if abroad else listeners[0]
         raise ConfigError(
-            f"clients and brokers would share the listener {shared}, and whoever reaches it would be obeyed as a "
+            f"clients and brokers would share the listener {shared}, and anyone who reaches it would be obeyed as a "
             f"broker; give brokers one of their own, in a network of theirs: listeners={shared},BROKERS://HOST:9091, "
             f"listener.security.protocol.map={shared.name}:PLAINTEXT,BROKERS:PLAINTEXT and {_NAME}=BROKERS; "
             f"or share it knowingly: {_NAME}={shared.name}"
@@ -88,18 +88,18 @@ def peers_listener(
 
 
 def exposure(name: str, listeners: Sequence[ListenerAddress]) -> str | None:
-    """A line for a person if others than this machine reach the brokers' own listener."""
+    """A line for people if others than this machine reach the brokers' own listener."""
     found = next((each for each in listeners if each.name == name), None)
     if found is None or found.is_local:
         return None
     if len(listeners) == 1:
         return (
-            f"clients and brokers share the listener {found}: whoever reaches it can delete topics, depose leaders and "
-            f"hide brokers; give brokers a listener of their own ({_NAME})"
+            f"clients and brokers share the listener {found}: anyone who reaches it can delete topics, depose leaders "
+            f"and hide brokers; give brokers a listener of their own ({_NAME})"
         )
     return (
-        f"the brokers' own listener {found} is not on the loopback: whoever reaches it is obeyed as a broker; keep it "
-        "in a network that brokers alone reach"
+        f"the brokers' own listener {found} is not on the loopback: anyone who reaches it is obeyed as a broker; keep "
+        "it in a network that only brokers reach"
     )
 
 

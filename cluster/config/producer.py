@@ -16,7 +16,7 @@ from cluster.config.librdkafka import PRODUCER_KEYS as CONFLUENT_KEYS
 from cluster.config.librdkafka import parse as parse_confluent
 
 #: A key of ours: brokers remember a producer's last five batches, so that more than five requests in flight can store
-#: a record twice. To show that, somebody has to be able to ask for it.
+#: a record twice. To show that, someone has to be able to ask for it.
 UNSAFE_IN_FLIGHT = "gapless.allow.unsafe.in.flight"
 _SAFE_IN_FLIGHT = 5
 

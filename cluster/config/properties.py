@@ -71,7 +71,7 @@ def _unescape(text: str) -> str:
 
 
 def format_properties(mapping: Mapping[str, str]) -> str:
-    """The inverse of ``parse_properties``: one pair a line, in the order given."""
+    """The inverse of ``parse_properties``: one pair per line, in the order given."""
     return "".join(f"{_escape(key, key=True)}={_escape(value, key=False)}\n" for key, value in mapping.items())
 
 
@@ -89,7 +89,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
     ``KAFKA_LOG_DIRS`` is ``log.dirs``: the prefix goes, the rest in lower case; ``___`` is ``-``, ``__`` is ``_``,
     ``_`` is ``.``. ``KAFKA_HEAP_OPTS`` and the like are no keys. Our own keys follow the same rule
-    (``KAFKA_GAPLESS_PEER_ADDRESSES``). What Kubernetes sets for a service named ``kafka`` is none either.
+    (``KAFKA_GAPLESS_PEER_ADDRESSES``). What Kubernetes sets for a service named ``kafka`` is not one either.
     """
     return {key_of(name): value for name, value in environment.items() if _is_key(name, value)}
 

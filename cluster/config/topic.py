@@ -52,7 +52,7 @@ TOPIC_KEYS = KeyTable(
     ],
 )
 
-#: Which broker key stands behind a topic key when the topic does not set it, the strongest first, with the factor
+#: Which broker key comes after a topic key when the topic does not set it, the strongest first, with the factor
 #: that turns its unit into the topic's (hours and minutes into ms).
 BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "cleanup.policy": (("log.cleanup.policy", 1),),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-#: ``leader`` of a partition that nobody can lead.
+#: ``leader`` of a partition that no one can lead.
 NO_LEADER = -1
 #: ``leader`` in UpdateMetadata of a topic that is being deleted: drop it from caches.
 LEADER_DURING_DELETE = -2

@@ -24,7 +24,7 @@ def control_request_error(
 ) -> ErrorCode:
     """STALE_CONTROLLER_EPOCH for a controller that has been succeeded, STALE_BROKER_EPOCH for a former life of ours.
 
-    A broker that has not registered in this life (own epoch negative) obeys nobody: what reaches it was meant for its
+    A broker that has not registered in this life (own epoch negative) obeys no one: what reaches it was meant for its
     former life; the controller tries again. A broker epoch above ours is legal: the controller may learn of a new
     registration before we have read back its number. One of -1 is refused: Kafka's senders before 2.2 used it when they
     knew no epoch, but our controllers always know one.

@@ -30,7 +30,7 @@ def elect_offline(
 ) -> Election | None:
     """The leader is gone. Clean: the first in assignment order that is live and in the ISR, which loses its dead.
 
-    Unclean, only if allowed and nobody qualifies: the first live replica, alone in the ISR (KAFKA-1555 is what happens
+    Unclean, only if allowed and no one qualifies: the first live replica, alone in the ISR (KAFKA-1555 is what happens
     when this is the default).
     """
     for replica in replicas:

@@ -3,8 +3,8 @@
 ``validate``, whenever no synchronous step of the controller is running:
 
 * ``replicas-once``: a partition has a replica or more, none of them twice; those that a move adds and those that it
-  removes are replicas, and nobody is both.
-* ``isr-of-replicas``: the ISR is never empty, names nobody twice, and replicas alone.
+  removes are replicas, and no one is both.
+* ``isr-of-replicas``: the ISR is never empty, names no one twice, and replicas alone.
 * ``leader-in-isr``: a leader is in the ISR; there may be none.
 * ``epochs-not-above``: leader and partition epochs are not negative; no state is of a later controller epoch.
 * ``brokers-by-id``: brokers are filed under their ids.

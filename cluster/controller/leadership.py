@@ -1,6 +1,6 @@
-"""Elections that nobody's death brought about: asked for (ElectLeaders, KIP-460), and the automatic rebalance. Pure.
+"""Elections that no one's death brought about: asked for (ElectLeaders, KIP-460), and the automatic rebalance. Pure.
 
-Owns which partitions get which leader, and why the others do not. Does not own when it is looked at.
+Owns which partitions get which leader, and why the others do not. Does not own when it is examined.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Outbox:
         """To each registered replica of the partition; nothing if it has no leader state yet.
 
         To ``new_replicas`` the partition is new, though to the others it is not; the broker ``but`` is told nothing.
-        Nobody is told of a topic that is being deleted: who has deleted its replica would make it again.
+        No one is told of a topic that is being deleted: who has deleted its replica would make it again.
         """
         partition = self._context.partition(topic_partition)
         if partition is None or partition.state is None or self._context.topics[topic_partition.topic].deleting:

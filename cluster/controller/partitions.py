@@ -178,7 +178,7 @@ class ShutdownPlan:
 def plan_controlled_shutdown(context: ControllerContext, broker_id: int) -> ShutdownPlan:
     """``broker_id`` wants to go: others lead what it leads, and it leaves every ISR but one where it is the last.
 
-    Partitions with a single replica are left alone and are not "remaining": nobody else could ever lead them.
+    Partitions with a single replica are left alone and are not "remaining": no one else could ever lead them.
     """
     registered = context.registered()
     shutting_down = (registered - context.eligible()) | {broker_id}

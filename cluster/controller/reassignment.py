@@ -62,7 +62,7 @@ class Placement:
 class Step:
     """What one step of a move makes of a partition. ``stop``: replicas whose data is to be deleted.
 
-    ``is_done``: the partition is where it should be, and ``placement`` has nothing to add or remove any more.
+    ``is_done``: the partition is where it should be, and ``placement`` has nothing to add or remove anymore.
     """
 
     placement: Placement
@@ -97,7 +97,7 @@ def plan_request(
                 f"Replica assignment has brokers that are not alive: {unknown}; alive: {sorted(context.registered())}"
             )
     if partition.state is not None and not set(partition.state.isr) & set(wanted.replicas):
-        # What is committed would be given up. Kafka's ZooKeeper controller goes on here and loses it; KRaft refuses.
+        # What is committed would be abandoned. Kafka's ZooKeeper controller continues here and loses it; KRaft refuses.
         raise _bad_targets(
             f"Unable to go to {[*wanted.replicas]} because none of them is in sync (in sync: "
             f"{[*partition.state.isr]}): it would require an unclean leader election."
@@ -142,7 +142,7 @@ def plan_step(before: Placement, wanted: Placement, state: PartitionState | None
 def _limited_to(
     replicas: tuple[int, ...], state: PartitionState | None, live: Collection[int]
 ) -> PartitionState | None:
-    """``state`` in the next leader epoch, with nobody outside ``replicas`` in it. The ISR never becomes empty."""
+    """``state`` in the next leader epoch, with no one outside ``replicas`` in it. The ISR never becomes empty."""
     if state is None:
         return None
     isr = tuple(member for member in state.isr if member in replicas)

@@ -1,4 +1,4 @@
-"""Is a topic that somebody asks for one that we can make? Names, numbers, placements. Pure (Kafka's AdminZkClient).
+"""Is a topic that someone asks for one that we can make? Names, numbers, placements. Pure (Kafka's AdminZkClient).
 
 Owns the checks of CreateTopics and CreatePartitions and the texts of their errors. Does not own configuration keys
 (``cluster.config``) nor what is written and sent.

@@ -5,7 +5,7 @@ has an error that ends the wait of kafka-python, aiokafka, librdkafka and Java's
 
 - a group: INVALID_REQUEST, whose standard text ("... was sent to an incompatible broker. See the broker logs for more
   details") sends those who do not show the message to the log. librdkafka hands it to the application with the message,
-  once, and goes on reading what is assigned.
+  once, and continues reading what is assigned.
 - a transactional id: CLUSTER_AUTHORIZATION_FAILED. Of all errors librdkafka ends with this one and
   TRANSACTIONAL_ID_AUTHORIZATION_FAILED alone, and Java's client and kafka-python show more with this one.
 """
@@ -40,7 +40,7 @@ _ABSENT = {
     CoordinatorType.GROUP: (
         ErrorCode.INVALID_REQUEST,
         "consumer groups",
-        "assign partitions and offsets instead (reading assigned ones goes on)",
+        "assign partitions and offsets instead (reading assigned ones continues)",
     ),
     CoordinatorType.TRANSACTION: (
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,

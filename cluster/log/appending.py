@@ -5,7 +5,7 @@ own the files (``local_log.py``) or the checks themselves (``sequence.py``, ``ti
 
 The sequence is judged before the segment is rolled, unlike in Kafka (docs/produce-checks.md, rows 18 and 19): a batch
 that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file. Its records are not
-looked at.
+examined.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class LogAppends:
         self.producers.mark(base_offset)
         try:
             self._snapshots.write(base_offset, self.producers)
-        except OSError as error:  # it can be made again from the log, as it is at every start
+        except OSError as error:  # it can be rebuilt from the log, as it is at every start
             logger.warning("%s: cannot write the snapshot at %d: %s", self._local.directory, base_offset, error)
 
 

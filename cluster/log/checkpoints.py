@@ -159,7 +159,7 @@ def read_text(storage: Storage, path: str) -> str | None:
 def write_unsynced(storage: Storage, path: str, data: bytes) -> None:
     """Replace the content of ``path`` without waiting for the disk.
 
-    For files that are made again from the log when a power loss takes them: an fsync for each partition of a broker
+    For files that are rebuilt from the log when a power loss takes them: an fsync for each partition of a broker
     would cost seconds at every failover. So does a rename over a file that was written a moment ago, for a file system
     may wait until its bytes are on the disk. Hence what does not shrink is written over what was there, in one call
     that a kill cannot divide; only what is new or shorter goes by rename.

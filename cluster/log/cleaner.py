@@ -36,7 +36,7 @@ WRITE_BYTES = 1_048_576
 
 
 class CleaningCancelled(Exception):
-    """Somebody asked a cleaning to stop."""
+    """Someone asked a cleaning to stop."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Cleaning:
     """One compaction. ``run`` it, in another thread if need be, then ``PartitionLog.finish_cleaning``.
 
     It reads files that do not change. If the log is cut meanwhile, at either end, the outcome is thrown away. ``cuts``
-    is how often that had happened before; ``cancelled`` may be set by anybody.
+    is how often that had happened before; ``cancelled`` may be set by anyone.
     """
 
     directory: str

@@ -1,8 +1,8 @@
 """LeaderEpochCache: which leader epoch began at which offset of one log (KIP-101, KIP-279). Pure.
 
 Owns the rules of Kafka's LeaderEpochFileCache (docs/reference/kafka.md "Leader epochs") and the text of
-``leader-epoch-checkpoint``. Does not write it: whoever made the cache is told the new text through ``on_change`` (the
-epoch of a log changes rarely, a call each time is no burden).
+``leader-epoch-checkpoint``. Does not write it: anyone who made the cache is told the new text through ``on_change``
+(the epoch of a log changes rarely, a call each time is no burden).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """PendingFlush: one flush of a log, cut into what the loop does and what may run in another thread.
 
-Owns the plan. The log makes it (``begin_flush``), anybody runs it, the log takes note of it (``finish_flush``).
+Owns the plan. The log makes it (``begin_flush``), anyone runs it, the log takes note of it (``finish_flush``).
 """
 
 from __future__ import annotations

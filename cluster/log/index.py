@@ -5,7 +5,7 @@ Owns lookups and the two file formats: ``.index`` has entries of 8 bytes {offset
 Does not own when an entry is added (``segment.py``). Both are sparse hints: a lookup gives a place at or before the one
 that is wanted.
 
-Entries reach the file in groups (``pending`` says how many wait): after a crash indexes are made again from the log.
+Entries reach the file in groups (``pending`` says how many wait): after a crash indexes are rebuilt from the log.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ every log and says this of where it grows:
 * ``index-within``: index entries lie within their segment: below its end, before its last byte.
 * ``epochs-within``: the newest leader epoch begins at or below the log end and is the one that appends compare with.
 
-``validate_whole`` reads every batch header besides, and says of all segments:
+``validate_whole`` reads every batch header besides, and says about all segments:
 
 * ``segments-contiguous``: base offsets ascend, each segment ends where the next begins (at or below that, if
   compaction may have left holes), and the last one is active.
@@ -167,5 +167,5 @@ def _validate_remembered(segment: Segment, batches: Batches) -> None:
         header = places.get(position)
         before = max((header.last_offset for at, header in batches if at < position), default=-1)
         if header is None or not before < offset <= header.last_offset:
-            values = f"a reader goes on from {offset} at byte {position}, where {header} is"
+            values = f"a reader continues from {offset} at byte {position}, where {header} is"
             raise InvariantBroken(segment, "remembered-batches", values)

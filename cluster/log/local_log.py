@@ -275,7 +275,7 @@ class LocalLog:
         self.finish_flush(pending, error)
 
     def fail(self, reason: str) -> StorageFailed:
-        """This log cannot be trusted any more; returns what to raise."""
+        """This log cannot be trusted anymore; returns what to raise."""
         logger.error("%s failed: %s", self.directory, reason)
         self.failure = reason
         return StorageFailed(f"{self.directory}: {reason}")

@@ -106,7 +106,7 @@ class LogManager:
             make_directory(self.data_dir, self._storage)
             marker = self._path(CLEAN_SHUTDOWN_FILE)
             clean = self._storage.exists(marker)
-            # First of all: a crash from here on is not clean any more.
+            # First of all: a crash from here on is not clean anymore.
             self._storage.remove(marker)
             states = self._take_clean_states() if clean else {}
             names = self._storage.listdir(self.data_dir)
@@ -117,7 +117,7 @@ class LogManager:
             raise StorageFailed(f"cannot use the data directory {self.data_dir}: {error}") from error
         missing = self._offsets.load()
         if CLEANER_FILE in missing:
-            # Without it nobody knows which logs were compacted: this time all may have holes.
+            # Without it no one knows which logs were compacted: this time all may have holes.
             self._offsets.write(CLEANER_FILE, {})
         is_lost = RECOVERY_POINT_FILE in missing and not clean
         for name in names:
@@ -309,7 +309,7 @@ class LogManager:
         return {key: offset for key, offset in self._offsets.rows(name).items() if key in self._offline}
 
     def flush_due(self) -> None:
-        """Sync the logs whose ``flush.ms`` has passed. A log that fails is failed; the others go on."""
+        """Sync the logs whose ``flush.ms`` has passed. A log that fails is failed; the others continue."""
         now_ms = self._clock.monotonic_ms()
         for log in self._logs.values():
             if not log.is_failed and log.flush_due(now_ms):

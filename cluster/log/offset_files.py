@@ -62,7 +62,7 @@ class OffsetFiles:
         return missing
 
     def get(self, name: str, topic_partition: TopicPartition) -> int:
-        """What a file says of a partition, 0 if nothing."""
+        """What a file says about a partition, 0 if nothing."""
         return self._written[name].get(topic_partition, 0)
 
     def rows(self, name: str) -> dict[TopicPartition, int]:

@@ -108,7 +108,7 @@ def open_log(
             _load_epochs(directory, storage, epochs)
         end = segments.active.next_offset
         if not clean and end < recovery_point:
-            # It was cut and its broker crashed before it could say so, or somebody else took records away.
+            # It was cut and its broker crashed before it could say so, or something else removed records.
             logger.warning("%s ends at %d, although it was synced up to %d", directory, end, recovery_point)
         start = max(log_start_offset, segments.first.base_offset)
         # In an empty log the one epoch begins where the log ends.
@@ -133,7 +133,7 @@ def _topic_id(directory: str, storage: Storage) -> UUID | None:
 def _open_segments(opening: Opening, snapshots: SnapshotFiles, bases_synced: int) -> Segments:
     """Open what is there and fill the producers and epochs of ``opening.replay`` from it.
 
-    Of the first ``bases_synced`` segments so many are taken over by their indexes as have noted all producers at their
+    Of the first ``bases_synced`` segments as many are taken over by their indexes as have noted all producers at their
     end; without such a note the batches of all are read.
     """
     replay, bases = opening.replay, opening.bases

@@ -112,7 +112,7 @@ class PartitionLog(LogAppends):
         Raises ``StorageFailed`` if the disk fails or what was stored safely is damaged.
         """
         holes_allowed = cleaned_to is not None or config.is_compacted
-        # Only a clean stop knows of itself that all names were synced.
+        # Only a clean stop knows about itself that all names were synced.
         names_synced = clean and storage.exists(directory)
         opened = open_log(
             directory,
@@ -369,7 +369,7 @@ class PartitionLog(LogAppends):
             self.on_log_start_moved(before, reason)
 
     def _announce_cut(self, recovery_point: int, cleaned_to: int) -> None:
-        """What a checkpoint says of the log as it was before would be wrong of what is appended next."""
+        """What a checkpoint says about the log as it was before would be wrong of what is appended next."""
         is_moved = self._local.recovery_point < recovery_point or self._local.holes_allowed
         if is_moved and self.on_recovery_point_moved is not None:
             self.on_recovery_point_moved()
@@ -441,7 +441,7 @@ class PartitionLog(LogAppends):
     def close(self, clean: bool) -> LogState | None:
         """Close the files; ``clean``: sync everything first, with indexes and a snapshot at the end.
 
-        Returns what the log is then, for the next start. Raises ``StorageFailed``; the files are closed all the same.
+        Returns what the log is then, for the next start. Raises ``StorageFailed``; the files are closed anyway.
         """
         local = self._local
         state: LogState | None = None
@@ -464,5 +464,5 @@ class PartitionLog(LogAppends):
         doomed = retire_directory(self.directory, self._storage, self._clock.monotonic_ns())
         files = [segment.file for segment in self._local.segments]
         self._doomed.add(self.config.file_delete_delay_ms, files=files, directory=doomed)
-        # The files are still open: whoever kept the log must not write to them and be told that it worked.
+        # The files are still open: anyone who kept the log must not write to them and be told that it worked.
         self._local.failure = "it was deleted"

@@ -4,7 +4,7 @@ Owns the map of entries, how an appended batch changes it, how it goes back with
 ``%020d.snapshot`` (Kafka's ProducerStateManager; docs/reference/kafka.md "Files of a log"). Does not own the decision
 about a batch (``sequence.py``) or reading the log.
 
-The log is the truth: after a start or a truncation the entries are made again from batch headers, because a snapshot
+The log is the truth: after a start or a truncation the entries are rebuilt from batch headers, because a snapshot
 has only the newest batch of each producer. So that a truncation need not begin at the log's first byte, ``mark``
 remembers the entries at a roll; entries are immutable, so a mark is one copy of a dictionary.
 """
@@ -23,8 +23,8 @@ from cluster.log.errors import CheckpointError
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
 from cluster.protocol.batch import BatchHeader, decrement_sequence
 
-#: A producer that wrote nothing for so long makes room for another in a log that has enough of them. It is more than a
-#: producer goes on sending the same batch again by default (delivery.timeout.ms, two minutes).
+#: A producer that wrote nothing for this long makes room for another in a log that has enough of them. It is more than
+#: a producer continues sending the same batch again by default (delivery.timeout.ms, two minutes).
 ROOM_MS = 300_000
 #: Distance of the moments of which it is known where the log ended.
 MOMENT_MS = 10_000
@@ -132,7 +132,7 @@ class ProducerStates:
         """Forget producers that are idle for ``expiration_ms``; returns how many.
 
         As in Kafka the newest batch's timestamp must be so old. That is the client's clock, and a client may well write
-        old times: so the entry must also have been the same for so long, by our own clock, as seen by these calls.
+        old times: so the entry must also have been the same for that long, by our own clock, as seen by these calls.
         """
         before = len(self)
         unchanged: dict[int, _Unchanged] = {}

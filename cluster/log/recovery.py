@@ -1,13 +1,13 @@
 """Opening the segments of a log after a stop: what is read, what is checked, what is cut off (Kafka's LogLoader).
 
-Owns which segments are taken over by their indexes and which are walked (so that indexes, epochs and producers are made
-again from the batches), and the treatment of damage:
+Owns which segments are taken over by their indexes and which are walked (so that indexes, epochs and producers are
+rebuilt from the batches), and the treatment of damage:
 
 * After an unclean stop what lies at or above the recovery point may be torn or lost: from its segment on checksums are
   verified, the log is cut at the first bad batch, or where a segment ends before the next one begins, and later
   segments are deleted. Whole segments below it were synced, and cost next to nothing.
-* If the checkpoint of recovery points was lost, a torn tail is cut off just so. Damage with sound batches behind it, or
-  below the last known high watermark, is none.
+* If the checkpoint of recovery points was lost, a torn tail is cut off just so. Damage with sound batches after it, or
+  below the last known high watermark, is not one.
 * Damage below the recovery point, or after a clean stop, is not repaired by deleting: it raises, the log stays as it
   is, and its replica is offline on this broker. Kafka cuts here too, and may lose what is stored nowhere else.
 """
@@ -91,7 +91,7 @@ class StaleHistories(Exception):
 @dataclass(slots=True)
 class Opening:
     """The segments ``bases`` of one directory on their way. Offsets below ``trusted_below`` were synced or stopped
-    cleanly. If nobody knows any more what was synced, that is 0, and ``committed_to`` the last known high watermark;
+    cleanly. If no one knows anymore what was synced, that is 0, and ``committed_to`` the last known high watermark;
     else None. ``verified_bytes`` counts what may have been torn, as it was found.
     """
 

@@ -65,7 +65,7 @@ class Doomed:
         self._waiting.append(Removal(due_ms, tuple(paths), tuple(files), directory))
 
     def take_due(self) -> list[Removal]:
-        """Those whose time has come; whoever takes them runs them."""
+        """Those whose time has come; anyone who takes them runs them."""
         now_ms = self._clock.monotonic_ms()
         due = [removal for removal in self._waiting if removal.due_ms <= now_ms]
         if due:

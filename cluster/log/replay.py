@@ -1,10 +1,10 @@
-"""LogReplay: the epochs and producers of a log, made again from its batches in their order.
+"""LogReplay: the epochs and producers of a log, rebuilt from its batches in their order.
 
 Owns how many batches are noted at little cost. Does not own what a batch means: that is ``LeaderEpochCache.assign`` and
-``ProducerStates.update``, and what stands at the end is what they would have made of every batch, one by one.
+``ProducerStates.update``, and what is at the end is what they would have made of every batch, one by one.
 
 Almost all batches continue the sequence of their producer in the same epoch. Such a span changes nothing but the newest
-batches, so it is noted as numbers and settled when something else happens, or when the entries are looked at.
+batches, so it is noted as numbers and settled when something else happens, or when the entries are examined.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ProducerSpan:
 
 
 class LogReplay:
-    """Fills ``epochs`` and ``producers``; ``settle`` must be called before the producers are looked at."""
+    """Fills ``epochs`` and ``producers``; ``settle`` must be called before the producers are examined."""
 
     def __init__(self, epochs: LeaderEpochCache, producers: ProducerStates, *, holes_allowed: bool) -> None:
         self.epochs = epochs

@@ -41,7 +41,7 @@ def expired_segments(
 ) -> list[ExpiredSegment]:
     """The segments that go, oldest first: always a prefix of ``segments``, and nothing at or above ``high_watermark``.
 
-    Each rule goes on where the one before it stopped, and stops at the first segment that it spares. The last segment
+    Each rule continues where the one before it stopped, and stops at the first segment that it spares. The last segment
     may be among them, unless it is empty: then a new one must be begun before. A topic whose ``cleanup.policy`` lacks
     ``delete`` loses only what lies below its log start. ``now_ms`` is wall time.
     """

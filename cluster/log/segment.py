@@ -4,7 +4,7 @@ Owns appending to the file and undoing it, when an index entry is added, finding
 the end off. Does not own which segment is written to, or anything about producers and epochs (``partition_log.py``).
 
 Lookups have three steps: the newest batches are remembered one by one, so that readers at the end of the log cost no
-read of the file; readers that go on where they stopped are found by that place; all others go through the sparse
+read of the file; readers that continue where they stopped are found by that place; all others go through the sparse
 index and a short scan.
 """
 
@@ -190,7 +190,7 @@ class Segment:
         if self._pending_entries >= PENDING_ENTRIES:
             try:
                 self.flush_indexes()
-            except OSError as error:  # they stay pending, and are made again from the log if need be
+            except OSError as error:  # they stay pending, and are rebuilt from the log if need be
                 logger.warning("cannot write the indexes of %s: %s", self.file.path, error)
 
     def seal(self) -> None:

@@ -3,11 +3,11 @@
 * ``restore``: after a clean stop, as it was noted then; of its batches only those after the last index entry are read.
 * ``adopt``: after any other stop, if it was synced and rolled: by its indexes, once it is certain that they can be
   those of its batches.
-* ``walk``: every batch is looked at once, and indexes, epochs and producers are made again from them. 100 MB of the
+* ``walk``: every batch is examined once, and indexes, epochs and producers are rebuilt from them. 100 MB of the
   smallest batches in use are 700,000 of them, and recovery has a second for those: nothing is made for a batch that is
-  in order. ``scan_batches`` is for everybody else, and tells here what is wrong with a batch that is not in order.
+  in order. ``scan_batches`` is for everyone else, and tells here what is wrong with a batch that is not in order.
 
-Owns what is looked at before a segment is believed. Does not own which way is taken nor what is done about damage
+Owns what is examined before a segment is believed. Does not own which way is taken nor what is done about damage
 (``opening.py``, ``recovery.py``), or what epochs and producers become (``replay.py``).
 """
 

@@ -2,10 +2,10 @@
 
 Owns both files' names, when one is worth writing, which ones must go, and the bytes of the histories. Does not own the
 bytes of a snapshot (``producers.py``). ``%020d.snapshot`` and ``%020d.producers`` are the state for records below that
-offset. They are not synced: what they say is made again from the log, as far as the log still has it.
+offset. They are not synced: what they say is rebuilt from the log, as far as the log still has it.
 
 ``%020d.producers`` is a file of ours, whose name Kafka's loader passes over. A snapshot has only the newest batch of
-each producer; with the histories the next start goes on with the last five, and with what is known of the sequences
+each producer; with the histories the next start continues with the last five, and with what is known of the sequences
 before, without reading the batches below.
 
 The histories carry the leader epoch of the record before their offset. An offset and its epoch name one record in all

@@ -43,8 +43,8 @@ def batch_for_timestamp(
 ) -> tuple[Look, bool, int] | None:
     """The first batch that may hold a record from ``start_offset`` on that is as new as ``timestamp`` or newer.
 
-    What is returned is the look into it, whether that may take long, and the offset to go on from if it finds nothing.
-    Raises ``OSError`` and ``CorruptBatch``.
+    What is returned is the look into it, whether that may take long, and the offset to continue from if it finds
+    nothing. Raises ``OSError`` and ``CorruptBatch``.
     """
     for segment in segments:
         if segment.max_timestamp < timestamp or segment.next_offset <= start_offset:

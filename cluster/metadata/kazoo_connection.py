@@ -19,12 +19,12 @@ from kazoo.retry import KazooRetry
 #: How long kazoo waits between attempts to connect: short, so that a healed link is used within a tick or two.
 RETRY_DELAY_S = 0.05
 RETRY_DELAY_MAX_S = 0.25
-#: How many times within a session a connection that gets no answer is given up for another. kazoo would wait for the
+#: How many times within a session a connection that gets no answer is abandoned for another. kazoo would wait for the
 #: whole session, and that would be its end. A standalone ZooKeeper (3.9.5, NIO) that is asked while it makes its
 #: database fails in closing the connection, and leaves it open and silent forever.
 HANDSHAKES_PER_SESSION = 3
 
-#: kazoo tells of each attempt to connect; the store tells of what came of them.
+#: kazoo tells about each attempt to connect; the store tells about what came of them.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.ERROR)
 

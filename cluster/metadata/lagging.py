@@ -43,7 +43,7 @@ class LaggingView:
     # What the tree tells it.
 
     def session_ended(self, session_id: int) -> None:
-        """Nobody ends it but ``keep_up``."""
+        """Only ``keep_up``."""
 
     def node_changed(self, path: str, *, children: bool) -> None:
         self._later(_Change(self._due_s(), path, children, self._tree.look_at(path)))
@@ -80,7 +80,7 @@ class LaggingView:
 
     def _later(self, change: _Change | tuple[float, asyncio.Future[None]]) -> None:
         self._changes.append(change)
-        # Whoever made the change may be gone by then, and its clock is not the server's.
+        # Anyone who made the change may be gone by then, and its clock is not the server's.
         Context().run(asyncio.get_running_loop().call_at, change[0], self._apply)
 
     def _apply(self) -> None:

@@ -81,7 +81,7 @@ class MemoryStore:
             self.stall()
 
     def heal(self) -> None:
-        """The link is back: the session goes on, or its end is announced and a new one follows."""
+        """The link is back: the session continues, or its end is announced and a new one follows."""
         if not self._link.is_set():
             self._link.set()
             self.unstall()
@@ -94,12 +94,12 @@ class MemoryStore:
         self._expiry = asyncio.get_running_loop().call_later(timeout_s, self._tree.end_session, self._session_id)
 
     def unstall(self) -> None:
-        """It goes on; if its session has ended, it hears of that now."""
+        """It continues; if its session has ended, it hears of that now."""
         if self._expiry is not None:
             self._expiry.cancel()
 
     def slow(self, latency_s: float | None) -> None:
-        """From now on requests, answers and events take so long, each (None: as usual), and keep their order."""
+        """From now on requests, answers and events take this long each (None: as usual), and keep their order."""
         self._way.latency_s = self._way.usual_latency_s if latency_s is None else latency_s
 
     def lag(self, lag_s: float) -> None:

@@ -63,7 +63,7 @@ class MemoryTree:
     """The server: nodes, sessions, watches. All calls are immediate."""
 
     def __init__(self, max_request_bytes: int = MAX_REQUEST_BYTES) -> None:
-        #: ``jute.maxbuffer``: whoever sends more loses its connection.
+        #: ``jute.maxbuffer``: anyone who sends more loses its connection.
         self.max_request_bytes = max_request_bytes
         self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0)}
         self._zxid = 0

@@ -44,7 +44,7 @@ class Way:
             act(*arguments)
 
     async def travel(self, delay_s: float) -> None:
-        """Be under way for so long, or until that is lost."""
+        """Be under way for this long, or until that is lost."""
         loop = asyncio.get_running_loop()
         arrived: asyncio.Future[None] = loop.create_future()
         timer = Context().run(loop.call_later, delay_s, _arrive, arrived)
@@ -56,7 +56,7 @@ class Way:
             del self._under_way[arrived]
 
     def lose(self) -> None:
-        """The way is cut: nobody waits any longer for what is under way."""
+        """The way is cut: no one waits any longer for what is under way."""
         for arrived in self._under_way:
             _arrive(arrived)
 

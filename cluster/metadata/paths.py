@@ -1,6 +1,6 @@
 """Where Kafka's znodes stand: their paths (Kafka's ZkData). Pure.
 
-Does not own what stands in them: that is ``znodes``.
+Does not own what is in them: that is ``znodes``.
 """
 
 from __future__ import annotations

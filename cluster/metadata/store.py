@@ -50,7 +50,7 @@ class SessionExpiredError(StoreError):
 
 
 class SessionState(Enum):
-    """What the store says of its session. SUSPENDED: cut off, the session may still live."""
+    """What the store says about its session. SUSPENDED: cut off, the session may still live."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"

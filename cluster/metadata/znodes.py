@@ -18,7 +18,7 @@ from uuid import UUID
 
 from cluster.metadata.paths import CLUSTER_ID, CONTROLLER, CONTROLLER_EPOCH, PRODUCER_ID_BLOCK, broker_path, topic_path
 
-#: What ``/feature`` says of a cluster whose features are versioned and that has finalized none (KIP-584).
+#: What ``/feature`` says about a cluster whose features are versioned and that has finalized none (KIP-584).
 NO_FEATURES = b'{"features":{},"version":2,"status":1}'
 
 #: What /controller_epoch holds before the first controller.

@@ -233,7 +233,7 @@ class ZooKeeperStore:
             self._announce(SessionState.EXPIRED)
 
     def _on_ended(self, number: int) -> None:
-        """kazoo's thread died without being asked to: its session is given up, a new client begins."""
+        """kazoo's thread died without being asked to: its session is abandoned, a new client begins."""
         if number != self._clients or self._closed or self._client is None:
             return
         logger.warning("kazoo's connection thread ended; a new client takes over")

@@ -1,7 +1,7 @@
 """The heaps of the C library: how many there are, and when they give memory back. Knows nothing of brokers.
 
 glibc gives each thread an arena of its own, up to eight for a core, and what a thread freed stays in its arena. A
-broker whose helper threads decode large requests now and then kept 6 MB more for that. And whatever lies below memory
+broker whose helper threads decode large requests now and then kept 6 MB more for that. And whatever is below memory
 in use stays with the process, however long it has been free: after 20,000 odd requests that was another 8 MB.
 """
 

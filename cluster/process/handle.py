@@ -206,7 +206,7 @@ class Child:
             raise ProcessLookupError(f"{self.name} ended while it was suspended")
 
     def resume(self) -> None:
-        """Let a suspended child go on, and wait until it does. Does nothing to one that runs or has ended."""
+        """Let a suspended child continue, and wait until it does. Does nothing to one that runs or has ended."""
         if self.send_signal(signal.SIGCONT):
             until(lambda: not self.is_suspended(), SIGNAL_TIMEOUT_S)
 

@@ -54,7 +54,7 @@ class JavaHome:
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """What a Java said of itself. ``home`` is its own idea of where it lives."""
+    """What a Java said about itself. ``home`` is its own idea of where it lives."""
 
     home: str
     version: str
@@ -196,7 +196,7 @@ def _make_shim(home: str, script: str) -> None:
     base = os.path.dirname(home)
     os.makedirs(base, mode=0o700, exist_ok=True)
     if os.stat(base).st_uid != os.getuid() and os.stat(base).st_uid != 0:
-        raise PermissionError(f"{base} belongs to somebody else")
+        raise PermissionError(f"{base} belongs to another user")
     executable = os.path.join(home, "bin", "java")
     if _holds(executable, script):
         return
@@ -209,7 +209,7 @@ def _make_shim(home: str, script: str) -> None:
         try:
             os.rename(fresh, home)
         except OSError:
-            # Somebody else was first, or an older one is broken.
+            # Another process was first, or an older one is broken.
             if not _holds(executable, script):
                 shutil.rmtree(home)
                 os.rename(fresh, home)

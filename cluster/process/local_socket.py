@@ -1,7 +1,7 @@
 """A socket in a directory, for the user who owns it alone: how a command talks to a cluster that is up.
 
-Owns its path and its permissions. What is said over it belongs to whoever uses it. A socket's path is at most 107 bytes
-long and a directory's may be longer, so both ends go through a descriptor of the directory.
+Owns its path and its permissions. What is said over it belongs to anyone who uses it. A socket's path is at most 107
+bytes long and a directory's may be longer, so both ends go through a descriptor of the directory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def listening(directory: Path) -> Iterator[socket.socket]:
 
 
 def connect(directory: Path) -> socket.socket:
-    """A connection to who listens in this directory. Raises ``OSError`` if nobody does."""
+    """A connection to the listener in this directory. Raises ``OSError`` if there is none."""
     made = _stream()
     try:
         with _within(directory) as path:

@@ -48,7 +48,7 @@ def _spell(match: re.Match[str]) -> str:
 
 
 def reason(error: OSError) -> str:
-    """Why the system refused, in words for a person and without its number."""
+    """Why the system refused, in words for people and without its number."""
     number = error.errno or 0
     if (words := _REASONS.get(number)) is not None:
         return words
@@ -81,6 +81,6 @@ def log_to(handler: logging.Handler, line: str = FORMAT, *, force: bool = False)
 
 
 def guard_last_resort() -> None:
-    """What nobody handles, which Python prints on standard error, is one line too."""
+    """What no one handles, which Python prints on standard error, is one line too."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(OneLine("%(message)s"))

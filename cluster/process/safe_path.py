@@ -1,7 +1,7 @@
 """The safe path: no Python that we start looks for modules in the directory it happens to run in.
 
 Owns the variable that says so to an interpreter and to all that descend from it. Python itself puts the current
-directory before its own library (``python -m``, ``python -c``), and whoever judges a run that others sent stands in a
+directory before its own library (``python -m``, ``python -c``), and anyone who judges a run that others sent is in a
 directory that others filled: a ``json.py`` there would be executed.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: For the environment of a child. An explicit PYTHONPATH goes on to count.
+#: For the environment of a child. An explicit PYTHONPATH still counts.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 
 

@@ -139,7 +139,7 @@ class Supervisor:
             ways = Ways(lambda: process.exitcode, ours.close, ours)
             child = self._adopt(name, "python", process.pid, ways, log_path, service)
             if arguments is not None:
-                with suppress(EOFError):  # Whoever waits for its first message hears that it has ended.
+                with suppress(EOFError):  # Anyone who waits for its first message hears that it has ended.
                     child.send(arguments)
             return child
 
@@ -216,7 +216,7 @@ class Supervisor:
             atexit.unregister(self.stop_all)
 
     def _adopt(self, name: str, kind: Kind, pid: int, ways: Ways, log_path: str | None, service: bool) -> Child:
-        """Take a newborn child in: watched by the warden and recorded before anything else happens to it."""
+        """Take a new child in: watched by the warden and recorded before anything else happens to it."""
         key = f"{name}/{len(self._children)}"
         process = psutil.Process(pid)
         child = Child(name, kind, process, ways, lambda: self._ended(key), log_path=log_path, service=service)

@@ -35,7 +35,7 @@ _BOOT = (
 class WardenLink:
     """The owner's side: starts the warden, tells it what to watch, and dismisses it at the end.
 
-    A warden that died is started again and told everything once more. Not thread-safe: the Supervisor's lock is held.
+    A warden that died is started again and told everything again. Not thread-safe: the Supervisor's lock is held.
     """
 
     def __init__(self, marker: str, directory: str) -> None:
@@ -151,7 +151,7 @@ class WardenWatch:
                 if signal_quietly(process, signal.SIGKILL):
                     done.append(f"ended process {process.pid}")
                 signal_quietly(process, signal.SIGCONT)
-            time.sleep(0.05)  # the kernel signals nobody but the parent when a process ends
+            time.sleep(0.05)  # the kernel signals no one but the parent when a process ends
         for path in sorted(self._directories):
             if os.path.isdir(path):
                 shutil.rmtree(path, ignore_errors=True)

@@ -75,7 +75,7 @@ def start_zookeeper(supervisor: Supervisor, directory: str, java: JavaHome, tick
     """Start a standalone server on loopback with its data, configuration and log in ``directory``.
 
     ZooKeeper reads port 0 as "no port", so a free one is found by binding it; the server takes it over (see
-    ``_reserve``), and should somebody else have it in the end, another is tried. Returns when the server serves.
+    ``_reserve``), and should another process have it in the end, another is tried. Returns when the server serves.
     Raises ZooKeeperFailure.
     """
     os.makedirs(os.path.join(directory, "tmp"), exist_ok=True)
@@ -86,7 +86,7 @@ def start_zookeeper(supervisor: Supervisor, directory: str, java: JavaHome, tick
             child = _launch(supervisor, directory, java, port)
         if child is not None:
             return ZooKeeperHandle(HOST, port, child)
-        logger.info("port %d was taken by somebody else; trying another", port)
+        logger.info("port %d was taken by another process; trying another", port)
     raise ZooKeeperFailure(f"ZooKeeper found no free port in {_ATTEMPTS} attempts; its log is {_log_path(directory)}")
 
 
@@ -95,7 +95,7 @@ def restart_zookeeper(
 ) -> ZooKeeperHandle:
     """Start an ended server again, as it was configured: on its data and its port. Raises ZooKeeperFailure.
 
-    Meanwhile somebody's outgoing connection may have been given the port; it is waited for.
+    Meanwhile someone's outgoing connection may have been given the port; it is waited for.
     """
     child: Child | None = None
 
@@ -111,7 +111,8 @@ def restart_zookeeper(
 
 
 def _launch(supervisor: Supervisor, directory: str, java: JavaHome, port: int) -> Child | None:
-    """Start the configured server and wait until it serves; None if somebody has its port. Raises ZooKeeperFailure."""
+    """Start the configured server and wait until it serves; None if another process has its port. Raises
+    ZooKeeperFailure."""
     log_path = _log_path(directory)
     said = os.path.getsize(log_path) if os.path.exists(log_path) else 0
     child = supervisor.start_program("zookeeper", _command(java), None, directory, log_path, service=True)
@@ -133,8 +134,8 @@ def _log_path(directory: str) -> str:
 def _reserve(port: int = 0) -> socket.socket:
     """A socket that holds a free port, or this one, without listening on it. Raises ``OSError`` if it is taken.
 
-    The kernel gives a bound port to nobody who asks for any port, and lets a second socket bind it by number if both
-    have SO_REUSEADDR and none listens yet: ZooKeeper's has. So nobody else can slip in between.
+    The kernel never hands out a bound port as a free one, and lets a second socket bind it by number if both have
+    SO_REUSEADDR and neither listens yet, as ZooKeeper's does. So no other process can slip in between.
     """
     holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -177,5 +177,5 @@ def request_header_version(api_key: int, version: int) -> int:
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """0, or 1 (with tagged fields) for flexible versions; ApiVersions always has 0, so that anybody can read it."""
+    """0, or 1 (with tagged fields) for flexible versions; ApiVersions always has 0, so that anyone can read it."""
     return 1 if is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS else 0

@@ -1,7 +1,7 @@
 """Framing: int32 size, then that many bytes. Owns the receive buffer of one connection; pure.
 
 Frames are handed out in place. The buffer grows with the bytes that arrive, never with the size that is declared:
-whoever declares 100 MiB and sends 5 bytes costs 5 bytes.
+anyone who declares 100 MiB and sends 5 bytes costs 5 bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SIZE = struct.Struct(">i")
 _SIZE_BYTES = _SIZE.size
 #: Five requests of 16 KB, as many as a producer has in flight, fit: one read takes them all.
 INITIAL_BYTES = 131_072
-#: Until a read has filled half of it: who asks little, or nothing, costs little. (Two thousand silent connections had
+#: Until a read has filled half of it: a client that sends little costs little. (Two thousand silent connections had
 #: 260 MB.)
 FIRST_BYTES = 4_096
 #: Up to this it grows by doubling, then to the full size: five hundred that send byte by byte had 65 MB.
@@ -109,7 +109,7 @@ class FrameBuffer:
         return self.frames()
 
     def clear(self) -> None:
-        """Forget what arrived: nobody wants it any more."""
+        """Forget what arrived: it is no longer wanted."""
         self._start = self._end = 0
 
     def frames(self) -> Iterator[memoryview]:

@@ -3,7 +3,7 @@
 Owns the import and the way to define more of them: the one place that knows how kafka-python is laid out.
 
 ``kafka.protocol`` needs nothing of what the package ``kafka`` itself imports: producer, consumer and admin client, more
-than half of what loading it costs, in every broker and every command. They are left until somebody asks for them.
+than half of what loading it costs, in every broker and every command. They are left until someone asks for them.
 """
 
 from __future__ import annotations

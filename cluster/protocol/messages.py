@@ -187,7 +187,7 @@ def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any
 
 def _unsupported_api_versions(body: memoryview) -> Any:
     """What a broker says that does not know the version: version 0. librdkafka's mock cluster says it in a layout of no
-    version; then the error alone is taken, and whoever asks falls back to 0, as all clients do (KIP-511).
+    version; then the error alone is taken, and the caller falls back to 0, as all clients do (KIP-511).
     """
     message_class = response_class(ApiKey.API_VERSIONS)
     try:

@@ -27,7 +27,7 @@ MAX_ELEMENTS = 500_000
 #: All topics and partitions of one Produce or Fetch request: it is parsed on the event loop, in a tenth of a second.
 MAX_PARTITIONS = 40_000
 
-#: Tagged fields of one struct of these, and of a request's header: nobody sends one that this broker does not know.
+#: Tagged fields of one struct of these, and of a request's header: no client sends one that this broker does not know.
 MAX_TAGS = 4
 
 #: What reading beyond a buffer, or text that is no UTF-8, raises; codecs make it ``MalformedRequest``.
@@ -117,7 +117,7 @@ def read_compact_string(buffer: Buffer, position: int) -> tuple[str, int]:
 
 
 def check_count(buffer: Buffer, position: int, count: int, least_bytes: int) -> int:
-    """Return ``count`` if so many elements of at least ``least_bytes`` each fit into what is left."""
+    """Return ``count`` if that many elements of at least ``least_bytes`` each fit into what is left."""
     if count < 0 or count > MAX_ELEMENTS or count * least_bytes > len(buffer) - position:
         raise MalformedRequest(f"an array of {count} elements where {max(0, len(buffer) - position)} bytes are left")
     return count
@@ -160,7 +160,7 @@ def read_tags(buffer: Buffer, position: int, known: Container[int]) -> tuple[lis
 
 
 def skip_tags(buffer: Buffer, position: int, most: int = MAX_ELEMENTS) -> int:
-    """The position after the tagged fields of a struct, which has at most so many."""
+    """The position after the tagged fields of a struct, which has at most that many."""
     if buffer[position] == 0:
         return position + 1
     count, _ = read_uvarint(buffer, position)

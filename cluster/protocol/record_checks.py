@@ -17,7 +17,7 @@ from cluster.protocol.primitives import Buffer
 from cluster.protocol.record_spans import run_from
 from cluster.protocol.records import read_varint
 
-#: More records than any client sends at once: to walk over them holds up everybody else.
+#: More records than any client sends at once: to walk over them holds up everyone else.
 MAX_RECORDS = 500_000
 #: A record has at least: length, attributes, two deltas, three lengths.
 _LEAST_RECORD_BYTES = 7
@@ -28,7 +28,7 @@ _NULL = 1
 _PATIENCE = 8
 
 
-#: What of one request is looked at without leaving the event loop: some ten milliseconds of work.
+#: What of one request is examined without leaving the event loop: some ten milliseconds of work.
 RECORDS_AT_ONCE = 10_000
 BYTES_AT_ONCE = 2_097_152
 HEADERS_AT_ONCE = 16
@@ -36,11 +36,11 @@ ALL_HEADERS_AT_ONCE = 20_000
 
 
 class Postponed(Exception):
-    """There is more in a batch than may be looked at in one go: another thread should."""
+    """There is more in a batch than may be examined in one go: another thread should."""
 
 
 class Effort:
-    """What may still be looked at for one request: records, and bytes once they are unpacked."""
+    """What may still be examined for one request: records, and bytes once they are unpacked."""
 
     __slots__ = ("bytes_left", "headers_of_a_record", "is_all", "records_left")
 
@@ -57,7 +57,7 @@ class Effort:
         self.records_left = RECORDS_AT_ONCE
 
     def most_headers(self, count: int) -> int:
-        """What each of so many records may have."""
+        """What each of that many records may have."""
         most = self.headers_of_a_record
         return most if self.is_all else min(most, ALL_HEADERS_AT_ONCE // max(count, 1))
 
@@ -101,7 +101,7 @@ def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFa
 
     Raises ``InvalidBatch``: UNKNOWN_SERVER_ERROR for what cannot be unpacked, as Kafka answers, or is more than the
     effort allows; INVALID_RECORD for records that are not what they say and for more than ``MAX_RECORDS``. Raises
-    ``Postponed`` for more than may be looked at now.
+    ``Postponed`` for more than may be examined now.
     """
     count = header.record_count
     if count > MAX_RECORDS:

@@ -2,7 +2,7 @@
 
 Owns the check whether records that follow one which is in order are in order too: byte for byte the same lengths at the
 same places, the next offset deltas, timestamp deltas of as many bytes. Slices with a stride do that in C, where the
-walk over single records (``record_checks``) costs ten times as much. It may give up at any record: the walk goes on
+walk over single records (``record_checks``) costs ten times as much. It may give up at any record: the walk continues
 there. Does not own what a record must be.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cluster.protocol.records import read_varint
 
-#: Records that are looked at in one go: a run that ends early has cost no more than these.
+#: Records that are examined in one go: a run that ends early has cost no more than these.
 LONGEST_RUN = 256
 #: Offset deltas whose varints have one byte and at most two.
 _ONE_BYTE, _TWO_BYTES = 64, 8192

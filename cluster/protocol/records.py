@@ -41,7 +41,7 @@ class NewRecord(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record as it stands in the log; ``timestamp`` as in ``NewRecord``."""
+    """A record as it is in the log; ``timestamp`` as in ``NewRecord``."""
 
     offset: int
     timestamp: int
@@ -125,7 +125,7 @@ def seal_batch(
 
 
 def decode_records(batch: Buffer, limit_bytes: int = MAX_UNCOMPRESSED_BYTES) -> list[Record]:
-    """All records of one whole batch (``batch`` may go on after it).
+    """All records of one whole batch (``batch`` may continue after it).
 
     Raises ``CorruptBatch`` if the checksum does not hold or anything inside does not add up.
     """

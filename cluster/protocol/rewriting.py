@@ -54,7 +54,7 @@ def recompress_batch(batch: Buffer, header: BatchHeader, codec: int) -> bytes:
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """The batch of ``header`` without records: what it says of offsets and its producer's sequence survives."""
+    """The batch of ``header`` without records: what it says about offsets and its producer's sequence survives."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
     return _assemble(header, attributes, header.max_timestamp, header.max_timestamp, 0, b"")
 

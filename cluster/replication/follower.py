@@ -77,13 +77,13 @@ def truncation_offset(
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Wipe the log and start again at ``offset``: the leader's log begins elsewhere than ours can go on."""
+    """Wipe the log and start again at ``offset``: the leader's log begins elsewhere than ours can continue."""
 
     offset: int
 
 
 def out_of_range_position(leader_start_offset: int, leader_end_offset: int, log_end_offset: int) -> int | Restart:
-    """Where to go on after OFFSET_OUT_OF_RANGE: the log end offset to have, or a fresh start."""
+    """Where to continue after OFFSET_OUT_OF_RANGE: the log end offset to have, or a fresh start."""
     if leader_end_offset < log_end_offset:
         return leader_end_offset
     if leader_start_offset > log_end_offset:

@@ -7,7 +7,7 @@ its owner does after each append. ``validate``:
 * ``isr-of-replicas``: the members of the ISR are replicas.
 * ``isr-maximal``: what the high watermark respects is the committed ISR and the change in flight, which was proposed in
   this leader and partition epoch.
-* ``follower-within``: nobody is known to hold more than the leader: a follower's end <= the log end.
+* ``follower-within``: no one is known to hold more than the leader: a follower's end <= the log end.
 * ``watermark-within``: high watermark <= log end, and <= the end of every ISR member that has fetched in this epoch;
   but a member that the change in flight removes may have come back with less: the controller may have agreed already.
 * ``watermark-reached``: while enough are in sync, what the leader and all followers hold lies below the high watermark:

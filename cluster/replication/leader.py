@@ -181,7 +181,7 @@ class LeaderState:
         if len(isr.committed) < self.min_insync_replicas:
             return False
         if not self.followers:
-            # Nobody to wait for, and it is asked after every append.
+            # No one to wait for, and it is asked after every append.
             moved = log_end_offset > self.high_watermark
             self.high_watermark = max(self.high_watermark, log_end_offset)
             return moved
@@ -198,7 +198,7 @@ class LeaderState:
         return True
 
     def _is_joining(self, follower: FollowerProgress, log_end_offset: int, now_ms: int) -> bool:
-        """Whether to wait for a replica that is about to join: else the watermark would run from it for ever."""
+        """Whether to wait for a replica that is about to join: else the watermark would run from it forever."""
         return follower.is_caught_up(log_end_offset, now_ms, self.lag_time_max_ms) and self.eligible(
             follower.replica_id
         )
@@ -286,8 +286,8 @@ def acknowledgement(leader: LeaderState | None, append_epoch: int, required_offs
     """The answer to a write under acks=all, or None while it must wait (docs/produce-checks.md, row 23).
 
     ``append_epoch`` is the leader epoch in which it was appended. As in Kafka's ``DelayedProduce`` a newer epoch is
-    nothing to a broker that goes on leading: its log holds the write where it was put. One that has stopped leading in
-    between confirms nothing, even if its high watermark is beyond the offset: another leader may have put something
+    nothing to a broker that continues leading: its log holds the write where it was put. One that has stopped leading
+    in between confirms nothing, even if its high watermark is beyond the offset: another leader may have put something
     else there (Redpanda issue 3003).
     """
     if leader is None or append_epoch < leader.leading_since:

@@ -71,7 +71,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._peer = "?"
         self._paused = False
         self._choked = False
-        #: Whether it has had its turn, and goes on in the next one.
+        #: Whether it has had its turn, and continues in the next one.
         self._rests = False
         #: Whether there is no room for the request that has begun.
         self._starved = False
@@ -148,7 +148,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if peer:
             self._peer = f"{peer[0]}:{peer[1]}"
         if self._closing:
-            # Aborted between its arrival and now: nobody hears of it.
+            # Aborted between its arrival and now: no one hears of it.
             transport.abort()
             return
         self._transport = transport
@@ -278,7 +278,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._uncork()
 
     def _rest(self) -> None:
-        """Go on when all others had their turn."""
+        """Continue after all others had their turn."""
         self._rests = True
         self._stop_reading()
         self._loop.call_soon(self._go_on_reading)

@@ -25,7 +25,7 @@ class Clock(Protocol):
         ...
 
     def wall_ns(self) -> int:
-        """Nanoseconds since then, for whoever asks once for every record."""
+        """Nanoseconds since then, for the caller once for every record."""
         ...
 
 

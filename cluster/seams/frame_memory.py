@@ -3,7 +3,7 @@
 
 Owns who has how much, who waits for more, and who has to go: a request that has begun has room for all of it, so that
 it can be finished, and the next waits. While one waits, buffers that nothing is in are given back, and a connection
-that sends nothing of the rest of its request for some seconds is closed: else a few bytes would keep everybody waiting
+that sends nothing of the rest of its request for some seconds is closed: else a few bytes would keep everyone waiting
 until ``connections.max.idle.ms``. Requests that fit into the buffer that every connection has are not counted.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-#: While others wait, the rest of a request must go on coming within this.
+#: While others wait, the rest of a request must continue coming within this.
 STALLED_S = 5
 _LOOK_EACH_S = 1.0
 
@@ -72,7 +72,7 @@ class FrameMemory:
         return False
 
     def give(self, holder: Holder) -> None:
-        """It has, or waits for, nothing any more."""
+        """It has, or waits for, nothing anymore."""
         self._waiting.pop(holder, None)
         self._held_bytes -= self._held.pop(holder, 0)
         if self._waiting:

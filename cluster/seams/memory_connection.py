@@ -54,7 +54,7 @@ class MemoryConnection:
         )
 
     def join(self, other: MemoryConnection) -> None:
-        """Be one end of a connection, for which nobody listens yet."""
+        """Be one end of a connection, which has no listener yet."""
         self._other = other
         self._wires.opened(self)
 
@@ -130,7 +130,7 @@ class MemoryConnection:
                 logger.exception("the handler of %s failed as its connection closed", self._peer)
 
     def vanish(self) -> None:
-        """The process of this end is gone: nobody here is told, and the peer hears of the end."""
+        """The process of this end is gone: no one here is told, and the peer hears of the end."""
         if not self._gone:
             self._send(0, lambda other: other.reset("the peer is gone"))
             self._gone = self._closing = True

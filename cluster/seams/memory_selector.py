@@ -93,9 +93,9 @@ class _Channel:
 
 
 class MemorySelector:
-    """``on_event`` is called when there is something for ``poll`` to tell, or it was woken: by the loop, or by whoever
-    wakes it. ``wait_ms`` is for how long the last poll was to wait; 0 if it had something to tell. A connection takes
-    another frame as long as less than ``room_bytes`` of those before were not taken in at the other end.
+    """``on_event`` is called when there is something for ``poll`` to tell, or it was woken: by the loop, or by anyone
+    who wakes it. ``wait_ms`` is for how long the last poll was to wait; 0 if it had something to tell. A connection
+    takes another frame as long as less than ``room_bytes`` of those before were not taken in at the other end.
     """
 
     def __init__(
@@ -213,7 +213,7 @@ class LoopRunner:
         return self._has_ended
 
     def kill(self) -> None:
-        """No step any more, as if the process had been killed."""
+        """No step anymore, as if the process had been killed."""
         self._has_ended = True
         self._put_off()
 

@@ -31,7 +31,7 @@ class _Node:
 
 
 class MemoryFile:
-    """One open file. It lives on after removal or power loss, as a descriptor does, but then nobody else sees it."""
+    """One open file. It lives on after removal or power loss, as a descriptor does, but then no one else sees it."""
 
     def __init__(self, path: str, node: _Node) -> None:
         self._path = path
@@ -141,7 +141,7 @@ class MemoryStorage:
     def power_loss(self, survivors: Survivors | None = None) -> None:
         """Keep what was synced and drop the rest, or of the rest what ``survivors`` does not spare.
 
-        Files that were open before are cut off: what is still written to them reaches nobody.
+        Files that were open before are cut off: what is still written to them reaches no one.
         """
         left: dict[str, _Node] = {}
         for path, node in self._nodes.items():
@@ -253,7 +253,7 @@ class MemoryStorage:
     def lock(self, path: str) -> Lock:
         path = posixpath.normpath(path)
         if path in self._locked:
-            raise BlockingIOError(errno.EAGAIN, "somebody else has locked it", path)
+            raise BlockingIOError(errno.EAGAIN, "another process has locked it", path)
         self.open(path).close()
         self._locked.add(path)
         return MemoryLock(path, self._locked)

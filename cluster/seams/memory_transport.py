@@ -4,8 +4,8 @@ Owns an in-memory network: who listens where, and who connects to whom. Does not
 (``memory_wires``) nor what is delivered and how a connection ends (``memory_connection``). It does not model bytes:
 nothing is ever split, and a cut never falls inside a frame.
 
-What a node hears it hears in the context (``contextvars``) in which it listened or connected, whoever sent it: so a
-loop can tell whose a callback is, and let one node stand still while its peers' frames wait at its door.
+What a node hears it hears in the context (``contextvars``) in which it listened or connected, no matter who sent it: so
+a loop can tell whose a callback is, and let one node stand still while its peers' frames wait at its door.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MemoryNetwork(MemoryWires):
         try:
             return self._listeners[host, port]
         except KeyError:
-            raise ConnectionRefusedError(f"nobody listens on {host}:{port}") from None
+            raise ConnectionRefusedError(f"nothing listens on {host}:{port}") from None
 
 
 class MemoryListener:
@@ -113,7 +113,7 @@ class MemoryTransport:
 
     def kill(self) -> None:
         """End the process without a word: its ports are free, its peers see their connections end, and whatever it
-        still does reaches nobody."""
+        still does reaches no one."""
         self._is_dead = True
         for listener in self._listeners:
             listener.unbind()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Protocol
 
-#: How long something of so many bytes takes from one node to another, in milliseconds.
+#: How long a message of this many bytes takes from one node to another, in milliseconds.
 Delay = Callable[[str, str, int], float]
 
 

@@ -56,7 +56,7 @@ class OsFile:
         else:
             total = sum(map(len, buffers))
             written = os.pwritev(self._descriptor, buffers, size) if 0 < len(buffers) <= _MOST_BUFFERS else 0
-        if written != total:  # a short write, or very many buffers: the whole once more, one by one
+        if written != total:  # a short write, or very many buffers: the whole again, one by one
             position = size
             for data in buffers:
                 self._write_all(data, position)
@@ -236,7 +236,7 @@ class OsStorage:
         except OSError as error:
             os.close(descriptor)
             if error.errno in (errno.EACCES, errno.EAGAIN):
-                raise BlockingIOError(errno.EAGAIN, "somebody else has locked it", path) from error
+                raise BlockingIOError(errno.EAGAIN, "another process has locked it", path) from error
             raise
         return OsLock(path, descriptor)
 

@@ -23,7 +23,7 @@ class Runner(Protocol):
 
     @property
     def is_current(self) -> bool:
-        """Whether the next step cannot come before the caller is done: whoever waits for one here waits in vain."""
+        """Whether the next step cannot come before the caller is done: waiting for one here would never end."""
         ...
 
     @property

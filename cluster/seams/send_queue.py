@@ -54,7 +54,7 @@ class SendQueue:
         self._corked = False
         self._waiting = False
         #: A second descriptor of the socket, made when it is full for the first time: the first one is asyncio's to
-        #: watch, and its transports let nobody else do it.
+        #: watch, and its transports let no one else do it.
         self._watched_fd = -1
 
     def __repr__(self) -> str:
@@ -104,7 +104,7 @@ class SendQueue:
         self._pump()
 
     def clear(self) -> None:
-        """Drop what is queued, and let go of the socket: nothing may be put any more."""
+        """Drop what is queued, and let go of the socket: nothing may be put anymore."""
         self._queue.clear()
         self._queue_bytes = self._begun = 0
         self._stop_waiting()
@@ -135,7 +135,7 @@ class SendQueue:
         except BlockingIOError:
             pass
         if queue:
-            # If there is room still, this goes on in the next turn, after everybody else.
+            # If there is room still, this continues in the next turn, after everyone else.
             self._wait()
         elif self._waiting:
             self._stop_waiting()
@@ -165,7 +165,7 @@ class SendQueue:
         return sent
 
     def _send_gathered(self) -> int:
-        """Send what stands at the head of the queue before the next large range, in one call."""
+        """Send what is at the head of the queue before the next large range, in one call."""
         queue = self._queue
         buffers: list[Bytes] = []
         size = 0

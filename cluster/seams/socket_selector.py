@@ -115,8 +115,8 @@ class SocketSelector:
             self._close(channel)
 
     def poll(self, timeout_ms: float | None, handler: SelectorHandler) -> None:
-        # Whoever wakes it up writes the one and then reads the other, and here it is the other way round: one of both
-        # sees it.
+        # Anyone who wakes it up writes the one and then reads the other, and here it is the other way round: one of
+        # both sees it.
         self._is_waiting = True
         if self._is_woken or self._failed:
             timeout_ms = 0
@@ -183,7 +183,7 @@ class SocketSelector:
             self._end(channel, handler, _reason(gone))
             return
         if own == peer:
-            # Nobody listens, and the kernel chose the very port that it was to connect to.
+            # Nothing listens, and the kernel chose the very port that it was to connect to.
             self._end(channel, handler, "connected to itself")
             return
         channel.connecting = False

@@ -112,7 +112,7 @@ class Storage(Protocol):
     def lock(self, path: str) -> Lock:
         """Take the file ``path`` (made if absent) for this process alone, until released or the process ends.
 
-        Raises ``BlockingIOError`` if somebody else has it, ``OSError`` if it cannot be made.
+        Raises ``BlockingIOError`` if another process has it, ``OSError`` if it cannot be made.
         """
         ...
 
@@ -126,7 +126,7 @@ class FileRange:
     """Bytes ``[position, position + size)`` of an open file as they were when it had been cut ``cuts`` times, to be
     sent without copying them (sendfile).
 
-    Once the file is cut, other bytes may be written where these stood: then the range is worth nothing any more.
+    Once the file is cut, other bytes may be written where these stood: then the range is worth nothing anymore.
     """
 
     file: File
@@ -140,7 +140,7 @@ class FileRange:
             raise OSError(f"{self.file.path} was cut after a range of it was promised")
 
     def read(self) -> bytes:
-        """The bytes. Raises ``OSError`` if they are not there any more."""
+        """The bytes. Raises ``OSError`` if they are not there anymore."""
         self.check()
         data = self.file.pread(self.size, self.position)
         if len(data) != self.size:

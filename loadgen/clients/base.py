@@ -39,7 +39,7 @@ class Retried(NamedTuple):
 
 
 def ignore(_told: object) -> None:
-    """The callback of whoever does not want to know."""
+    """The callback of anyone who does not want to know."""
 
 
 class ClientRefusal(Exception):
@@ -127,7 +127,7 @@ class RecordReader(Protocol):
     def poll(self, max_records: int, timeout_s: float) -> PolledRecords: ...
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
-        """What is known now of an assigned partition. Asks nobody and raises nothing."""
+        """What is known now of an assigned partition. Asks no one and raises nothing."""
         ...
 
     def close(self) -> None:

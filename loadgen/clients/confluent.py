@@ -113,7 +113,7 @@ def failure_of(error: KafkaError) -> Failure:
 
 
 class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
-    """A producer that tells of its fatal error as of every other: to ``on_error``, when it is polled.
+    """A producer that tells about its fatal error as of every other: to ``on_error``, when it is polled.
 
     confluent-kafka raises a fatal error out of whatever serves callbacks (``poll``, ``flush``, ``close``) instead of
     calling ``error_cb``. Other exceptions, such as a callback's own, are raised on.
@@ -220,7 +220,7 @@ class ConfluentReader:
         self._consumer.close()
 
     def _on_error(self, error: KafkaError) -> None:
-        # librdkafka goes on by itself after these; they are worth a note, no new assignment
+        # librdkafka recovers on its own after these; they are worth a note, no new assignment
         self._notices.append(describe(error))
 
 
@@ -266,7 +266,7 @@ def is_about_groups(message: Message) -> bool:
     """Whether a message with an error says that there are no consumer groups.
 
     librdkafka looks for the coordinator of its group also where partitions are assigned, and hands on the answer; what
-    is assigned is read all the same.
+    is assigned is read anyway.
     """
     error = message.error()
     return error is not None and error.code() == KafkaError.INVALID_REQUEST and message.topic() is None

@@ -1,8 +1,8 @@
-"""What librdkafka tells of attempts that failed and of connections lost: in its log lines and in its statistics.
+"""What librdkafka tells about attempts that failed and of connections lost: in its log lines and in its statistics.
 
 Owns the words by which they are known (seen with 2.16; a test forces a retry and waits for the line). Its counters do
-not tell of a batch that a broker refused and that is sent again; the debugging context ``msg`` tells of every attempt
-that failed, in three lines a batch, which cost it a few microseconds.
+not tell about a batch that a broker refused and that is sent again; the debugging context ``msg`` tells about every
+attempt that failed, in three lines a batch, which cost it a few microseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 #: librdkafka's own log lines; they come out of ``poll``.
 client_logger = logging.getLogger("librdkafka")
 
-#: The context of librdkafka's debugging whose lines tell of every attempt that failed.
+#: The context of librdkafka's debugging whose lines tell about every attempt that failed.
 ATTEMPTS = "msg"
 _FAILED_ATTEMPT = re.compile(
     r"MessageSet with (?P<records>\d+) message\(s\) \(MsgId (?P<message_id>\d+), BaseSeq -?\d+\) "
@@ -46,13 +46,13 @@ class AttemptListener:
 
 
 def failed_attempt(facility: str, line: str) -> tuple[str, int, int] | None:
-    """An attempt that failed and may be made again, by a line of librdkafka's log; None for any other line.
+    """An failed attempt that may be repeated, by a line of librdkafka's log; None for any other line.
 
     The error, how many records, and the number of the first: 1 is the first record that this producer sent to the
     partition; 0 stands for not told, which is so without idempotence.
     """
     match = _FAILED_ATTEMPT.search(line) if facility == "MSGSET" else None
-    # one whose connection broke is only said to need a refresh, and is made again all the same
+    # one whose connection broke is only said to need a refresh, and is repeated anyway
     if match is None or "Permanent" in match["actions"]:
         return None
     return match["error"], int(match["records"]), int(match["message_id"])

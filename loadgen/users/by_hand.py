@@ -1,4 +1,4 @@
-"""A load by hand at its beginning and its end: its topic, what is noted for the verifier, and the read back.
+"""A standalone load at its beginning and its end: its topic, what is noted for the verifier, and the read back.
 
 Owns these steps under Locust. In a run of the conductor's nothing here is called.
 """

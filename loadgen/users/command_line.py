@@ -64,7 +64,7 @@ FORM = (
 
 
 def destination(option: str) -> str:
-    """The name of an option's value, as argparse has it."""
+    """The name of an option's value, as argparse shows it."""
     return option.removeprefix("--").replace("-", "_")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from loadgen.users.command_line import add_options, destination
 
-_HEAD = """# Options of a load by hand
+_HEAD = """# Options of a standalone load
 
 `gapless load` and `locust -f loadgen/locustfile.py` take these beside all options of Locust. Each is also a variable of
 the environment, and a line of a Locust configuration file (without the dashes). [load.md](load.md) says how they play

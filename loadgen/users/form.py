@@ -1,4 +1,4 @@
-"""Locust's web form of a load by hand: what it may ask for. Owns the refusal, which the form shows; starts nothing.
+"""Locust's web form of a standalone load: what it may ask for. Owns the refusal, which the form shows; starts nothing.
 
 Locust itself would take any text, and the load would end with the first one that cannot be used.
 """

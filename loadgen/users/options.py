@@ -52,7 +52,7 @@ def reader_count(asked: str | None, users: int | None, *, alone: bool) -> int:
 
 
 def reader_clients(asked: str, client: str) -> tuple[str, ...]:
-    """The client of each reader: as they are named, or so many of ``client``. Raises ``SettingsError``."""
+    """The client of each reader: as they are named, or that many of ``client``. Raises ``SettingsError``."""
     if asked.isascii() and asked.isdecimal():
         return (client,) * int(asked)
     clients = tuple(name.strip() for name in asked.split(","))
@@ -115,8 +115,8 @@ def check_options(options: Any) -> None:
 def resolve_options(options: Any, worker_index: int | None, producers: int) -> ResolvedOptions:
     """Settings, run directory and process name, after ``settle_options``.
 
-    ``worker_index`` is None unless Locust is distributed. ``producers`` is the number of producer users of a load by
-    hand. Raises ``SettingsError``.
+    ``worker_index`` is None unless Locust is distributed. ``producers`` is the number of producer users of a
+    standalone load. Raises ``SettingsError``.
     """
     settings = _settings(options, producers)
     process = options.kafka_process or "load"
@@ -209,7 +209,7 @@ def _changes(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _workload(values: Mapping[str, Any]) -> Workload:
-    """The workload as the master read it, or as it is to be had here. Raises WorkloadError."""
+    """The workload as the master read it, or as it is found here. Raises WorkloadError."""
     text, read = values.get("kafka_workload_read") or (None, {})
     return Workload(**read) if text == values["kafka_workload"] else find_workload(values["kafka_workload"])
 

@@ -111,7 +111,7 @@ class LoadProcess:
 
     @property
     def is_to_be_read_back(self) -> bool:
-        """Whether this load is all of a load by hand. Of a distributed one each process has a part only."""
+        """Whether this load is all of a standalone load. Of a distributed one each process has a part only."""
         options = self.environment.parsed_options
         whole = bool(self.begins) and not isinstance(self.environment.runner, WorkerRunner)
         return whole and self.told.has_written and options.kafka_read_back == "yes"
@@ -146,7 +146,7 @@ class LoadProcess:
     def fail(self, error: BaseException) -> None:
         """Something went wrong that the load does not provide for (a full disk, a mistake of ours).
 
-        What is not recorded must not go on: the load ends, and its history says that it is incomplete.
+        What is not recorded must not continue: the load ends, and its history says that it is incomplete.
         """
         self.recorder.history.mark_incomplete()
         if self.environment.process_exit_code is None:
@@ -234,7 +234,7 @@ def has_started() -> bool:
 def start_process(environment: Any, producers: int) -> None:
     """Locust's ``test_start``: resolve the settings, find or make the topic, open the history, take the signals.
 
-    Ends the process with a clear line if that cannot be done. A second start (web UI) goes on with the first's.
+    Ends the process with a clear line if that cannot be done. A second start (web UI) continues with the first's.
     """
     runner = environment.runner
     if isinstance(runner, MasterRunner) or _started:
@@ -269,7 +269,8 @@ def settle_process() -> None:
 
 
 def fail_process_unless_written(environment: Any) -> None:
-    """Locust's ``quitting`` of a load by hand, where producers were started: was anything written, and if not, why."""
+    """Locust's ``quitting`` of a standalone load, where producers were started: was anything written, and if not,
+    why."""
     for process in _started:
         told, topic = process.told, process.settings.topic
         bootstrap = environment.host or process.settings.producers_bootstrap
@@ -280,7 +281,7 @@ def fail_process_unless_written(environment: Any) -> None:
 
 
 def end_process() -> None:
-    """Locust's ``quit``: everything that users left is closed, the history last; a load by hand is read back."""
+    """Locust's ``quit``: everything that users left is closed, the history last; a standalone load is read back."""
     for process in _started:
         process.close()
         if process.is_to_be_read_back:

@@ -35,7 +35,7 @@ def show_chaos(environment: Any, run: RunDirectory) -> None:
         environment.web_ui.app.register_blueprint(blueprint(watched))
         join(environment.web_ui.app, lambda: bool(environment.runner.state != STATE_INIT))
     except Exception:
-        logger.exception("the Chaos tab cannot be shown; the load goes on")
+        logger.exception("the Chaos tab cannot be shown; the load continues")
     environment.web_ui.app.before_request(_only_look)
     # Locust lets pages of every origin read its answers; around everything else, so that nothing adds that again.
     environment.web_ui.app.wsgi_app = GuardedWsgi(environment.web_ui.app.wsgi_app)
@@ -43,7 +43,7 @@ def show_chaos(environment: Any, run: RunDirectory) -> None:
 
 
 def _only_look() -> dict[str, Any] | None:
-    """A page in a browser, whoever's it is, neither starts nor stops nor changes the load. None lets a request pass."""
+    """A page in a browser, no matter whose, neither starts nor stops nor changes the load. None lets a request pass."""
     if request.method in LOOKING:
         return None
     # Locust answers its own refusals so, and its forms show the message.

@@ -1,7 +1,8 @@
-"""The exit status of a load by hand that wrote nothing. Owns the line that says so, and what workers tell their master.
+"""The exit status of a standalone load that wrote nothing. Owns the line that says so, and what workers tell their
+master.
 
-Locust ends with 0 where it saw no failure, and records of which nothing is heard are none. A status that Locust gives
-for failures stays as it is, and a run of the conductor's has its verdict.
+Locust ends with 0 where it saw no failure, and records without a reported outcome do not count. A status that Locust
+gives for failures stays as it is, and a run of the conductor's has its verdict.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NOTHING_HEARD = "nothing was acknowledged in the time that it ran"
 
 
 class MasterTeller:
-    """Tells a worker's master as soon as anything was written, and until then why not; without a master, nobody.
+    """Tells a worker's master as soon as anything was written, and until then why not; without a master, no one.
 
     Locust's own reports come every three seconds, and the last one too late for a master that ends.
     """

@@ -1,4 +1,4 @@
-// Asks for the state of the run once a second while somebody looks, and shows it. Every text is set as text.
+// Asks for the state of the run once a second while someone looks, and shows it. Every text is set as text.
 "use strict";
 
 const EVERY_MS = 1000;

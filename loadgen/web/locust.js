@@ -1,4 +1,4 @@
-// Joins Locust's own page to the run: the Chaos tab shows the page beside it, faults stand behind the charts, and the
+// Joins Locust's own page to the run: the Chaos tab shows the page beside it, faults show behind the charts, and the
 // end is said. Whatever Locust's page is changed to, what is not found there is not drawn; nothing here fails it.
 "use strict";
 (() => {
@@ -113,7 +113,7 @@
 
   addEventListener("DOMContentLoaded", () => {
     showPage();
-    // Locust changes the tab and the theme by its own means, which tell nobody.
+    // Locust changes the tab and the theme by its own means, which tell no one.
     new MutationObserver(() => { theme(); showPage(); })
       .observe(document.getElementById("root"), { childList: true, subtree: true, attributes: true, attributeFilter: ["aria-selected", "class"] });
     look();

@@ -1,4 +1,4 @@
-"""A moment of the run as a person reads it, for the page. Pure."""
+"""A moment of the run as people read it, for the page. Pure."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def page(state: LiveState, now_ns: int) -> dict[str, Any]:
 
 
 def _seconds(nanoseconds: int) -> float:
-    """To a tenth; a file that is read while the clock stands at its very time has no negative age."""
+    """To a tenth; a file that is read while the clock is at its very time has no negative age."""
     return round(max(0, nanoseconds) / 1e9, 1)

@@ -176,7 +176,7 @@ def test_a_web_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = _refused(["run", "--web-port", str(port)], capsys)
-    assert f"--web-port {port} is not available: " in line and "choose another" in line
+    assert f"cannot bind --web-port {port}: " in line and "pick another, or use --web for a free port" in line
     preflight.check_web_port(port)
 
 

@@ -281,4 +281,4 @@ def test_a_directory_that_is_nothing(capsys):
     Path("empty").mkdir()
     status, _, err = dump(capsys, "empty")
     assert status == 254
-    assert "holds no partition" in err
+    assert "is not a partition directory" in err

@@ -124,7 +124,7 @@ def test_numbers_elsewhere_are_plain_digits_too(text: str, tmp_path: Path, monke
     with pytest.raises(SweepError):
         parse_seeds(text)
     asked = Asked(seed=0, zookeeper=f"127.0.0.1:{text}")
-    with pytest.raises(BadRequest, match="wants HOST:PORT"):
+    with pytest.raises(BadRequest, match="takes HOST:PORT"):
         preflight.check_outside(resolve(asked)[0])
     (tmp_path / "nodes" / text[:200]).mkdir(parents=True)
     (tmp_path / "nodes" / "7").mkdir()

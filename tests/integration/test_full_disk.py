@@ -97,7 +97,7 @@ def test_a_disk_that_fills_up_and_is_freed_loses_nothing(tmp_path: Path) -> None
                 )
                 assert {leader for leader, _ in whole.values()} <= {1, 2, 3}
             before = writer.count()
-            eventually(lambda: writer.count() > before + 500, 30, "the load goes on")
+            eventually(lambda: writer.count() > before + 500, 30, "the load continues")
         for partition in range(PARTITIONS):
             assert read_numbers(cluster.bootstrap, TOPIC, partition) == writer.acknowledged[partition]
 

@@ -113,7 +113,7 @@ def test_a_former_load_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (["{load}", "--users", "3"], "starts none: leave out --users"),
         (["{load}", "--web"], "starts none: leave out --web"),
         (["{load}", "--host", "http://h:1"], "not to a URL"),
-        (["{load}/history"], "no load by hand left anything there"),
+        (["{load}/history"], "no standalone load left anything there"),
         (["/nowhere"], "--read-back /nowhere: no load by hand"),
     ],
 )

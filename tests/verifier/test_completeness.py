@@ -312,7 +312,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      ]), FACTS, closing(KILL)),
     ("run.json does not say which producer ids were handed out", NOTHING, a_run(producer_ids_below=None), FACTS,
      CLOSING),
-    ("and that its phases went on after that", CLOCK, a_run(started="2023-11-14T22:16:00Z"), FACTS, CLOSING),
+    ("and that its phases continued after that", CLOCK, a_run(started="2023-11-14T22:16:00Z"), FACTS, CLOSING),
     ("the run ended at 'soon', which is not a time", CLOCK, a_run(ended="soon"), FACTS, CLOSING),
     ("and Locust noted another time for producer-1", CLOCK, RUN, FACTS, beside(wall_s=(1_699_990_000, 1_699_990_050))),
     ("and Locust noted another time for producer-1", CLOCK, RUN, FACTS, beside(wall_s=(1_700_000_000, 1_700_007_200))),

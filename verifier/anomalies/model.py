@@ -1,4 +1,4 @@
-"""What is known of an anomaly by its name: plain data, no Spark. Owns the shape; the anomalies stand in the groups."""
+"""What is known of an anomaly by its name: plain data, no Spark. Owns the shape; the anomalies are in the groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOG_AND_CLOCK: frozenset[Evidence] = LOG_ALONE | {"clock"}
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """One line for people, what a check may say of one of them (with the words for it), and possible consequences.
+    """One line for people, what a check may say about one of them (with the words for it), and possible consequences.
 
     ``needs`` is the evidence without which the check finds nothing. ``asks_spark``: the check is a query over the
     tables (``verifier.checks``); the others are found in this process.

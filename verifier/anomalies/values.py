@@ -21,7 +21,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "batch": "a batch contradicts its CRC or itself",
             "tail": "a file ends in bytes that are not a batch, where one must be",
             "value": "a value contradicts its own checksum although its batch is intact",
-            "segment": "a batch stands in a file that is named after a later offset",
+            "segment": "a batch is in a file that is named after a later offset",
         },
         brings=(
             *("lost-write", "unseen", "log-gap", "log-divergence", "inconsistent-offsets", "log-reorder", "phantom"),

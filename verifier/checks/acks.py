@@ -44,7 +44,7 @@ def standing(tables: Tables) -> DataFrame:
     # a row overlaps an unsettled piece that begins before it and reaches it, or one that begins within it
     by_stream = Window.partitionBy("place", "stream")
     upto = by_stream.orderBy("first_sequence").rangeBetween(Window.unboundedPreceding, 0)
-    # seen from the end: Spark looks at everything that follows a row once more for each row
+    # seen from the end: Spark looks at everything that follows a row again for each row
     behind = by_stream.orderBy(F.desc("first_sequence")).rangeBetween(Window.unboundedPreceding, -1)
     reached = F.max(F.when(F.col("unsettled"), F.col("last_sequence"))).over(upto)
     next_one = F.min(F.when(F.col("unsettled"), F.col("first_sequence"))).over(behind)

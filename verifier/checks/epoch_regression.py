@@ -24,7 +24,7 @@ def find(tables: Tables) -> DataFrame:
     batches = tables.segments.filter(
         (F.col("kind") == "batch") & F.col("problem").isNull() & (F.col("base_offset") < F.col("limit"))
     ).select(*_LOG, "leader_epoch", "base_offset", "next_offset", F.struct("segment", "position").alias("at"))
-    # epochs are few: where each begins is known at little cost, and only what stands behind a higher one is looked at
+    # epochs are few: where each begins is known at little cost, and only what comes after a higher one is examined
     higher = Window.partitionBy(*_LOG).orderBy(F.desc("leader_epoch")).rowsBetween(Window.unboundedPreceding, -1)
     late = (
         batches.groupBy(*_LOG, "leader_epoch")

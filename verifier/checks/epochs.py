@@ -15,7 +15,7 @@ ALWAYS = (1 << 63) - 1
 def epochs(tables: Tables) -> DataFrame:
     """By place and ``leader_epoch``: from ``begins`` to below ``ends`` it stands, and was in office at ``until_ns``.
 
-    A value that stands in an epoch and was sent then shows that this epoch was not over: a replica takes no more from a
+    A value that is in an epoch and was sent then shows that this epoch was not over: a replica takes no more from a
     former leader once it is one itself. The final epoch has no end. Without such a value ``until_ns`` is -1.
     """
     by_offset = Window.partitionBy("place").orderBy("begins")

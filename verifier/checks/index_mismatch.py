@@ -8,7 +8,7 @@ above the one before it (cause ``order``); a closed segment whose time index doe
 (cause ``newest``); after a clean stop, no such file (cause ``missing``).
 
 Legal: any entries that are not there, for an index is sparse; zeros at its end, the room that Kafka keeps; and after a
-kill whatever the last segment's indexes say. They are written in groups and behind the batches, a truncation cuts them
+kill whatever the last segment's indexes say. They are written in groups and after the batches, a truncation cuts them
 after the log, and the next start makes them again. Segments before the last were closed when they were rolled.
 
     .log: [0..9 at byte 0] [10..19 at byte 4400]        .index: 19 -> 4300        no batch begins at byte 4300

@@ -5,8 +5,8 @@ header contradicts itself, or whose records contradict it (records are read on t
 batch with a correct CRC is either the leader's or ``log-divergence``'s); cause ``batch``; (b) bytes that are not a
 batch where one must be: a file ends in them, or is cut off, before the limit; cause ``tail``; (c) in the final leader's
 log, a sequenced value whose own checksums fail although the batch's CRC matches; cause ``value``; (d) a batch at an
-offset below the one that names its file: whoever looks for its offset opens the file before; cause ``segment``. A torn
-tail above the limit is legal: a killed broker leaves one. So is a file whose first batch lies above its name.
+offset below the one that names its file: anyone who looks for its offset opens the file before; cause ``segment``. A
+torn tail above the limit is legal: a killed broker leaves one. So is a file whose first batch lies above its name.
 
     file: [0..9] [10..19, crc stored 0x1234, computed 0x9876] [20..29]                  batch 10..19 is corrupt
 """

@@ -3,7 +3,7 @@
 Definition. A stream is written in the order of its sequences, by one producer at a time (``verifier.checks.order``). A
 value's position is the lowest offset at which it was acknowledged or read. An anomaly is a value whose position comes
 after that of one that the same producer sent later; and an acknowledged one that comes after one that any producer of
-the stream sent later, since its client had the answer before it went on under another producer id. A value that is no
+the stream sent later, since its client had the answer before it continued under another producer id. A value that is no
 longer in the log has no position (it is ``lost-write``, and its offset may have been given to another). Jepsen's
 external nonmonotonic-send; what the log itself holds out of order is ``log-reorder``.
 

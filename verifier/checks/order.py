@@ -1,7 +1,7 @@
 """Values that come after one of their stream that was sent later. Used by ``nonmonotonic-send`` and ``log-reorder``.
 
 Order is promised within one producer. When a fatal error ends a producer, the next one continues the stream, and what
-the first had in flight may still arrive behind it: such a value is compared only with those of the same producer id.
+the first had in flight may still arrive after it: such a value is compared only with those of the same producer id.
 What was acknowledged had arrived before its client sent anything under another id, and so it is compared with all.
 """
 
@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 
 def late_values(placed: DataFrame, position: str, *, across_ids: bool = False) -> DataFrame:
-    """What of the rows (of the ledger, each at its ``position``) stands behind a later one of the same producer.
+    """What of the rows (of the ledger, each at its ``position``) comes after a later one of the same producer.
 
     ``across_ids``: acknowledged ones also behind a later one of any producer. ``after_sequence`` and ``after_offset``
     are the later one that stands first, and where that is.
@@ -27,7 +27,7 @@ def late_values(placed: DataFrame, position: str, *, across_ids: bool = False) -
     soonest = soonest_of("first_producer_id")
     if across_ids:
         soonest = F.when(F.col("acked"), soonest_of()).otherwise(soonest)
-    # within a row sequences and positions rise together: late is what stands behind the first of the later ones
+    # within a row sequences and positions rise together: late is what comes after the first of the later ones
     in_time = F.greatest(F.col("soonest.offset") - F.col(position) + 1, F.lit(0))
     return (
         placed.withColumn("soonest", soonest)

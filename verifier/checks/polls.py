@@ -1,7 +1,7 @@
 """How readers went from one delivery to the next. Used by the four checks of polls; finds nothing itself.
 
 Rows are compared, never values: a row spans consecutive offsets, and the next one of the same session and partition is
-to begin right behind it. A session begins where its ``assign`` says, and goes on where a ``seek`` says. A session of
+to begin right after it. A session begins where its ``assign`` says, and continues where a ``seek`` says. A session of
 which neither is on record is judged from its second row on. One that follows another session of its process may begin
 further back, never further on than the process had come: it would leave out what lies between. Rows with the same
 ``op`` are what one poll brought.

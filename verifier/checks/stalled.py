@@ -1,10 +1,10 @@
 """stalled: a partition takes no writes although everything is healed.
 
-Definition. Every fault is healed and every replica is back in its ISR (phase ``heal`` has ended), and the load goes on
-for longer than the bound ``stalled_after_s`` (phase ``recovery``). A partition is stalled if a record was under way to
-it in that time and nothing was acknowledged in it. The conductor ends the phase as soon as every partition takes
-writes, so only a partition that does not is waited for. A partition in which nothing was ever acknowledged counts, too.
-If the replicas do not come back into sync, there is no phase ``recovery``, and the run is unknown.
+Definition. Every fault is healed and every replica is back in its ISR (phase ``heal`` has ended), and the load
+continues for longer than the bound ``stalled_after_s`` (phase ``recovery``). A partition is stalled if a record was
+under way to it in that time and nothing was acknowledged in it. The conductor ends the phase as soon as every partition
+takes writes, so only a partition that does not is waited for. A partition in which nothing was ever acknowledged
+counts, too. If the replicas do not come back into sync, there is no phase ``recovery``, and the run is unknown.
 
     heal ends at 50 s      t-0: acknowledged at 50.2 s      t-1: 40 records sent, nothing acknowledged until 60 s
 """
@@ -41,7 +41,7 @@ def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
 
 
 def unproven(run: RunModel, closing: Closing) -> list[tuple[str, int]]:
-    """Partitions that were written to in vain although ``recovery`` was shorter than the bound.
+    """Partitions that were written to without success although ``recovery`` was shorter than the bound.
 
     It ends early only when each partition takes writes, so that such a record contradicts itself.
     """

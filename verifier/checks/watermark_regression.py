@@ -8,10 +8,11 @@ then). Clients are not told the epoch, so it is bounded from both sides:
 - **not before**: a leader that says ``h`` has committed offset ``h - 1``, and the final log tells in which epoch that
   was written. The leader's own epoch is at least that.
 - **not after**: the final epoch has no successor. Of another one it is known to have been in office at a time if a
-  value was sent after that and stands in the final log with that epoch: a replica takes no more from a former leader
+  value was sent after that and is in the final log with that epoch: a replica takes no more from a former leader
   once it is one itself. A client that has fetched in an epoch is not answered by the leader of an earlier one.
 
-Where the two do not meet, the check finds nothing. It does not judge final readers, since nothing is sent after them.
+Where the two bounds leave a gap, the check finds nothing. It does not judge final readers, since nothing is sent after
+them.
 
     epoch 3 from offset 50 on     polls of a session: high watermark 60, at 2 s: 55     s1/9 in epoch 3, sent at 3 s
 """

@@ -1,6 +1,6 @@
 """Whether the evidence of a run is complete, and the harness was not overloaded. Pure rules over facts.
 
-``valid`` may only be said of a run that passes all of them. Each module has the rules of one kind of evidence; each
+``valid`` may only be said about a run that passes all of them. Each module has the rules of one kind of evidence; each
 doubt is one line for people, and names the evidence that it makes blind.
 """
 

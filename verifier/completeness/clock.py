@@ -14,7 +14,7 @@ from verifier.doubts import CLOCK, Doubt
 
 
 def doubts(closing: Closing) -> Iterator[Doubt]:
-    """A clock that moved by more than the margin: nobody is accused of a timestamp then."""
+    """A clock that moved by more than the margin: no one is accused of a timestamp then."""
     moved_ms = closing.clock.span_ms
     if moved_ms > MARGIN_MS:
         yield Doubt(

@@ -52,7 +52,7 @@ def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
             yield f"run.json says that the run ended at {run.ended!r:.40}, which is not a time"
         else:
             if ended_ms < span.latest_ms - 2 * MARGIN_MS:
-                yield f"run.json says that the run ended at {run.ended}, and that its phases went on after that"
+                yield f"run.json says that the run ended at {run.ended}, and that its phases continued after that"
     for name, left in sorted(closing.beside.items()):
         if left.wall_s is not None:
             first_ms, last_ms = (1000 * second for second in left.wall_s)

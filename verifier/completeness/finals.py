@@ -19,7 +19,7 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     for reason in _finals(run):
         yield Doubt(reason)
     if run.final and run.producer_ids_below is None:
-        # the check that needs them judges only those that no cluster hands out: it accuses nobody falsely
+        # the check that needs them judges only those that no cluster hands out: it accuses no one falsely
         yield Doubt("run.json does not say which producer ids were handed out")
     for reason in [*_contradictions(run), *_topic_ids(run, closing), *_below_what_was_told(run, closing)]:
         yield Doubt(reason, FINAL)
@@ -78,7 +78,7 @@ def _below_what_was_told(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _contradictions(run: RunModel) -> Iterator[str]:
-    """What stands in the final state and was not declared, or twice."""
+    """What is in the final state and was not declared, or twice."""
     declared = {
         (topic.name, partition): set(run.evidence.replicas.get(f"{topic.name}-{partition}", []))
         for topic in run.topics

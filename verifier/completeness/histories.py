@@ -112,7 +112,7 @@ def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[st
         elif outcome == "fail" and not may_fail(declared.client, name):
             yield (
                 f"the history {account.file} says that {values} records certainly failed, "
-                f"but after {name or 'an error without a name'} nobody can know that"
+                f"but after {name or 'an error without a name'} no one can know that"
             )
 
 

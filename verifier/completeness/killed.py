@@ -46,7 +46,7 @@ def killer(process: str, pid: int, closing: Closing) -> Injected | None:
 
 
 def _seen(each: Injected) -> Iterator[Mapping[str, Any]]:
-    """What the probe says of each process that the fault ended."""
+    """What the probe says about each process that the fault ended."""
     if each.fault != _ROLLING:
         yield each.probe
         return
@@ -85,4 +85,4 @@ def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[s
     point = closing.series.get(account.process)
     if point is not None and point.time_ns > died_ns:
         seconds = (point.time_ns - died_ns) / 1e9
-        yield f"the live series of {account.process} goes on for {seconds:.1f} s after {fault.fault} had killed it"
+        yield f"the live series of {account.process} continues for {seconds:.1f} s after {fault.fault} had killed it"

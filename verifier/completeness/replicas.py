@@ -71,11 +71,11 @@ def _producers(run: RunModel, facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _untold(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
-    """A client learns its producer id before it sends, and tells of it: a batch of a stream has no other."""
+    """A client learns its producer id before it sends, and tells about it: a batch of a stream has no other."""
     if unreadable(run, closing, "producers"):
-        return  # said already: nobody knows what they told
+        return  # said already: no one knows what they told
     for each in facts.untold[:MOST_UNTOLD]:
-        told = f"values of stream {each.stream} stand under the producer id {each.producer_id}"
+        told = f"values of stream {each.stream} are under the producer id {each.producer_id}"
         yield f"{each.topic}-{each.partition}: {told}, of which its history says nothing"
 
 

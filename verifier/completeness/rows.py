@@ -2,7 +2,7 @@
 
 A row counts by what it says it is. One with an outcome that its function never has, from a process that does not do
 such things, of the wrong phase, without times, or without the offset that every poll has, would be left out of what is
-counted or compared, or excuse what nobody did.
+counted or compared, or excuse what no one did.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
         where = f"{topic}-{partition} in session {session}"
         yield f"the history {account.file} has polls of {where}, which was not assigned it"
     for (topic, partition), offset in sorted(account.began.items())[:5]:
-        # a run's readers begin at 0: below a later beginning nobody would miss anything
+        # a run's readers begin at 0: below a later beginning no one would miss anything
         if offset != 0:
             yield f"{account.process} was first assigned {topic}-{partition} at offset {offset}, not at 0"
     if others := sorted(account.writers - {account.process}):
@@ -93,7 +93,7 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
 
 
 def _of_another_role(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
-    """Who may claim what: a reader that reserves, or a sentinel that deletes, would excuse what nobody did."""
+    """Who may claim what: a reader that reserves, or a sentinel that deletes, would excuse what no one did."""
     for f in sorted({f for f, _ in account.rows}):
         if declared.role not in _ROLES.get(f, (declared.role,)):
             yield f"the history {account.file} has rows {f}, which {account.process} cannot have ({declared.role})"

@@ -1,7 +1,7 @@
 """Whether the evidence is what the run left: every file against the seal. Pure.
 
-What was changed later accuses nobody. A changed history blinds what clients were told, a changed ``run.json``
-everything. A replica's changed bytes stay in the judgment: they are the cluster's data, whoever damaged them.
+What was changed later accuses no one. A changed history blinds what clients were told, a changed ``run.json``
+everything. A replica's changed bytes stay in the judgment: they are the cluster's data, no matter what damaged them.
 """
 
 from __future__ import annotations

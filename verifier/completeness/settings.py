@@ -2,8 +2,8 @@
 
 The experiment is declared once (``experiment`` in ``run.json``) and the settings are made from it; the topic was
 created with them; ``loadgen/settings.json`` is what the load processes read; and the histories show whether producers
-had ids and were told offsets. Whoever changes one of them, so that more is excused, is contradicted by the others, and
-nothing can be judged. No file of the brokers records what they were started with.
+had ids and were told offsets. Anyone who changes one of them, so that more is excused, is contradicted by the others,
+and nothing can be judged. No file of the brokers records what they were started with.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def _histories(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _at(record: Mapping[str, Any], place: Place) -> Any:
-    """What stands there; ``_ABSENT`` if nothing does."""
+    """What is there; ``_ABSENT`` if nothing does."""
     inner: Any = record
     for key in place:
         if not isinstance(inner, dict) or key not in inner:

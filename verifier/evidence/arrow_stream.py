@@ -21,7 +21,7 @@ class HistoryError(Exception):
 
 
 def check(rows: pa.Table | pa.RecordBatch) -> None:
-    """Raises ``pa.ArrowInvalid`` for what reading lets pass, and whoever calculates with it does not survive, or
+    """Raises ``pa.ArrowInvalid`` for what reading lets pass, and anyone who calculates with it does not survive, or
     overlooks: text beyond its buffer, which ends the process, and nothing where the schema says there is something."""
     rows.validate(full=True)
     for column in rows.schema:

@@ -1,4 +1,4 @@
-"""What a load by hand leaves beside its histories: how each of its processes began, and how it was read back.
+"""What a standalone load leaves beside its histories: how each of its processes began, and how it was read back.
 
 Owns the content of both files, below ``loadgen/``. The load writes them, and the verifier judges by them. A run of the
 conductor's has ``run.json`` instead.
@@ -15,15 +15,15 @@ _START = ".load.json"
 
 
 class ByHandError(ValueError):
-    """A file of a load by hand is not as the load left it; the message names it."""
+    """A file of a standalone load is not as the load left it; the message names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadStart(Model):
     """One process of a load, as it began. ``workers`` is how many Locust's master had; None without a master.
 
-    ``ends`` is where each partition's log ended: what this load wrote stands there or behind. ``topic_config`` is what
-    the cluster said of its topic, and empty if it did not say.
+    ``ends`` is where each partition's log ended: what this load wrote is there or behind. ``topic_config`` is what
+    the cluster said about its topic, and empty if it did not say.
     """
 
     process: str

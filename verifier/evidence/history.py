@@ -161,7 +161,7 @@ class HistoryWriter:
     def append_durably(self, row: HistoryRow) -> None:
         """Take one row and hand it, and all before it, to the kernel before returning (reservations).
 
-        Raises ``OSError`` also after a write that failed: what depends on the row must not go on without it.
+        Raises ``OSError`` also after a write that failed: what depends on the row must not continue without it.
         """
         self.append(row)
         self.flush()

@@ -1,6 +1,6 @@
 """What a run is doing now (``live.json``). Owns its shape; written by the conductor, shown by the load's web interface.
 
-It is no evidence: nothing is judged by it, and a run without anybody to look has none. Times are of the run's one
+It is no evidence: nothing is judged by it, and a run without anyone to look has none. Times are of the run's one
 monotonic clock, in nanoseconds.
 """
 

@@ -7,7 +7,7 @@ LOAD_STARTS = "load starts"
 #: The phase in which faults are injected.
 CHAOS = "chaos"
 HEAL = "heal"
-#: Everything is healed and in sync, and the load goes on.
+#: Everything is healed and in sync, and the load continues.
 RECOVERY = "recovery"
 FLUSH = "flush"
 FINAL_READ = "final read"

@@ -14,7 +14,7 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "dead": ("its process was gone", "its process still ran"),
     "running": ("its process ran again", "its process did not run again"),
     "runs": ("its process ran and answered", "its process did not answer"),
-    "stopped": ("its process was stopped", "its process was not stopped any more"),
+    "stopped": ("its process was stopped", "its process was not stopped anymore"),
     "silent": ("it did not answer", "it still answered"),
     "answers": ("it answered again", "it did not answer"),
     "counted_dead": ("the cluster counted the broker as dead", "the cluster counted the broker as alive"),

@@ -1,6 +1,6 @@
 """A run directory: the names of its files (docs/verifier.md) and how they appear. Owns names, not contents.
 
-Whole files appear by write-then-rename, so that whoever looks sees all of a file or none of it.
+Whole files appear by write-then-rename, so that anyone who looks sees all of a file or none of it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class RunDirectory:
 
     @property
     def read_back_json(self) -> Path:
-        """How a load by hand was read back (``verifier.evidence.by_hand``); a run has none."""
+        """How a standalone load was read back (``verifier.evidence.by_hand``); a run has none."""
         return self.loadgen_dir / "read-back.json"
 
     @property
@@ -193,7 +193,8 @@ class RunDirectory:
         return list(read_json_lines(self.resources_jsonl))
 
     def read_journal(self, broker_id: int) -> list[dict[str, Any]]:
-        """What one broker noted of itself; empty if there is no file. Raises ``ValueError`` for what is no journal."""
+        """What one broker noted about itself; empty if there is no file. Raises ``ValueError`` for what is no
+        journal."""
         return list(read_json_lines(self.control_jsonl(broker_id)))
 
     def broker_ids(self) -> list[int]:

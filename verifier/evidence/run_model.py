@@ -2,7 +2,7 @@
 
 Everything that a verdict depends on beside histories and segments stands here: the settings that decide which
 anomalies are allowed, and the cluster's final state. Reading is tolerant of fields that a newer writer added. It is
-strict about types and about what is absent: a default of Python's is for whoever makes a value, never for a file.
+strict about types and about what is absent: a default of Python's is for code that makes a value, never for a file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Model:
 class RunSettings(Model):
     """What the verdict depends on of what the run was asked, as resolved. Nothing else stands here.
 
-    Nothing here has a default: whoever starts the run knows it all, and what is absent is an error.
+    Nothing here has a default: anyone who starts the run knows it all, and what is absent is an error.
     """
 
     acks: str  # "all", "1", "0"

@@ -1,8 +1,8 @@
 """The seal of a run: what every file of its evidence was when the run ended. Owns taking and comparing it.
 
 Once everything has stopped, the conductor writes ``seal.json``: size and SHA-256 of each file of the evidence, and the
-digest of ``run.json`` without the fields that change later. Whoever judges the run compares: a file that is missing,
-changed or new is named. The seal is no secret: its own digest stands in every verdict, so that a run whose verdict was
+digest of ``run.json`` without the fields that change later. Anyone who judges the run compares: a file that is missing,
+changed or new is named. The seal is no secret: its own digest is in every verdict, so that a run whose verdict was
 kept can be told from one that was sealed again. What a difference means for the verdict is not decided here.
 """
 
@@ -20,7 +20,7 @@ from verifier.evidence.run_directory import RunDirectory, read_json, write_json_
 
 SCHEMA = 1
 
-#: What a run writes after its evidence is complete: a verdict and its reports, and logs that go on meanwhile.
+#: What a run writes after its evidence is complete: a verdict and its reports, and logs that continue meanwhile.
 OUTPUTS = frozenset(
     {"run.json", "seal.json", "verdict.json", "report.html", "summary.md", "junit.xml", "verifier.log", "run.log",
      "live.json"}

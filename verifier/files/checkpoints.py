@@ -2,7 +2,7 @@
 
 Owns what each number must be, after a clean stop and after any other (docs/log.md). After a kill the offset
 checkpoints lag, and the recovery point and the high watermark may even lie above a log that had just been cut; nothing
-is said of them then. A file that cannot be read is wrong after any stop: all are replaced in one step.
+is said about them then. A file that cannot be read is wrong after any stop: all are replaced in one step.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 nothing.
 
 Owns the layouts: ``.index`` has entries {offset - base i32, position i32}, ``.timeindex`` {timestamp i64, offset - base
-i32}; a checkpoint is text: version 0, the count, a line each; ``.snapshot`` is version i16, CRC-32C, count i32 and 46
+i32}; a checkpoint is text: version 0, the count, one line each; ``.snapshot`` is version i16, CRC-32C, count i32 and 46
 bytes a producer. ``.producers`` is gapless's own file beside it: version i16, CRC-32C, leader epoch i32, count i32,
 then int64s: of each producer its id, epoch, flags, last timestamp and number of batches, and five numbers a batch.
 """

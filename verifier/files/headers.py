@@ -1,6 +1,6 @@
 """The batches of one segment as its side files are compared with them: header fields alone, by ``segments.walk``.
 
-Owns which fields. No CRC is taken and no record is looked at here: the segments' own rows have that.
+Owns which fields. No CRC is taken and no record is examined here: the segments' own rows have that.
 """
 
 from __future__ import annotations

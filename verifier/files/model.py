@@ -1,4 +1,4 @@
-"""What a rule says of a file: plain data, and the names of the files. Owns no rule."""
+"""What a rule says about a file: plain data, and the names of the files. Owns no rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules say of every replica's files, as Arrow rows: what Spark is handed. Owns the columns, no judgment.
+"""What the rules say about every replica's files, as Arrow rows: what Spark is handed. Owns the columns, no judgment.
 
 One row per finding (``verifier.files.model.Finding``), and one per replica, whose ``check`` is null, with its stop
 (``clean``) and the number of its files in ``places``.

@@ -95,7 +95,7 @@ ANOMALIES: tuple[OperationAnomaly, ...] = (
         "a process's polls skipped values",
         "Among the operations of one process that poll a key, the first value of one is more than one index after the "
         "last value of the previous ok one. An assign or subscribe (ok or info) that does not list the key, or an "
-        "assign that seeks to the beginning, starts the comparison over. (Jepsen's checker goes on after such a seek.)",
+        "assign that seeks to the beginning, restarts the comparison. (Jepsen's checker continues after such a seek.)",
         "process 0: poll {1 [[0 7]]}, then poll {1 [[2 9]]}, and offset 1 holds 8",
     ),
     OperationAnomaly(

@@ -55,7 +55,7 @@ def allowances(options: JudgeOptions, history: OperationHistory) -> Mapping[str,
     for name in ("G0", "G0-process", "G0-realtime"):
         allowed[name] = "writes are not isolated from each other in Kafka's transactions"
     if "subscribe" in options.methods(history):
-        reason = "consumers subscribed: a rebalance moves partitions, so reading goes on elsewhere or repeats"
+        reason = "consumers subscribed: a rebalance moves partitions, so reading continues elsewhere or repeats"
         allowed |= {"poll-skip": reason, "nonmonotonic-poll": reason}
     if options.ww_deps:
         for name in ("G1c", "G1c-process", "G1c-realtime"):

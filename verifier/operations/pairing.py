@@ -1,7 +1,7 @@
 """Invocations and their completions, joined into operations. Owns what makes a history malformed; judges no anomaly.
 
 A process does one operation at a time: ``invoke``, then one of ``ok``, ``fail``, ``info``. An operation whose
-completion is missing is ``info``. What a completion says of sends replaces what the invocation said; a send that it
+completion is missing is ``info``. What a completion says about sends replaces what the invocation said; a send that it
 does not mention has an unknown offset. A history that breaks these rules, or in which one value is sent twice, cannot
 be judged: all checks rest on a value having one writer.
 """
@@ -36,7 +36,7 @@ class Operations:
     ``begin`` and ``end`` are rows of the history (``end`` is ``NEVER`` without a completion). Of sends and reads,
     ``operation`` is a row of the operations, ``key`` a number from 0 (``keys`` has their codes), ``value`` the
     number of a value of a key from 0 (``values`` has its code, ``key_of`` its key), ``writer`` the operation that
-    sent a value or -1. Rows stand in the order of the operations, and within one in the order of its micro-operations.
+    sent a value or -1. Rows are in the order of the operations, and within one in the order of its micro-operations.
     """
 
     history: OperationHistory

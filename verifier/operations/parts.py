@@ -1,6 +1,7 @@
-"""A large file of operations, read by a process a core: where it is cut, and how the parts become one history again.
+"""A large file of operations, read by one process per core: where it is cut, and how the parts become one history
+again.
 
-A part ends where a line does. Whether a form or an array goes on across the cut is not looked for: the part before it
+A part ends where a line does. Whether a form or an array continues across the cut is not looked for: the part before it
 then does not end between two operations, which its reader refuses, and the file is read by one process instead. So is
 one with an error in it: the reader of the whole file says where. Owns no syntax.
 """
@@ -61,7 +62,7 @@ def read_in_parts(path: Path, read: ReadPart, processes: int | None = None) -> O
 
 
 def _cuts(path: Path, size_bytes: int, parts: int) -> list[tuple[int, int]]:
-    """The first byte of each part and the one behind it. Cuts are behind the end of a line."""
+    """The first byte of each part and the one after it. Cuts are behind the end of a line."""
     ends = {size_bytes}
     with path.open("rb") as file:
         for number in range(1, parts):

@@ -1,7 +1,7 @@
 """From a file to an ``OperationHistory``: EDN or JSON, by the file's name. Owns which lines become operations.
 
-EDN holds one operation a line, operations over several lines, or one vector of them. JSON holds one object a line, or
-one array of objects. Files are read line by line, except for a JSON array; large ones by several processes
+EDN holds one operation per line, operations over several lines, or one vector of them. JSON holds one object per line,
+or one array of objects. Files are read line by line, except for a JSON array; large ones by several processes
 (``verifier.operations.parts``). A damaged file is an ``OperationsError`` that names file, line and what is wrong;
 nothing is left out silently.
 """

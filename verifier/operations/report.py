@@ -31,7 +31,7 @@ ANOMALIES = "anomalies"
 def write_reports(out: Path, judged: ClientVerdict) -> None:
     """Write everything into ``out``, which is made if absent; ``verdict.json`` comes last. Raises ``OSError``.
 
-    Anomalies of a former verdict are removed.
+    Anomalies of a previous verdict are removed.
     """
     out.mkdir(parents=True, exist_ok=True)
     for name in BY_NAME:

@@ -3,7 +3,7 @@
 A breadth-first search from the head of an edge finds the shortest cycle through that edge. Every cycle has an edge that
 leads to a smaller number, so only those edges need to be tried (or only those of a kind that the cycle must have). A
 few searches of the whole component give a bound; the others then stop below it. Searches end when ``BUDGET`` edges were
-looked at: what was found until then is the shortest that was compared, and is said to be no more than that.
+examined: what was found until then is the shortest that was compared, and is said to be no more than that.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def versions(operations: Operations, *, transactions: bool) -> Versions:
     offset = np.concatenate([operations.sent_offset[told], operations.read_offset[seen]])
     row = operations.row
     when = row[np.concatenate([operations.sent_by[told], operations.read_by[seen]])]
-    # within an operation sends are named before reads; both stand in their own order already
+    # within an operation sends are named before reads; both are in their own order already
     order = np.lexsort((np.arange(len(when)), when, offset, operations.key_of[value]))
     value, offset, key = value[order], offset[order], operations.key_of[value[order]]
     starts = starts_of_groups([key, offset])

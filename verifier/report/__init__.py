@@ -27,7 +27,8 @@ def write_reports(
     verdict: Verdict,
     around: Surroundings | None = None,
 ) -> None:
-    """Write all four files, each whole. ``verdict.json`` comes last: whoever sees it finds the others. Raises OSError.
+    """Write all four files, each whole. ``verdict.json`` comes last: anyone who sees it finds the others. Raises
+    OSError.
 
     ``around`` is what was gathered of the anomalies' surroundings; without it the page does without.
     """

@@ -124,7 +124,7 @@ def _excuse(found: Found) -> str:
 
 
 def evidence_rows(found: Found) -> list[dict[str, Any]]:
-    """What stands in the final leader's log around an example: before, the copies (or their absence), after."""
+    """What is in the final leader's log around an example: before, the copies (or their absence), after."""
     context = found.context
     rows: list[dict[str, Any]] = []
     by_stream = found.stream is not None

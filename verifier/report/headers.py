@@ -150,7 +150,7 @@ def differences(place: SpotView) -> list[dict[str, Any]]:
 
 
 def _difference(first: StoredBatch, alike: Sequence[StoredBatch]) -> dict[str, Any]:
-    """The first batch beside others that are all the same."""
+    """The first batch beside others that are anyway."""
     other = alike[0]
     length = min(len(first.raw), len(other.raw))
     unequal = [index for index in range(length) if first.raw[index] != other.raw[index]]

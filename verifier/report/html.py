@@ -43,12 +43,12 @@ def self_contained(
 
 
 def number(value: Any) -> str:
-    """A figure for a person: thousands by commas, a fraction with one digit, a dash for what is not known."""
+    """A figure for people: thousands by commas, a fraction with one digit, a dash for what is not known."""
     return "-" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
 
 
 def duration(milliseconds: float) -> str:
-    """A time for a person: milliseconds, or from ten seconds on seconds."""
+    """A time for people: milliseconds, or from ten seconds on seconds."""
     return f"{milliseconds:,.0f} ms" if milliseconds < 10_000 else f"{milliseconds / 1000:,.1f} s"
 
 

@@ -110,7 +110,7 @@ def leader_lanes(changes: Sequence[LeaderChange], axis: Axis, replication_factor
     )
 
 
-#: What else a bar may be: part of its kind -> what the legend says of it.
+#: What else a bar may be: part of its kind -> what the legend says about it.
 _OTHERS = {"none": ("none", "no leader"), "short": ("shrunk", "ISR lacks a replica")}
 
 

@@ -71,7 +71,7 @@ class Occasions:
             after_s = (found.event_ns - self.begin_ns) / 1e9
             when = f", about {after_s:.1f} s after {self.since}{'' if at is None else f' ({at} UTC)'}"
         if found.excuse == ELECTION and when:
-            # the time stands in ``when``
+            # the time is in ``when``
             what = what.rpartition(", about ")[0] or what
         parts = [f"{found.topic}-{found.partition}: {what}{when}", self._led(found), self._fault(found.event_ns)]
         return "; ".join(part for part in parts if part)

@@ -1,7 +1,7 @@
-"""``report.html``: one page that needs no network and no script. Owns what stands on it, in which order, and its size.
+"""``report.html``: one page that needs no network and no script. Owns what is on it, in which order, and its size.
 
 The template has the words and the markup; cards, pictures, tables and the time line are made in the rooms beside this.
-A page that would be larger than ``LARGEST`` is made again with less on it, and says so.
+A page that would be larger than ``LARGEST`` is rendered again with less on it, and says so.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LARGEST = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of everything stands on the page. ``rows`` of each table, ``text`` characters of each text."""
+    """How much of everything is on the page. ``rows`` of each table, ``text`` characters of each text."""
 
     rows: int
     text: int

@@ -92,7 +92,7 @@ def read_lag(verdict: Verdict, most: int) -> list[tuple[str, list[str]]]:
 def regions(verdict: Verdict, outcomes: Outcomes | None) -> list[dict[str, Any]]:
     """What became of the load's values: by acknowledgement, log and final readers, each with what it means.
 
-    Reserved and never handed to a client is no loss, and is said apart from what was sent in vain.
+    Reserved and never handed to a client is no loss, and is said apart from what was sent without success.
     """
     rows: list[dict[str, Any]] = []
     for region in verdict.stats.get("regions", []):

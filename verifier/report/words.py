@@ -52,7 +52,7 @@ def counted(check: str, count: int) -> str:
 
 
 def because(reason: str) -> str:
-    """How the reason of an allowance goes on after what it allows: ``which acks=1 allows``."""
+    """How the reason of an allowance continues after what it allows: ``which acks=1 allows``."""
     head, colon, _ = reason.partition(": ")
     if not colon or len(head) > LONGEST_REASON:
         return "which these settings allow"

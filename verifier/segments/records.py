@@ -139,7 +139,7 @@ def _step_by_step(
     first: NDArray[np.int64],
     found: _Slots,
 ) -> NDArray[np.bool_]:
-    """Note the records of any batches, each found behind the one before; which batches are damaged."""
+    """Note the records of any batches, each found after the one before; which batches are damaged."""
     # the longest first, so that the batches with a k-th record are always a prefix
     order = np.argsort(-counts, kind="stable")
     cursor, end, slot, remaining = starts[order], ends[order], first[order], counts[order]

@@ -1,4 +1,4 @@
-"""From the batches of a chunk to runs of values: which stream and sequences stand at which offsets. No Arrow here.
+"""From the batches of a chunk to runs of values: which stream and sequences are at which offsets. No Arrow here.
 
 Plain batches are read where they lie, even with a wrong CRC: what can still be told is evidence. Compressed ones are
 decompressed one by one, unless their CRC is wrong.
@@ -50,7 +50,7 @@ class Runs(NamedTuple):
 UNPACKED_BYTES = 64 << 20
 
 _NONE = np.zeros(0, dtype=np.int64)
-#: Of a chunk whose records are not looked into.
+#: Of a chunk whose records are not examined.
 NO_RUNS = Runs(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8), _NONE)
 
 

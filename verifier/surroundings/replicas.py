@@ -24,7 +24,7 @@ MOST_BATCHES = 40
 #: Bytes kept of each batch: its header, and enough to see where two copies begin to differ.
 MOST_RAW_BYTES = 1 << 14
 
-#: A segment that is larger is not looked into: its headers would have to be walked from the start.
+#: A segment that is larger is not examined: its headers would have to be walked from the start.
 LARGEST_SEGMENT = 1 << 30
 
 #: A varint of ten bytes has shifted this far at its last one.
@@ -63,7 +63,7 @@ class Replicas:
             path = Path(file.path)
             try:
                 if path.stat().st_size > LARGEST_SEGMENT:
-                    notes.append(f"{path.name} is too large to be looked into")
+                    notes.append(f"{path.name} is too large to be examined")
                     continue
                 batches, more = self._in(file, spot, named)
             except (OSError, ValueError) as error:

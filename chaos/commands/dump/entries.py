@@ -1,4 +1,4 @@
-"""What a dump consists of: entries, one a line, and damage. Owns how both look as text and as JSON."""
+"""What a dump consists of: entries, one per line, and damage. Owns how both look as text and as JSON."""
 
 from __future__ import annotations
 

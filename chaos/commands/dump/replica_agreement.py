@@ -82,9 +82,7 @@ def data_directory(path: Path) -> Lines:
     """A broker's data directory: its replicas one line each, and what is wrong with any of them."""
     replicas = sorted(inner for inner in path.iterdir() if inner.is_dir() and is_replica(inner))
     if not replicas:
-        raise BadRequest(
-            f"{path} holds no partition: there is no .log file in it or below it; name a broker's data directory"
-        )
+        raise BadRequest(f"{path} is not a partition directory and contains none; name a broker's data directory")
     for inner in replicas:
         segments_of, size_bytes, start, end = 0, 0, None, 0
         for line in replica(inner):
@@ -164,7 +162,7 @@ def _scan(log: Path, scanned: Scanned) -> Iterator[DamagedPart]:
 def _beside(path: Path, *, has_holes: bool) -> Iterator[DamagedPart]:
     """What the verifier says of the files beside the log; what cannot be read is told line by line elsewhere.
 
-    Compaction removes batches that older snapshots tell of, so that a log with holes cannot be replayed.
+    Compaction removes batches that older snapshots tell about, so that a log with holes cannot be replayed.
     """
     parsed = parse_replica_directory_name(path.name)
     topic, partition = ("", -1) if parsed is None else parsed

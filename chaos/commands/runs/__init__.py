@@ -1,1 +1,1 @@
-"""``gapless runs``: what lies in ``results/``, listed, compared, on a page, and pruned. Judges nothing."""
+"""``gapless runs``: what is in ``results/``, listed, compared, on a page, and pruned. Judges nothing."""

@@ -21,19 +21,17 @@ from verifier.evidence.run_directory import RunDirectory, read_json, write_text_
 RESULTS = Path("results")
 HEADS = ("RUN", "SEED", "VERDICT", "STARTED (UTC)", "SIZE", "ANOMALIES")
 
-Results = Annotated[Path, typer.Option("--results", help="The directory whose runs are meant.")]
+Results = Annotated[Path, typer.Option("--results", help="The results directory.")]
 #: Of the commands below ``runs``, which takes it too.
-ItsResults = Annotated[
-    Path | None, typer.Option("--results", help="The directory whose runs are meant.", show_default="results")
-]
+ItsResults = Annotated[Path | None, typer.Option("--results", help="The results directory.", show_default="results")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    runs = typer.Typer(invoke_without_command=True, help="List stored runs, the newest first; compare and prune them.")
+    runs = typer.Typer(invoke_without_command=True, help="List stored runs, newest first; compare and prune them.")
     runs.callback()(listed)
-    runs.command("compare", help="Show where two runs differ: what was asked, and what came of it.")(compare)
-    runs.command("prune", help="Remove the oldest finished runs, and say which. Nothing else is ever removed.")(prune)
+    runs.command("compare", help="Show where two runs differ: their options and their outcome.")(compare)
+    runs.command("prune", help="Remove the oldest finished runs and list them. Nothing else is ever removed.")(prune)
     runs.command("index", help="Write index.html, a page of all runs with links to their reports.")(index)
     app.add_typer(runs, name="runs")
 
@@ -43,7 +41,7 @@ def listed(
     results: Results = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> int:
-    """List stored runs, the newest first; compare and prune them."""
+    """List stored runs, newest first; compare and prune them."""
     context.obj = results
     if context.invoked_subcommand is not None:
         return int(Exit.VALID)
@@ -60,7 +58,7 @@ def compare(
     other: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Print what differs, a line each."""
+    """Print what differs, one line each."""
     found = differences(_pair(one), _pair(other))
     if as_json:
         print(json.dumps({what: [mine, theirs] for what, mine, theirs in found}, indent=2))
@@ -71,9 +69,9 @@ def compare(
 
 def prune(
     context: typer.Context,
-    keep: Annotated[int, typer.Option(min=0, help="How many of the newest finished runs stay.")],
+    keep: Annotated[int, typer.Option(min=0, help="How many of the newest finished runs to keep.")],
     results: ItsResults = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed without removing it.")] = False,
 ) -> int:
     """Remove what is beyond."""
     base = (results or context.obj).resolve()
@@ -122,7 +120,7 @@ def _cells(row: RunRow, results: Path) -> tuple[str, ...]:
 def _rows(results: Path) -> list[RunRow]:
     rows = runs_below(results)
     if not rows:
-        raise BadRequest(f"there is no run in {results}; make one with 'gapless run', or name another --results")
+        raise BadRequest(f"there is no run in {results}; create one with 'gapless run', or pass another --results")
     return rows
 
 

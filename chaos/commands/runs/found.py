@@ -11,7 +11,7 @@ from typing import Any
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.verdict import result_lines
 
-#: What a run is called that nobody gave a place of its own (``--out``).
+#: What a run is called that no one gave a place of its own (``--out``).
 _OURS = re.compile(r"\d{8}T\d{6}Z-s(?P<seed>\d+)(-\d+)?\Z")
 UNFINISHED, UNJUDGED = "unfinished", "no verdict"
 _UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -35,7 +35,7 @@ class RunRow:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it ended and has a verdict: nobody works on it any more, as far as its files tell."""
+        """Whether it ended and has a verdict: no one works on it anymore, as far as its files tell."""
         return self.ended is not None and self.verdict not in (UNFINISHED, UNJUDGED)
 
     @property
@@ -110,7 +110,7 @@ def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[st
 
 
 def size(size_bytes: float) -> str:
-    """In the unit that a person would use, three digits at most: ``41 MB``."""
+    """In the unit that people would use, three digits at most: ``41 MB``."""
     for unit in _UNITS:
         if size_bytes < 999.5 or unit == _UNITS[-1]:
             break

@@ -44,6 +44,6 @@ def _row(row: RunRow, base: Path) -> dict[str, str | int]:
 
 
 def _counted(found: str) -> str:
-    """``NAME:N,NAME:N`` for a person."""
+    """``NAME:N,NAME:N`` for people."""
     words = {"": "", "none": "none", "?": "not judged"}
     return words[found] if found in words else ", ".join(each.replace(":", " ") for each in found.split(","))

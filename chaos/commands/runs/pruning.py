@@ -15,7 +15,7 @@ from pathlib import Path
 from chaos.commands.runs.found import RunRow
 from verifier.evidence.run_directory import LATEST
 
-#: All that a run leaves in its directory (results/README.md). A directory with anything else is somebody's, too.
+#: All that a run leaves in its directory (results/README.md). A directory with anything else is someone's, too.
 OF_A_RUN = (
     *("summary.md", "report.html", "verdict.json", "junit.xml", "anomalies", "run.json", "seal.json", "schedule.yaml"),
     *("faults.jsonl", "leaders.jsonl", "resources.jsonl", "history", "nodes", "loadgen", "live.json", "run.log"),

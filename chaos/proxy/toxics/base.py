@@ -45,7 +45,7 @@ class Stage(ABC):
         """Move what may move; returns when to come again, or None if only new input or room can change anything."""
 
     def on_removal(self, source: Pipe, sink: Pipe) -> None:
-        """Called before the stage is taken out. May end the sink; what is left in the source goes on otherwise."""
+        """Called before the stage is taken out. May end the sink; otherwise what is left in the source is passed on."""
         return
 
     def drop(self, source: Pipe) -> None:

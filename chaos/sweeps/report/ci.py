@@ -1,7 +1,7 @@
 """``summary.md`` and ``junit.xml`` of a sweep: each run by itself, for a job's summary and its tests. Owns their form.
 
-The other pages sum over seeds; whoever looks after a red night wants the runs that were red, and how to repeat them.
-What a run's checks found stands in its own ``junit.xml``; here all of these are one document.
+The other pages sum over seeds; anyone who looks after a red night wants the runs that were red, and how to repeat them.
+What a run's checks found is in its own ``junit.xml``; here all of these are one document.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``sweep.html``: one page that needs no network, no script and no other file. Owns what stands on it."""
+"""``sweep.html``: one page that needs no network, no script and no other file. Owns what is on it."""
 
 from __future__ import annotations
 

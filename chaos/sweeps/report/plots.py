@@ -24,7 +24,7 @@ LEAST_TOP = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar; ``kind`` is its style, ``label`` stands behind it."""
+    """One bar; ``kind`` is its style, ``label`` comes after it."""
 
     x: float
     y: float
@@ -80,7 +80,7 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """Bars below each other. No drawing: on a narrow page each name stands above its bar."""
+    """Bars below each other. No drawing: on a narrow page each name is above its bar."""
 
     title: str
     bars: tuple[Speed, ...]

@@ -20,9 +20,9 @@ _STYLES = {
     "valid": "green", "invalid": "red", "unknown": "yellow", "interrupted": "yellow", "failed": "bold red",
     "NO": "red", "yes": "green",
 }  # fmt: skip
-#: In a narrow terminal these stand in a table of their own.
+#: In a narrow terminal these are in a table of their own.
 _SECOND = ("settings allow", "documented", "shown", "records/s")
-#: A terminal of so many columns has room for all in one table.
+#: A terminal with this many columns has room for all in one table.
 WIDE = 140
 #: Between two columns.
 _GAP = 2

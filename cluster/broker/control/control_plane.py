@@ -135,7 +135,7 @@ class ControlPlane:
     # Life.
 
     async def open(self) -> str:
-        """Open the session, and learn or make the cluster's id. Nobody hears of us yet.
+        """Open the session, and learn or make the cluster's id. No one hears of us yet.
 
         Raises TimeoutError without ZooKeeper.
         """
@@ -145,7 +145,7 @@ class ControlPlane:
         return found
 
     async def start(self) -> None:
-        """After ``open``: wait for the end of our former session, register, run for controller, watch.
+        """After ``open``: wait for the end of our previous session, register, run for controller, watch.
 
         Raises BrokerIdTaken if another live broker has our id.
         """
@@ -194,7 +194,7 @@ class ControlPlane:
         await self.configs.load(topics)
 
     async def next_producer_id(self) -> int:
-        """An id that nobody was given before. Raises CoordinatorLoading, NoProducerIds."""
+        """An id that no one was given before. Raises CoordinatorLoading, NoProducerIds."""
         return self._producer_ids.take()
 
     # What the parts tell each other.

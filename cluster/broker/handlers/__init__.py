@@ -9,7 +9,7 @@ A module is three steps, in this order, and owns all that is peculiar to the API
    answer: it knows no message, no version and no connection. So it is tested without any.
 3. It lays the answer out, in the message class of the API.
 
-An answer that is made of what is known here is a generator of ``Steps``, so that a large one holds up nobody; one that
+An answer that is made of what is known here is a generator of ``Steps``, so that a large one holds up no one; one that
 must ask others is a coroutine. ``answering`` decodes and encodes around both. Produce, Fetch and DeleteRecords get the
 frame itself: the first two have codecs of their own (``cluster.protocol``), and all three may be answered much later.
 

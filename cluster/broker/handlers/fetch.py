@@ -21,7 +21,7 @@ ZSTD_VERSION = 10
 
 
 def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, from_brokers: bool) -> None:
-    """``from_brokers``: the listener is the brokers' own. Elsewhere nobody may pass for a follower: what a follower
+    """``from_brokers``: the listener is the brokers' own. Elsewhere no one may pass for a follower: what a follower
     fetches is taken as proof that it has what stands before."""
     version = exchange.api_version
     request = parse_request(body, version)

@@ -52,5 +52,5 @@ def located(services: Services, key_type: int, key: str, exchange: Exchange) -> 
     if key_type not in services.not_coordinated and found.message is not None:
         services.not_coordinated.add(key_type)
         client = f"client {exchange.client_id!r}"
-        logger.warning("%.200s asked in vain: %.300s. Said once; see docs/apis.md", client, found.message)
+        logger.warning("%.200s asked without success: %.300s. Said once; see docs/apis.md", client, found.message)
     return found

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 CREATE_TOPICS_VERSION = 7
 #: A count or a replication factor of -1 stands for the broker's default.
 BROKER_DEFAULT = -1
-#: Topics that are asked for at a time; whoever wants another will ask again.
+#: Topics that are asked for at a time; anyone who wants another will ask again.
 MOST_ASKED_FOR = 100
 #: Below this version LISTENER_NOT_FOUND is not known.
 LISTENER_NOT_FOUND_VERSION = 6

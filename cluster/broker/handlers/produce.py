@@ -46,7 +46,7 @@ def _answer(exchange: Exchange, acks: int, results: list[ProduceResult]) -> None
         return
     errors = sorted({ErrorCode(result.error_code).name for result in results if result.error_code})
     if errors:
-        # Nobody reads an answer: a closed connection is the only way to make the client look again.
+        # No one reads an answer: a closed connection is the only way to make the client look again.
         logger.info("acks=0 from %r failed: %s", exchange.client_id, ", ".join(errors))
         exchange.refuse("a produce without acks failed")
     else:

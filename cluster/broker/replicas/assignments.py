@@ -1,4 +1,4 @@
-"""What the controller says of this broker's replicas, partition by partition.
+"""What the controller says about this broker's replicas, partition by partition.
 
 Owns the values. Does not own the messages that they come in (``handlers``), nor what becomes of them (``roles``).
 """
@@ -12,7 +12,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What the controller says of one partition (one partition of a LeaderAndIsr)."""
+    """What the controller says about one partition (one partition of a LeaderAndIsr)."""
 
     leader: int
     leader_epoch: int
@@ -34,7 +34,7 @@ class ReplicaAssignment(NamedTuple):
 
 
 class ReplicaStop(NamedTuple):
-    """A replica that is not wanted here any more (of StopReplica)."""
+    """A replica that is not wanted here anymore (of StopReplica)."""
 
     topic: str
     partition: int

@@ -1,6 +1,6 @@
 """What a leader checks of a fetch before it reads: who fetches, and the fetcher's place in history.
 
-Owns these checks (Kafka's Partition), and the shapes of who asks and what is found. Does not read, and changes nothing.
+Owns these checks (Kafka's Partition), and the shapes of question and result. Does not read, and changes nothing.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ follower. Does not own the reading (``reads``), the waiting (``purgatory``), nor
 Followers alone get sessions; a consumer's request for one is declined with the id 0. A follower has one fetcher for
 each leader, so a new session of a follower replaces its former one. A session registers at the partitions that it
 holds, and they tell it when something changes: a fetch looks at these and at what it names itself, not at the
-thousands that are as they were. Those are fetched all the same, and the leader's rules can see when (``IdleFetches``).
+thousands that are as they were. Those are fetched anyway, and the leader's rules can see when (``IdleFetches``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_SESSION = 0
 FINAL_EPOCH, INITIAL_EPOCH = -1, 0
 FULL_FETCH_EPOCHS = frozenset({FINAL_EPOCH, INITIAL_EPOCH})
 INT32_MAX = 2**31 - 1
-#: A session that was not used for so long makes room for another.
+#: A session unused for this long makes room for another.
 EVICTION_MS = 120_000
 #: What was never told is never the same as what is to be told.
 _UNTOLD = -2
@@ -45,7 +45,7 @@ class SessionPartition:
     """One partition of a session: what the follower wants of it, and what it was told last.
 
     A ``Watcher`` of the partition, and the ``IdleFetches`` of the follower there: ``settled`` means that it need not be
-    looked at, from then on every fetch of the session is one of it, until something changes.
+    examined, from then on every fetch of the session is one of it, until something changes.
     """
 
     __slots__ = (
@@ -197,7 +197,7 @@ class FetchSession:
         return -1 if index is None else index
 
     def answer(self, results: list[FetchResult], settle: Settle) -> list[FetchResult]:
-        """Of what was found, what is news to the follower. What is not settled is looked at by the next fetch too."""
+        """Of what was found, what is news to the follower. What is not settled is examined by the next fetch too."""
         news = []
         for result in results:
             partition = self.partitions.get((result.topic, result.partition))
@@ -213,7 +213,7 @@ class FetchSession:
         return news
 
     def close(self) -> None:
-        """Nobody will use it any more."""
+        """It is no longer used."""
         for partition in self.partitions.values():
             partition.unwatch()
         self.partitions.clear()

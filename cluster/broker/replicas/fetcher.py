@@ -4,8 +4,8 @@ Owns when something is asked, what becomes of an answer, and the questions to th
 not own what is asked and which answers count (``Following``), the connection (``LeaderConnection``), what an answer
 means (``cluster.replication.follower``) nor the appending.
 
-One long poll is in flight. A partition that is new here does not wait for it to end: a second fetch is sent behind
-it, and a broker that sees a request behind a parked fetch answers the fetch at once.
+One long poll is in flight. A partition that is new here does not wait for it to end: a second fetch is
+sent after it, and a broker that sees a request behind a parked fetch answers the fetch at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LIST_OFFSETS_VERSION = 7
 EARLIEST, LATEST = -2, -1
 
 _CLIENT_ID = re.compile(r"broker-[0-9]{1,10}-epoch-([0-9]{1,19})")
-#: The longest that this matches: what anybody else calls himself is not remembered.
+#: The longest that this matches: what anyone else calls himself is not remembered.
 _LONGEST_CLIENT_ID = 43
 
 

@@ -35,7 +35,7 @@ class Fetchers:
         fetcher.add(partition)
 
     def leave(self, key: TopicPartition) -> None:
-        """Follow nobody for this partition."""
+        """Stop following for this partition."""
         leader_id = self._leaders.pop(key, None)
         if leader_id is not None:
             fetcher = self._fetchers[leader_id]

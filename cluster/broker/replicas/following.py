@@ -232,7 +232,7 @@ class Following:
                 # The leader has no such session: what it had of us is to be told again.
                 self.start_over()
                 return []
-            # What the leader holds and we do not ask for any more must go, or its errors would come again and again.
+            # What the leader holds and we do not ask for anymore must go, or its errors would come again and again.
             self._forgotten.update(dict.fromkeys(key for key in results if key not in self._held))
             held = [(self._held[key], result) for key, result in results.items() if key in self._held]
             return [

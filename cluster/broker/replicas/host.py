@@ -1,4 +1,4 @@
-"""What a replica needs of its broker, and what both say of a request that cannot be served.
+"""What a replica needs of its broker, and what both say about a request that cannot be served.
 
 Owns shapes alone.
 """
@@ -74,5 +74,5 @@ class Host(Proposer, Protocol):
         ...
 
     def storage_failed(self, error: LogError) -> None:
-        """The disk failed: this broker cannot go on."""
+        """The disk failed: this broker cannot continue."""
         ...

@@ -13,7 +13,7 @@ Claimed whenever no method of the replica or its fetcher is running, as long as 
 * ``follows-its-leader``: what is followed from a broker is led by it, as far as the replica knows.
 * ``fetch-at-the-end``: a partition whose place the leader's session holds, and that is no news to it, was told to the
   leader with our leader epoch and log end of now: the next fetch begins where our log ends.
-* ``follows-somehow``: nobody is forgotten: while no request is on its way, each partition is news, pauses, is asked
+* ``follows-somehow``: no one is forgotten: while no request is on its way, each partition is news, pauses, is asked
   about or is held by the session.
 """
 

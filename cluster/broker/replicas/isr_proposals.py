@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 #: The pause before a proposal is sent again, as in Kafka's AlterPartitionManager.
 RETRY_MS = 50
-#: How long to wait for the LeaderAndIsr that must settle a change, before it is asked for once more.
+#: How long to wait for the LeaderAndIsr that must settle a change, before it is asked for again.
 WAIT_MS = 1000
 #: Changes in one request: it must be answered in time also when thousands of partitions are concerned, or all of it is
 #: asked again while the controller still works on it.
@@ -46,7 +46,7 @@ class IsrProposals:
         self._loop = loop
         self._waiting: dict[TopicPartition, tuple[Proposing, IsrProposal]] = {}
         self._task: asyncio.Task[None] | None = None
-        #: For changes that nobody may have taken note of.
+        #: For changes that no one may have taken note of.
         self._timers: dict[TopicPartition, asyncio.TimerHandle] = {}
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class IsrProposals:
         return is_settled
 
     def _ask_later(self, partition: Proposing, proposal: IsrProposal) -> None:
-        """Nothing may come of it, if who answered was not the controller any more."""
+        """Nothing may come of it, if who answered was not the controller anymore."""
         if partition.key in self._timers:
             self._timers[partition.key].cancel()
         self._timers[partition.key] = self._loop.call_later(WAIT_MS / 1000, self._ask_again, partition, proposal)

@@ -104,7 +104,7 @@ class LeaderConnection:
         return self._pipeline.next_correlation_id()
 
     def send(self, correlation_id: int, request: bytes, timeout_ms: int, on_response: OnResponse) -> None:
-        """Send a request with its header. Without an answer in time the connection is given up.
+        """Send a request with its header. Without an answer in time the connection is abandoned.
 
         While the link is down nothing is sent: ``link_is_down`` was called.
         """

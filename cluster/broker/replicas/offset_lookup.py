@@ -15,7 +15,7 @@ from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.replica import Replica
 from cluster.protocol.errors import ErrorCode
 
-#: Who asks, beside a consumer and a follower: a consumer that wants to know of this very replica.
+#: The replica id that is neither a consumer nor a follower: a consumer that queries this very replica.
 DEBUGGING_CONSUMER = -2
 #: What is asked for instead of a time in milliseconds.
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3

@@ -95,7 +95,7 @@ def check_batch(
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to store, with its header: rows 9 to 17, and 20. ``looked``: what ``look_inside`` found before.
 
-    Raises ``InvalidBatch`` and ``RequestRefused``, and ``Postponed`` for more than ``effort`` lets be looked at here.
+    Raises ``InvalidBatch`` and ``RequestRefused``, and ``Postponed`` for more than ``effort`` lets be examined here.
     """
     validate_from_client(records, header, log.config.max_message_bytes)
     records, header = check_inside(records, header, log, wall_ms, effort, looked)
@@ -107,7 +107,7 @@ def check_batch(
 def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, effort: Effort) -> Looked:
     """What ``check_inside`` judges by. It may take long, and depends on its arguments alone: another thread may do it.
 
-    Raises ``InvalidBatch``, and ``Postponed`` for more than ``effort`` lets be looked at here.
+    Raises ``InvalidBatch``, and ``Postponed`` for more than ``effort`` lets be examined here.
     """
     bytes_left = effort.bytes_left
     facts = walk_records(records, header, effort)

@@ -76,7 +76,7 @@ class TimerWheel:
                 self._sweep()
 
     def _sweep(self) -> None:
-        """Forget the buckets that nobody waits in: their deadlines may be weeks away."""
+        """Forget the buckets that no one waits in: their deadlines may be weeks away."""
         self._buckets = {tick: bucket for tick, bucket in self._buckets.items() if bucket}
         self._ticks = sorted(self._buckets)
         self._empty = 0
@@ -218,7 +218,7 @@ class DelayedFetch:
     def wake(self, index: int) -> None:
         """Partition ``index`` changed: look again, once, after what else has arrived meanwhile.
 
-        Not in this turn of the loop but after the next: its sockets hold what a client has sent behind the first batch,
+        Not in this turn of the loop but after the next: its sockets hold what a client has sent after the first batch,
         and a fetch that takes several costs little more than a fetch of one.
         """
         if not self._changed:
@@ -232,7 +232,7 @@ class DelayedFetch:
             self._wheel.cancel(self, self._tick)
 
     def finish_now(self) -> None:
-        """Answer with what there is: the client asked for something else behind this fetch."""
+        """Answer with the data at hand: the client sent another request after this fetch."""
         if not self._is_done:
             self._wheel.cancel(self, self._tick)
             self.expire()
@@ -243,7 +243,7 @@ class DelayedFetch:
             self._attempt(None)
 
     def abandon(self) -> None:
-        """The client is gone: nobody waits any more."""
+        """The client is gone: no waiter is left."""
         if not self._is_done:
             self._end()
             self._wheel.cancel(self, self._tick)

@@ -72,7 +72,7 @@ class Reads:
         return self._is_enough()
 
     def again(self, indexes: Iterable[int] | None, now_ms: int) -> bool:
-        """Read these partitions (None: all) once more. True if that is enough to answer."""
+        """Read these partitions (None: all) again. True if that is enough to answer."""
         for index in range(len(self._sizes)) if indexes is None else indexes:
             self._found_bytes -= self._sizes[index]
             self._readable_bytes -= self._readable[index]

@@ -92,7 +92,7 @@ class Replica:
     # Roles
 
     def lead(self, role: Role, now_ms: int) -> None:
-        """Become the leader of ``role.leader_epoch``, or go on leading in a newer one. Raises ``LogError``."""
+        """Become the leader of ``role.leader_epoch``, or continue leading in a newer one. Raises ``LogError``."""
         log_end_offset = self.log.log_end_offset
         self.log.epochs.assign(role.leader_epoch, log_end_offset)
         before = self.leader
@@ -118,7 +118,7 @@ class Replica:
         self._role_changed()
 
     def follow(self, role: Role) -> None:
-        """Become a follower in ``role.leader_epoch`` (of nobody if there is no leader). Raises ``LogError``: then it
+        """Become a follower in ``role.leader_epoch`` (of no broker if there is no leader). Raises ``LogError``: then it
         leads no more, and its epoch is the former one."""
         self._follower_log.high_watermark = self.high_watermark
         self.leader = None
@@ -139,7 +139,7 @@ class Replica:
         self.waiters.tell_followers()
 
     def stop(self) -> None:
-        """Neither lead nor follow any more: everybody who waits is told so."""
+        """Neither lead nor follow anymore: every waiter is told so."""
         self._follower_log.high_watermark = self.high_watermark
         self.leader = None
         self.leader_id = -1

@@ -113,7 +113,7 @@ class ReplicaManager:
         self.start()
 
     def stop(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         if self._timer is not None:
             self._timer.cancel()
         self.wheel.close()

@@ -1,4 +1,4 @@
-"""Roles: carries out what the controller says of this broker's replicas (LeaderAndIsr, StopReplica).
+"""Roles: carries out what the controller says about this broker's replicas (LeaderAndIsr, StopReplica).
 
 Owns the checks per partition (Kafka's ReplicaManager) and their order: a partition stops following before it leads, and
 follows only after its log is ready. The checks of the request as a whole (controller and broker epoch) were made.
@@ -71,8 +71,8 @@ class Roles:
         return log is None or log.topic_id is None
 
     async def open_logs(self, assignments: Iterable[ReplicaAssignment]) -> None:
-        """Make the logs that are missing, and have their topic ids on the disk, all of them together and beside the
-        loop, before ``assign`` gives them a role.
+        """Make the logs that are missing, and have their topic ids on the disk, all of them together and off
+        the loop, before ``assign`` gives them a role.
 
         What fails here is no error yet: ``assign`` tries it again, and answers for it.
         """
@@ -135,9 +135,9 @@ class Roles:
         return ErrorCode.NONE
 
     def _failed(self, error: LogError) -> None:
-        """A disk that fails is told, whoever meets it first (Kafka's ``LogDirFailureChannel``): an error code for the
-        controller alone would leave the partition without its leader for as long as nothing else happens. A log that
-        was found damaged at the start is no news: it keeps this replica offline, and nothing else.
+        """A disk that fails is told, no matter who finds it first (Kafka's ``LogDirFailureChannel``): an error code for
+        the controller alone would leave the partition without its leader for as long as nothing else happens. A log
+        that was found damaged at the start is no news: it keeps this replica offline, and nothing else.
         """
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and not isinstance(error, LogOffline):
             self._storage_failed(error)
@@ -194,7 +194,7 @@ class Roles:
         """ReplicaStop the replicas that metadata places on other brokers, in an epoch that is newer than ours.
 
         A broker that was away while a reassignment took a replica from it is told by no LeaderAndIsr: those name its
-        own replicas only, and StopReplica is not sent to the dead. It would go on leading in the old epoch. The log
+        own replicas only, and StopReplica is not sent to the dead. It would continue leading in the old epoch. The log
         stays.
         """
         for asked in elsewhere:

@@ -92,7 +92,7 @@ class Waiters:
             produce.settle(index, code)
 
     def add_deletion(self, offset: int, deletion: Deletion, index: int) -> None:
-        """Settle part ``index`` of ``deletion`` when no live replica's log begins below ``offset`` any more."""
+        """Settle part ``index`` of ``deletion`` when no live replica's log begins below ``offset`` anymore."""
         if len(self._deletions) >= self._sweep_deletions_at:
             self._deletions = [waiter for waiter in self._deletions if not waiter[2].is_done]
             heapq.heapify(self._deletions)
@@ -101,7 +101,7 @@ class Waiters:
         heapq.heappush(self._deletions, (offset, self._arrived, deletion, index))
 
     def settle_deletions(self, leader: LeaderState | None, log_start_offset: int) -> None:
-        """Answer those that are done, or all if this replica does not lead any more."""
+        """Answer those that are done, or all if this replica does not lead anymore."""
         if not self._deletions:
             return
         if leader is None:

@@ -72,7 +72,7 @@ class Writes:
         """Append what a producer sent, and respond when its acks say so. ``now_ms`` is monotonic.
 
         Nothing of the frame is kept. What is returned, if anything, is to be awaited before another request of the same
-        connection is taken: it goes on with the batches that are looked at elsewhere.
+        connection is taken: it continues with the batches that are examined elsewhere.
         """
         wall_ms = self._clock.wall_ms()
         _, acks, _, partitions = request
@@ -145,7 +145,7 @@ class Writes:
         self._finish(request, results, self._still_waiting(results, waiting), respond)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
-        """Nobody has told of what was acknowledged since the first of them was written."""
+        """No one has told of what was acknowledged since the first of them was written."""
         still: list[Waiting] = []
         for entry in waiting:
             index, partition, required_offset, epoch = entry

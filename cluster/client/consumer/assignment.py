@@ -75,7 +75,7 @@ class ConsumerAssignment:
         self._partitions: OrderedDict[TopicPartition, AssignedPartition] = OrderedDict()
         # Partitions with a block or an error, in the order in which these came.
         self._waiting: deque[AssignedPartition] = deque()
-        #: Whoever gives what was taken to the program says so here: an assignment alone, which nothing can divide.
+        #: Anyone who gives what was taken to the program says so here: an assignment alone, which nothing can divide.
         self.is_handed_over = True
         # Of those that ``take`` has moved since ``settle``, where they were.
         self._moved: dict[AssignedPartition, tuple[int | None, int]] = {}
@@ -105,7 +105,7 @@ class ConsumerAssignment:
         return found
 
     def replace(self, keys: Iterable[TopicPartition]) -> None:
-        """Read exactly these. Those that were read already go on where they are; new ones have no position."""
+        """Read exactly these. Those that were read already continue where they are; new ones have no position."""
         wanted = dict.fromkeys(keys)
         self._waiting = deque(each for each in self._waiting if each.key in wanted)
         self._partitions = OrderedDict((key, self._partitions.get(key) or AssignedPartition(key)) for key in wanted)
@@ -143,7 +143,7 @@ class ConsumerAssignment:
         """The next records, at most ``limit``, oldest arrivals first. Positions move beyond what is returned.
 
         Raises the error whose turn it is, if there are no records before it; ``CorruptRecord`` for a batch that cannot
-        be read, whose block is given up. Then no position has moved beyond a record.
+        be read, whose block is abandoned. Then no position has moved beyond a record.
         """
         self.is_handed_over = False
         taken: list[ConsumerRecord] = []

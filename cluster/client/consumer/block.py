@@ -24,7 +24,7 @@ _new_record: Callable[[tuple[object, ...]], ConsumerRecord] = partial(tuple.__ne
 
 
 class FetchedBlock:
-    """NOT thread-safe. ``next_offset`` is where reading goes on after what was taken, ``leader_epoch`` that of the
+    """NOT thread-safe. ``next_offset`` is where reading continues after what was taken, ``leader_epoch`` that of the
     batch before it (-1: not known).
 
     ``aborted`` is (producer id, first offset) of each aborted transaction; None reads what they wrote too.

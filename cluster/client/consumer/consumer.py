@@ -98,8 +98,8 @@ class Consumer(Closeable):
     # What is read
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read exactly these ``(topic, partition)``. Those assigned before go on where they are; new ones begin where
-        ``auto.offset.reset`` says, unless the program seeks.
+        """Read exactly these ``(topic, partition)``. Those assigned before continue where they are; new ones begin
+        where ``auto.offset.reset`` says, unless the program seeks.
         """
         with self._used():
             wanted = checked_keys(partitions)
@@ -128,7 +128,7 @@ class Consumer(Closeable):
         """The next records, at most ``max.poll.records``; those of one partition are in order, without hole or repeat.
 
         Waits for the first ones, for ``timeout_s`` at most; empty then. Raises ``ConsumerError``; no position has moved
-        then, nor after any other exception that comes meanwhile (``KeyboardInterrupt``), and the next poll goes on.
+        then, nor after any other exception that comes meanwhile (``KeyboardInterrupt``), and the next poll continues.
         """
         if timeout_s < 0:
             raise ValueError("a timeout is not negative")
@@ -160,18 +160,18 @@ class Consumer(Closeable):
             return self._until(lambda: self._core.position(partition), timeout_s, f"the position of {_name(partition)}")
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
-        """Go on at an offset. ``leader_epoch`` of the record before it, if known, lets a truncated log be noticed."""
+        """Continue at an offset. ``leader_epoch`` of the record before it, if known, reveals a truncated log."""
         if checked_long(offset, "an offset") < 0:
             raise ValueError("seek offset must not be a negative number")
         with self._used():
             self._core.seek(partition, offset, leader_epoch)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go on at the first record (None: of all partitions). Where that is is asked when it is needed."""
+        """Continue at the first record (None: of all partitions). Where that is is asked when it is needed."""
         self._seek_to(partitions, EARLIEST_TIMESTAMP)
 
     def seek_to_end(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Go on after the last record: the last stable one with isolation.level=read_committed."""
+        """Continue after the last record: the last stable one with isolation.level=read_committed."""
         self._seek_to(partitions, LATEST_TIMESTAMP)
 
     def lag(self, partition: TopicPartition) -> int | None:
@@ -273,7 +273,7 @@ class Consumer(Closeable):
             self._reader.metadata.use(topic, self._clock.monotonic_ms())
 
     def _use_no_others(self) -> None:
-        """What was asked about, or read before, is not in use any more."""
+        """What was asked about, or read before, is not in use anymore."""
         self._reader.metadata.retain({topic for topic, _ in self._core.assignment.assigned})
 
     def _until(self, ask: Callable[[], T | None], timeout_s: float | None, what: str) -> T:

@@ -1,6 +1,6 @@
 """FetchReader: the I/O of a consumer: sends what is due, waits, and hands answers to those who asked.
 
-Owns the order of one turn, which request an answer belongs to, and going on after a turn that an exception has cut
+Owns the order of one turn, which request an answer belongs to, and continuing after a turn that an exception has cut
 short, wherever it came (Ctrl-C comes in the program's thread, which is this one). A thin shell: what is due and what
 answers mean is ``fetching``'s and ``lookup``'s. One thread at a time; it does not sleep but in ``turn``.
 """
@@ -84,8 +84,8 @@ class FetchReader:
         self._is_cut = False
 
     def _begin(self) -> None:
-        """After a turn that was cut short nobody knows what was sent, nor how much of what came was taken in: all
-        connections are given up, and everything is asked again.
+        """After a turn that was cut short no one knows what was sent, nor how much of what came was taken in: all
+        connections are abandoned, and everything is asked again.
         """
         if self._is_cut:
             logger.info("an exception has cut I/O short: reconnecting")

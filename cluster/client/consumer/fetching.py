@@ -39,7 +39,7 @@ from cluster.protocol.fetch import FetchResponse, FetchResult
 
 logger = logging.getLogger(__name__)
 
-#: Codes that are not Kafka's InvalidMetadataException but after which metadata is asked for all the same. Kafka does
+#: Codes that are not Kafka's InvalidMetadataException but after which metadata is asked for anyway. Kafka does
 #: not for an unknown epoch: that a topic was created again shows by its id, which Fetch carries from version 13 on.
 _ALSO_STALE = frozenset({ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_LEADER_EPOCH})
 
@@ -80,7 +80,7 @@ class FetchCore(Positions):
         return plan
 
     def _is_refused(self, partition: AssignedPartition, view: ClusterView) -> bool:
-        """Whether metadata says of the topic that it cannot be read: ``take`` raises that."""
+        """Whether metadata says about the topic that it cannot be read: ``take`` raises that."""
         topic = view.topics.get(partition.key[0])
         if topic is None or topic.error_code is ErrorCode.NONE or topic.error_code.retriable:
             return False
@@ -117,8 +117,8 @@ class FetchCore(Positions):
     # What came of it
 
     def abandoned(self) -> None:
-        """An exception has cut I/O short (Ctrl-C, a greenlet's end): what was asked is not answered any more, and what
-        came may have been taken in by half. Reading goes on from the positions.
+        """An exception has cut I/O short (Ctrl-C, a greenlet's end): what was asked is not answered anymore, and what
+        came may have been taken in by half. Reading continues from the positions.
         """
         self._fetching.clear()
         for partition in self.assignment:
@@ -243,5 +243,5 @@ class FetchCore(Positions):
             self._reset(partition)
         else:
             agreed = min(position, end_offset)
-            logger.warning("truncation of %s-%d: going on at %d instead of %d", *partition.key, agreed, position)
+            logger.warning("truncation of %s-%d: continuing at %d instead of %d", *partition.key, agreed, position)
             self._place(partition, agreed, epoch, partition.topic_id)

@@ -1,7 +1,7 @@
 """Positions: what is read and from where on, as a program says it.
 
 Owns the assignment, what is looked for since a position is not known, and auto.offset.reset. Does not own what brokers
-say of a position (``fetching``). Pure.
+say about a position (``fetching``). Pure.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Positions:
                 self.resets.forget(key)
 
     def seek(self, key: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
-        """Go on at an offset. ``leader_epoch`` of the record before it lets the broker tell a truncated log."""
+        """Continue at an offset. ``leader_epoch`` of the record before it lets the broker tell a truncated log."""
         topic_id = None if self._view is None else self._view.topic_id(key[0])
         self._place(self.assignment.find(key), offset, leader_epoch, topic_id)
 
     def seek_to(self, keys: Iterable[TopicPartition], timestamp: int) -> None:
-        """Go on where a timestamp is found; a special one is the beginning or the end."""
+        """Continue where a timestamp is found; a special one is the beginning or the end."""
         for partition in [self.assignment.find(key) for key in keys]:
             self._look_for(partition, timestamp)
 

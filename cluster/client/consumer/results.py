@@ -42,7 +42,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class ConsumerError(Exception):
-    """A poll could not go on. Positions are where they were: nothing is skipped by raising it.
+    """A poll could not continue. Positions are where they were: nothing is skipped by raising it.
 
     ``error_code`` is the broker's, or that which says the same.
     """
@@ -66,7 +66,7 @@ class NoOffsetForPartition(ConsumerError):
 
 
 class OffsetOutOfRange(ConsumerError):
-    """The log does not hold these positions (any more), and auto.offset.reset=none does not say where to go on."""
+    """The log does not hold these positions (anymore), and auto.offset.reset=none does not say where to continue."""
 
     def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
         names = ", ".join(f"{topic}-{partition} at {offset}" for (topic, partition), offset in positions.items())
@@ -77,9 +77,9 @@ class OffsetOutOfRange(ConsumerError):
 
 
 class LogTruncated(ConsumerError):
-    """What was read is not in the log any more: it ends, as far as both agree, at ``divergent_offset`` (KIP-320).
+    """What was read is not in the log anymore: it ends, as far as both agree, at ``divergent_offset`` (KIP-320).
 
-    Raised with auto.offset.reset=none; with another policy the consumer goes on from there.
+    Raised with auto.offset.reset=none; with another policy the consumer continues from there.
     """
 
     def __init__(self, key: TopicPartition, position: int, divergent_offset: int) -> None:
@@ -109,14 +109,14 @@ class TopicRecreated(ConsumerError):
 class CorruptRecord(ConsumerError):
     """A batch whose checksum does not hold, or that cannot be unpacked. The next poll fetches it again.
 
-    ``partition`` and ``offset`` say where it begins; whoever wants to go on without it seeks beyond.
+    ``partition`` and ``offset`` say where it begins; anyone who wants to continue without it seeks beyond.
     """
 
     def __init__(self, key: TopicPartition, offset: int, cause: str) -> None:
         super().__init__(
             ErrorCode.CORRUPT_MESSAGE,
             f"Record batch for partition {key[0]}-{key[1]} at offset {offset} is invalid, cause: {cause}; "
-            "seek beyond it to go on without it",
+            "seek beyond it to continue without it",
         )
         self.partition, self.offset = key, offset
 

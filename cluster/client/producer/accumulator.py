@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class RecordAccumulator:
-    """NOT thread-safe: whoever shares it holds a lock. Times are milliseconds of one monotonic clock.
+    """NOT thread-safe: callers that share it must hold a lock. Times are milliseconds of one monotonic clock.
 
-    ``is_exhausted`` says whether somebody waits for memory to append: then nothing lingers.
+    ``is_exhausted`` says whether a caller waits for memory to append: then nothing lingers.
     """
 
     def __init__(
@@ -39,7 +39,8 @@ class RecordAccumulator:
         self._linger_ms = linger_ms
         self._delivery_timeout_ms = delivery_timeout_ms
         self._is_exhausted = is_exhausted
-        # Queues that are not empty. What was drained goes to the end: the next drain begins with whoever waits longest.
+        # Queues that are not empty. What was drained goes to the end: the next drain begins with anyone who waits
+        # longest.
         self._queues: dict[TopicPartition, deque[ProducerBatch]] = {}
         # What is in these queues: most batches that are withdrawn are not, and a queue is long.
         self._queued: set[ProducerBatch] = set()
@@ -116,7 +117,7 @@ class RecordAccumulator:
     ) -> dict[int, list[ProducerBatch]]:
         """Take out at most one batch of each partition of ``nodes``, and no more than one request each can carry.
 
-        The first batch of a request goes whatever its size. Nothing lingers any more when its node is written to.
+        The first batch of a request goes whatever its size. Nothing lingers anymore when its node is written to.
         """
         drained: dict[int, list[ProducerBatch]] = {}
         room = dict.fromkeys(nodes, max_request_bytes)

@@ -75,7 +75,7 @@ class WakeAt(NamedTuple):
 Action = Connect | SendProduce | AskProducerId | RefreshMetadata | CompleteBatch | FailBatch | BatchSplit | WakeAt
 
 
-#: What a broker says of single records of a batch that it refused: (index in the batch, text).
+#: What a broker says about single records of a batch that it refused: (index in the batch, text).
 RecordTexts = tuple[tuple[int, str | None], ...]
 
 

@@ -150,7 +150,7 @@ class RecordAppender:
         return ProducerBatch(choice.topic, partition, limit_bytes, codec, now_ms, ratio, level)
 
     def _wait_for_memory(self, size_bytes: int, deadline_ms: int) -> None:
-        # What is there is sent without lingering as soon as somebody waits: let the other thread see that.
+        # What is there is sent without lingering as soon as a caller waits: let the other thread see that.
         left_ms = max(0, deadline_ms - self._shared.clock.monotonic_ms())
         self._shared.pool.allocate(size_bytes, left_ms, self._wakeup)
 

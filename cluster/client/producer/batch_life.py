@@ -55,7 +55,7 @@ class BatchLife:
         self._run_end = 0
 
     def close(self) -> None:
-        """Take no record any more."""
+        """Take no record anymore."""
         self.is_closed = True
         self._run_end = 0
 
@@ -98,7 +98,7 @@ class BatchLife:
         self.is_in_retry = True
 
     def complete(self, base_offset: int, log_append_time_ms: int = -1) -> bool:
-        """The records were written from ``base_offset`` on (-1: not known); call back whoever asked for that.
+        """The records were written from ``base_offset`` on (-1: not known); call back those who asked for that.
 
         ``log_append_time_ms`` is the broker's time if the topic takes that, else -1. False if there was an outcome.
         """
@@ -106,7 +106,7 @@ class BatchLife:
         return self.delivery.complete(base_offset, log_append_time_ms)
 
     def fail(self, error: ProduceError, record_errors: Mapping[int, ProduceError] | None = None) -> bool:
-        """The records will not be sent any more; ``record_errors`` are those of single records, by index.
+        """The records will not be sent anymore; ``record_errors`` are those of single records, by index.
 
         False if there was an outcome.
         """

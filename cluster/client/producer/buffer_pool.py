@@ -15,7 +15,7 @@ from cluster.client.producer.delivery import BufferExhausted, ProducerClosed, Re
 
 
 class MemoryClaim:
-    """Somebody who waits for ``size_bytes``, and what was put aside for them so far."""
+    """A caller that waits for ``size_bytes``, and what was put aside for them so far."""
 
     __slots__ = ("held_bytes", "size_bytes")
 
@@ -35,7 +35,7 @@ class MemoryClaim:
 class MemoryAccount:
     """Who came first is served first: what becomes free is put aside for the first claim until that is met.
 
-    So nobody who came later passes, however little they want, and a large claim is met in the end. A claim is for a
+    So no one who came later passes, however little they want, and a large claim is met in the end. A claim is for a
     byte or more: what asks is a batch, which has a header at least. Pure and not thread-safe. ``available_bytes`` is
     what is neither taken nor put aside.
     """
@@ -66,7 +66,7 @@ class MemoryAccount:
         return claim
 
     def try_claim(self, size_bytes: int) -> bool:
-        """Ask for memory that is there for whoever comes now; False, and no claim, if it is not. Raises the same."""
+        """Ask for memory that is there for anyone who comes now; False, and no claim, if it is not. Raises the same."""
         self._check(size_bytes)
         if self._claims or size_bytes > self.available_bytes:
             return False
@@ -83,7 +83,7 @@ class MemoryAccount:
         return self._serve()
 
     def withdraw(self, claim: MemoryClaim) -> list[MemoryClaim]:
-        """A claim that is not met is given up, with what it held. Returns the claims that this meets, in order."""
+        """A claim that is not met is abandoned, with what it held. Returns the claims that this meets, in order."""
         self._claims.remove(claim)
         return self.release(claim.held_bytes)
 
@@ -119,7 +119,7 @@ class BufferPool:
 
     @property
     def available_bytes(self) -> int:
-        """What nobody has or waits for."""
+        """What no one has or waits for."""
         return self._account.available_bytes
 
     @property
@@ -132,7 +132,7 @@ class BufferPool:
         return self._account.waiting > 0
 
     def try_allocate(self, size_bytes: int) -> bool:
-        """Take ``size_bytes`` if that is possible without waiting, and nobody waits.
+        """Take ``size_bytes`` if that is possible without waiting, and no one waits.
 
         Raises ``RecordTooLarge`` and ``ProducerClosed`` as ``allocate`` does.
         """
@@ -179,14 +179,14 @@ class BufferPool:
             self._wake(self._account.release(size_bytes))
 
     def close(self) -> None:
-        """Refuse whoever waits and whoever comes."""
+        """Refuse all waiting and future claims."""
         with self._lock:
             self._closed = True
             for condition in self._waiters.values():
                 condition.notify()
 
     def _wake(self, met: list[MemoryClaim]) -> None:
-        # A claim that was met at once has nobody waiting.
+        # A claim that was met at once has no one waiting.
         for claim in met:
             condition = self._waiters.get(claim)
             if condition is not None:

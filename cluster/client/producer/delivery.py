@@ -30,7 +30,7 @@ class RecordMetadata(NamedTuple):
 
 
 class RetriedBatch(NamedTuple):
-    """An attempt to send a batch failed, and the batch is sent again (Kafka tells nobody).
+    """An attempt to send a batch failed, and the batch is sent again (Kafka tells no one).
 
     ``on_delivery`` are the callbacks of its records, in their order, by which a program knows which records they are.
     """
@@ -117,7 +117,7 @@ class ProducerClosed(ProduceError):
 
 
 class FatalProducerError(ProduceError):
-    """This producer can send nothing any more; a new one may."""
+    """This producer can send nothing anymore; a new one may."""
 
     @property
     def retriable(self) -> bool:

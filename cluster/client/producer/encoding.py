@@ -63,7 +63,7 @@ def record_parts(
 
 
 def as_bytes(data: bytes | bytearray | memoryview | None, what: str) -> bytes | None:
-    """``data`` as bytes that nobody can change any more. Raises ``TypeError`` for what is no bytes."""
+    """``data`` as bytes that no one can change anymore. Raises ``TypeError`` for what is no bytes."""
     if data is None or type(data) is bytes:
         return data
     if isinstance(data, bytes | bytearray | memoryview):

@@ -79,8 +79,8 @@ def not_sent_again(batch: ProducerBatch) -> ProduceError:
 
 
 def fatal(error_code: ErrorCode, is_doubtful: bool) -> FatalProducerError:
-    """The producer cannot go on; ``is_doubtful``: the batch may be stored."""
-    text = f"this producer cannot go on ({error_code.name}); open another one"
+    """The producer cannot continue; ``is_doubtful``: the batch may be stored."""
+    text = f"this producer cannot continue ({error_code.name}); open another one"
     return FatalProducerError(reported_code(error_code, is_doubtful), text)
 
 

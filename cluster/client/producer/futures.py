@@ -1,11 +1,11 @@
 """What became of records: one outcome per batch, one light future per record.
 
-Owns that a batch has one outcome, ever, that whoever waits for it is woken, and that callbacks run in the order of the
-records (Kafka's FutureRecordMetadata, ProduceRequestResult and the last third of ProducerBatch). Does not own records
-or their bytes, nor decides on an outcome.
+Owns that a batch has one outcome, ever, that anyone who waits for it is woken, and that callbacks run in the order of
+the records (Kafka's FutureRecordMetadata, ProduceRequestResult and the last third of ProducerBatch). Does not own
+records or their bytes, nor decides on an outcome.
 
 Waiting works from any thread, and under gevent: there are threading's primitives and no others, and they are made only
-when somebody waits.
+when a caller waits.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _new_metadata: Callable[[tuple[str, int, int, int, int, int]], RecordMetadata] =
 class BatchDelivery:
     """The outcome of one batch, and who wants to know it. Safe from any thread.
 
-    But for ``wanted``, whom to tell of which record's outcome: who appends to the batch appends there, in record order,
-    before there is an outcome. (A method would cost as much as all the rest of it.)
+    But for ``wanted``, whom to tell about which record's outcome: who appends to the batch appends there, in record
+    order, before there is an outcome. (A method would cost as much as all the rest of it.)
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class BatchDelivery:
         self._log_append_time_ms = -1
         self._error: ProduceError | None = None
         self._record_errors: Mapping[int, ProduceError] = {}
-        # At most one, made when somebody waits; the parts of a divided batch share the list with the whole.
+        # At most one, made when a caller waits; the parts of a divided batch share the list with the whole.
         self._conditions: list[threading.Condition] = []
         self.wanted: list[tuple[RecordFuture, OnDelivery]] = []
         self._listeners: list[tuple[RecordFuture, Callable[[RecordFuture], object]]] = []

@@ -12,7 +12,7 @@ flight, and when numbers start again. Does not own the queues (``accumulator.py`
 * A restart is a new epoch, without a request; after epoch 32767, a new producer id. It waits until no batch of the
   partition is at a broker. Batches of which every attempt was refused get numbers from 0. A batch that may be stored
   under its old numbers fails instead: with new ones it could be stored twice (Kafka takes that risk).
-* Other partitions go on under the older epoch, and take up the new one when nothing of them is in flight.
+* Other partitions continue under the older epoch, and take up the new one when nothing of them is in flight.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ class _Partition:
 
 
 class ProducerIdentity:
-    """NOT thread-safe: whoever shares it holds a lock.
+    """NOT thread-safe: callers that share it must hold a lock.
 
     ``max_in_flight`` also bounds how far a partition gets ahead of its first batch in flight. Brokers remember the last
-    five batches: if more were stored behind one whose answer is lost, its retry would not be known as such. (Kafka
+    five batches: if more were stored after one whose answer is lost, its retry would not be known as such. (Kafka
     bounds the requests of a connection alone, which does not hold when the leader changes.)
     """
 
@@ -151,14 +151,14 @@ class ProducerIdentity:
             self.state = IdentityState.UNINITIALIZED
 
     def initialize(self, producer_id: int, producer_epoch: int) -> None:
-        """An id was given. An answer that nobody waits for is not taken."""
+        """An id was given. An answer that no one waits for is not taken."""
         if self.state is IdentityState.INITIALIZING:
             self.state = IdentityState.READY
             self.producer_id = producer_id
             self.producer_epoch = producer_epoch
 
     def fail(self, error_code: ErrorCode) -> None:
-        """Nothing can be sent any more."""
+        """Nothing can be sent anymore."""
         if self.state is not IdentityState.FATAL:
             self.state = IdentityState.FATAL
             self.fatal_error = error_code
@@ -218,8 +218,8 @@ class ProducerIdentity:
         partition.forget(batch)
 
     def failed(self, batch: ProducerBatch) -> None:
-        """``batch`` is given up. If it has a sequence, its partition has to be settled; but not for what ``settle``
-        gave up: numbers have started again without it, and nothing would come to settle them once more.
+        """``batch`` is abandoned. If it has a sequence, its partition has to be settled; but not for what ``settle``
+        gave up: numbers have started again without it, and nothing would come to settle them again.
         """
         if not batch.has_sequence:
             return
@@ -248,7 +248,7 @@ class ProducerIdentity:
         """Resolve what can be resolved and restart what has to.
 
         ``doubtful`` are batches that may be stored by an attempt that was not acknowledged. Returns those of them that
-        are given up, in order.
+        are abandoned, in order.
         """
         due = [self._partitions[each] for each in self._troubled if self._is_due(self._partitions[each])]
         # A partition under an older identity need only take up the newer one.

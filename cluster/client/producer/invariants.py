@@ -2,7 +2,7 @@
 
 Claimed with the producer's lock held. ``validate_accumulator``, between any two of its methods:
 
-* ``queue-once``: a queue is not empty, has batches of its own partition alone, and each batch that waits stands in one
+* ``queue-once``: a queue is not empty, has batches of its own partition alone, and each batch that waits is in one
   queue once.
 * ``queue-incomplete``: a batch that waits has no outcome, and is among those that have none.
 * ``queue-order``: what has a sequence comes first, in the order of sequences, of one identity; what has none yet is in
@@ -22,7 +22,7 @@ Claimed with the producer's lock held. ``validate_accumulator``, between any two
 * ``doubtful``: only of a batch without an outcome it matters whether an attempt was stored.
 
 ``validate_identity``, as part of that, with idempotence, until the identity is fatal or the sender was told to give up:
-nothing is numbered any more then, and nobody asks what was:
+nothing is numbered anymore then, and no one asks for it:
 
 * ``identity-ready``: an identity that is ready has an id and an epoch, none above the last epoch.
 * ``sequence-order``: the batches of a partition that are not settled have the identity of the partition and ascend in
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def validate_accumulator(accumulator: RecordAccumulator, allocated_bytes: int | None = None) -> None:
-    """``allocated_bytes`` is what is taken of ``buffer.memory``, if nobody else holds any. Raises
+    """``allocated_bytes`` is what is taken of ``buffer.memory``, if no one else holds any. Raises
     ``InvariantBroken``."""
     queued = [batch for queue in accumulator._queues.values() for batch in queue]
     if len(queued) != len(set(queued)) or set(queued) != accumulator._queued:

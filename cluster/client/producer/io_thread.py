@@ -77,11 +77,12 @@ class ProducerIo:
     def check_alive(self) -> None:
         """Raises ``RuntimeError`` in a process that was forked off, where no thread does this."""
         if self._runner.has_ended and not self._shared.is_closing:
-            raise RuntimeError("a producer does not work in a process that was forked after it: make one there")
+            raise RuntimeError("a producer does not survive fork(): create a new one in the child process")
 
     @property
     def is_current_thread(self) -> bool:
-        """Whether this is called from a callback, or otherwise keeps the next turn from coming: waiting is in vain."""
+        """Whether this is called from a callback, or otherwise keeps the next turn from coming: waiting is
+        pointless."""
         return self._runner.is_current
 
     def _step(self) -> bool:
@@ -184,10 +185,10 @@ class ProducerIo:
             metadata.request_update_for(topic)
 
     def _give_up(self, error: BaseException) -> None:
-        """Nobody sends any more: nothing may wait for that."""
+        """Nothing is sent anymore: nothing may wait for that."""
         shared = self._shared
         fatal = FatalProducerError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"this producer cannot go on ({type(error).__name__}: {error})"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"this producer cannot continue ({type(error).__name__}: {error})"
         )
         with shared.lock:
             shared.abort_error = shared.abort_error or fatal

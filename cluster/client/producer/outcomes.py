@@ -1,15 +1,16 @@
 """What a broker's answer to a batch means: the table of the sender's error handling, as pure functions.
 
-Owns the decision for one batch and what may be said of its records afterwards. Does not own carrying it out
+Owns the decision for one batch and what may be said about its records afterwards. Does not own carrying it out
 (``sender.py``) nor sequences (``idempotence.py``). Source: Kafka's Sender.
 
 Three rules are stricter than Kafka's, for a record must never be stored twice:
 
-* A batch that fails leaves its partition *unresolved*, whatever the error: those behind it are first tried under their
-  old numbers, since the failed one may have been stored by an attempt that nobody answered.
+* A batch that fails leaves its partition *unresolved*, whatever the error: those after it are first tried under their
+  old numbers, since the failed one may have been stored by an attempt that got no answer.
 * Sequences start again only when the *first* batch in flight is refused for its sequence. Kafka asks for a new epoch
   at the first failure, with batches still at the broker. If a later batch was acknowledged, the refused one fails: with
-  new numbers it would be stored behind its successor, and with the old ones Kafka retries it in vain until it expires.
+  new numbers it would be stored after its successor, and with the old ones Kafka retries it without success until it
+  expires.
 * ``may_be_stored`` says which answers leave open whether the batch is in the log; such a batch is never given new
   numbers (``ProducerIdentity.settle``).
 """
@@ -53,7 +54,7 @@ class BatchFacts(NamedTuple):
 class BatchOutcome(NamedTuple):
     """``restart``: the partition's sequences begin again under a new epoch, as soon as none of it is at a broker.
 
-    ``is_offset_known`` is False for a duplicate of which the broker does not know the offset any more.
+    ``is_offset_known`` is False for a duplicate of which the broker does not know the offset anymore.
     """
 
     step: BatchStep
@@ -62,7 +63,7 @@ class BatchOutcome(NamedTuple):
     is_offset_known: bool = True
 
 
-#: Errors after which an idempotent producer cannot go on.
+#: Errors after which an idempotent producer cannot continue.
 FATAL_ERRORS = frozenset(
     {
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,

@@ -30,7 +30,7 @@ from cluster.protocol.records import Header
 
 
 class PackedRecords(BatchLife):
-    """``limit_bytes`` is batch.size, header included; a first record that is larger is taken all the same.
+    """``limit_bytes`` is batch.size, header included; a first record that is larger is taken anyway.
 
     ``factor`` is what a byte is expected to take when it is compressed. ``memory_bytes`` is what the batch holds of
     buffer.memory.
@@ -85,7 +85,7 @@ class PackedRecords(BatchLife):
         headers: Sequence[Header],
         on_delivery: OnDelivery | None,
     ) -> RecordFuture | None:
-        """Take a record, unless it does not fit any more or the batch is closed: then None. The first always fits.
+        """Take a record, unless it does not fit anymore or the batch is closed: then None. The first always fits.
 
         ``timestamp_ms`` is milliseconds since the epoch. Raises ``TypeError`` if key or value is no bytes.
         """

@@ -54,7 +54,7 @@ class BuiltInPartitioner:
     def set_partitions(self, available: Sequence[int], partition_count: int) -> None:
         """Of partitions 0 to ``partition_count`` - 1, those in ``available`` have a leader.
 
-        The present partition is kept, with or without a leader, unless it does not exist any more.
+        The present partition is kept, with or without a leader, unless it does not exist anymore.
         """
         if partition_count != self.partition_count:
             self._loaded = self._cumulative = ()

@@ -49,7 +49,7 @@ _SINGLE_TAIL = 3 * _NO_TAGS
 
 
 class ProduceAnswer(NamedTuple):
-    """What a broker says of each partition. ``throttle_time_ms`` is what is left to the client to wait."""
+    """What a broker says about each partition. ``throttle_time_ms`` is what is left to the client to wait."""
 
     results: ProduceResults
     throttle_time_ms: int

@@ -38,7 +38,7 @@ from cluster.seams.socket_selector import SocketSelector
 
 logger = logging.getLogger(__name__)
 
-#: How long ``close`` waits for its thread once everything was given up.
+#: How long ``close`` waits for its thread once everything was abandoned.
 _LAST_WAIT_S = 5.0
 
 
@@ -247,7 +247,7 @@ class Producer(Closeable):
 
     @property
     def fatal_error(self) -> FatalProducerError | None:
-        """Why this producer can send nothing any more, None as long as it can. A new one may do better."""
+        """Why this producer can send nothing anymore, None as long as it can. A new one may do better."""
         with self._lock:
             return self._shared.fatal_error
 

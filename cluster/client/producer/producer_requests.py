@@ -1,4 +1,4 @@
-"""The producer's requests: Produce and InitProducerId on their way, and what the network says of them.
+"""The producer's requests: Produce and InitProducerId on their way, and what the network says about them.
 
 Owns connecting to the nodes that the sender wants, sending when a connection takes a request, and telling the sender
 what came of it. Does not own when something is sent, or sent again. Belongs to the producer's thread.

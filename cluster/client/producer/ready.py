@@ -44,7 +44,7 @@ def backoff_left_ms(batch: ProducerBatch, retry_at_ms: int, leader_epoch: int, n
 
 
 def linger_left_ms(batch: ProducerBatch, is_urgent: bool, linger_ms: int, now_ms: int) -> int:
-    """How long the head of a queue still waits to be filled; ``is_urgent``: more is queued, or somebody waits."""
+    """How long the head of a queue still waits to be filled; ``is_urgent``: more is queued, or a caller waits."""
     if is_urgent or batch.attempts > 0 or batch.is_full:
         return 0
     return max(0, batch.created_ms + linger_ms - now_ms)

@@ -103,7 +103,7 @@ class SenderCore:
     def disconnected(self, node: int, now_ms: int, is_timeout: bool = False) -> None:
         """The connection to ``node`` is lost, or could not be had: what was in flight to it has no answer.
 
-        ``is_timeout``: it was given up because an answer did not come within request.timeout.ms.
+        ``is_timeout``: it was abandoned because an answer did not come within request.timeout.ms.
         """
         self._connections.disconnected(node)
         self._question.lost(node, now_ms, self._identity)
@@ -121,9 +121,9 @@ class SenderCore:
     def produced(
         self, node: int, request_id: int, results: ProduceResults | ErrorCode, now_ms: int, throttle_ms: int = 0
     ) -> None:
-        """The end of a request: what the broker says of each partition, or one error for all.
+        """The end of a request: what the broker says about each partition, or one error for all.
 
-        A request that was given up before is no news. With acks 0 ``results`` is empty, and means that it was sent.
+        A request that was abandoned before is no news. With acks 0 ``results`` is empty, and means that it was sent.
         """
         batches = self._requests.end(request_id)
         if batches:

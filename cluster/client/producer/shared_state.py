@@ -1,8 +1,8 @@
 """What the threads that send and the producer's own thread share, under one lock.
 
-Owns the lock, what is known of topics for whoever chooses a partition, which topics the application uses, and who waits
-for metadata. Does not own the queues, the sender nor metadata itself: that belongs to the I/O thread, which publishes
-a view of it here.
+Owns the lock, what is known of topics for anyone who chooses a partition, which topics the application uses, and who
+waits for metadata. Does not own the queues, the sender nor metadata itself: that belongs to the I/O thread, which
+publishes a view of it here.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class ProducerShared:
         self.topics: dict[str, TopicChoice] = {}
         #: Batches whose outcome is decided and not told yet.
         self.finishing: list[ProducerBatch] = []
-        #: No record is taken any more; and what has no outcome is given up, with this error.
+        #: No record is taken anymore; and what has no outcome is abandoned, with this error.
         self.is_closing = False
         self.abort_error: ProduceError | None = None
         self._random = random
@@ -70,7 +70,7 @@ class ProducerShared:
     def __repr__(self) -> str:
         return f"ProducerShared({self.accumulator!r}, {self.core!r}, {len(self.topics)} topics)"
 
-    # For whoever sends
+    # For anyone who sends
 
     def use(self, topic: str, now_ms: int) -> None:
         """A record of ``topic`` is sent."""
@@ -89,7 +89,7 @@ class ProducerShared:
         return self._version
 
     def topic_error(self, topic: str) -> ErrorCode:
-        """What the cluster said of a topic."""
+        """What the cluster said about a topic."""
         view = self._view.topics.get(topic)
         return ErrorCode.NONE if view is None else view.error_code
 
@@ -100,7 +100,7 @@ class ProducerShared:
 
     @property
     def fatal_error(self) -> FatalProducerError | None:
-        """Why nothing can be sent any more."""
+        """Why nothing can be sent anymore."""
         if isinstance(self.abort_error, FatalProducerError):
             return self.abort_error
         code = None if self.identity is None else self.identity.fatal_error
@@ -108,7 +108,7 @@ class ProducerShared:
 
     @property
     def refusal(self) -> ProduceError:
-        """Why a producer that is closing takes nothing: it was closed, or it cannot go on."""
+        """Why a producer that is closing takes nothing: it was closed, or it cannot continue."""
         return self.fatal_error or ProducerClosed("Cannot perform operation after producer has been closed")
 
     # For the I/O thread

@@ -1,4 +1,4 @@
-"""The checks of operation histories, each a pure function of operations and versions; their definitions stand in
+"""The checks of operation histories, each a pure function of operations and versions; their definitions are in
 ``verifier.operations.anomalies``. Owns which there are.
 """
 

@@ -1,4 +1,4 @@
-"""inconsistent-offsets and duplicate: what all operations together say of a key's log contradicts itself."""
+"""inconsistent-offsets and duplicate: what all operations together say about a key's log contradicts itself."""
 
 from __future__ import annotations
 

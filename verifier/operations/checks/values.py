@@ -64,7 +64,7 @@ def _precommitted_read(operations: Operations) -> Findings:
 
 
 def _lost_write(operations: Operations, versions: Versions) -> Findings:
-    """One per value that must have happened, stands at or before the last one read, and was not read itself."""
+    """One per value that must have happened, is at or before the last one read, and was not read itself."""
     count = len(operations.keys)
     read = np.flatnonzero(versions.ok_read & (versions.first_index >= 0))
     bound = most_by(operations.key_of[read], versions.first_index[read], count)

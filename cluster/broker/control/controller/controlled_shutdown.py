@@ -5,7 +5,7 @@ next (``plan_controlled_shutdown``), the waiting for the brokers' answers, nor t
 (``membership.leaving``).
 
 1. What is decided is written, and told to all brokers as metadata: a client that is refused by the old leader and asks
-   anybody who leads now is sent to the right one at the first attempt.
+   anyone who leads now is sent to the right one at the first attempt.
 2. The new leaders and their followers are told, and the leaving broker stops all its replicas. It does not become a
    follower, as it would in Kafka: it would fetch, its leader would want it in the ISR, and commit nothing without it
    until the controller has refused.
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 #: How long the new leaders wait for the metadata to be everywhere, and the leaving broker for the new leaders. Who
 #: does not answer by then is cut off or dead, and must not keep the others. The former leaders still serve in the first
-#: of these times, and nobody in the second until the new ones do, which thousands of partitions take a while for.
+#: of these times, and no one in the second until the new ones do, which thousands of partitions take a while for.
 METADATA_MS = 200
 LEADERS_MS = 2000
 
@@ -72,7 +72,7 @@ async def decide(controller: Controller, request: Any) -> Departure:
 async def carry_out(controller: Controller, departure: Departure) -> list[asyncio.Future[Any]]:
     """Step 2, in the states of now. The futures are the brokers' answers.
 
-    Raises NotController if another epoch has begun since, whose controller knows of nobody's leaving.
+    Raises NotController if another epoch has begun since, whose controller knows of no one's leaving.
     """
     if controller.epoch != departure.controller_epoch:
         raise NotController(f"controller epoch {departure.controller_epoch} is over")

@@ -34,7 +34,7 @@ FIRST_LOOK_S = 5.0
 class ElectionOutcome:
     """What became of an ElectLeaders request, and the answers of the brokers that are to be waited for.
 
-    ``results`` holds None for a partition that has got another leader. ``left`` are those not looked at yet, the first
+    ``results`` holds None for a partition that has got another leader. ``left`` are those not examined yet, the first
     last; None before it has begun.
     """
 
@@ -73,7 +73,7 @@ class Elections:
             self._timer.cancel()
 
     async def elect(self, request: Any, done: ElectionOutcome, shift: Shift) -> bool:
-        """Go on with ElectLeaders, of which ``done`` is done; True if that is all. Of a request for all partitions
+        """Continue with ElectLeaders, of which ``done`` is done; True if that is all. Of a request for all partitions
         those that needed nothing are not told of (KIP-460)."""
         try:
             kind = ElectionType(request.election_type)

@@ -1,7 +1,7 @@
 """Partitions on their way to other replicas: AlterPartitionReassignments, ListPartitionReassignments (KIP-455).
 
 Owns one controller's moves: what is written (the topic's node and the states in one multi), told to the brokers and
-awaited. Does not own the decisions (``cluster.controller.reassignment``). A move survives its controller: it stands in
+awaited. Does not own the decisions (``cluster.controller.reassignment``). A move survives its controller: it is in
 the topic's node until every replica that it removes has deleted its data, or is gone.
 """
 
@@ -40,13 +40,13 @@ from cluster.protocol.messages import response_class
 
 logger = logging.getLogger(__name__)
 
-#: Moves of which each event of the queue goes on with so many writes: nothing else is decided meanwhile.
+#: The writes for moves in one event of the queue: nothing else is decided meanwhile.
 WRITES_AT_ONCE = 10
 
 
 @dataclass(slots=True)
 class AlterOutcome:
-    """What became of an AlterPartitionReassignments request. ``left`` are those not looked at yet with what is wanted,
+    """What became of an AlterPartitionReassignments request. ``left`` are those not yet decided, with what is wanted,
     in pieces, the first last; None before it has begun."""
 
     results: dict[TopicPartition, ReassignmentError | None] = field(default_factory=dict)
@@ -61,16 +61,16 @@ class Reassignments:
         self._context = controller.context
         self._post = post
         self._moving: set[TopicPartition] = set()
-        #: Whether an event is posted that goes on with what is ready.
+        #: Whether an event is posted that continues with what is ready.
         self._goes_on = False
-        #: What the topics' nodes still say of partitions whose former replicas are being deleted.
+        #: What the topics' nodes still say about partitions whose former replicas are being deleted.
         self._ending: dict[TopicPartition, Placement] = {}
 
     def __repr__(self) -> str:
         return f"Reassignments(moving: {sorted(self._moving)})"
 
     async def alter(self, request: Any, done: AlterOutcome, shift: Shift) -> bool:
-        """Go on with AlterPartitionReassignments, of which ``done`` is done; True if that is all. Each partition is
+        """Continue AlterPartitionReassignments, of which ``done`` is done; True if that is all. Each partition is
         begun, changed, cancelled or refused by itself."""
         if done.left is None:
             done.left = await _asked(request, shift.pause)
@@ -119,7 +119,7 @@ class Reassignments:
         )
 
     async def resume(self) -> None:
-        """After a failover: go on with every move that the topics' nodes tell of (Kafka's KafkaController)."""
+        """After a failover: continue with every move that the topics' nodes tell about (Kafka's KafkaController)."""
         found = {tp: partition for tp, _, partition in self._context.partitions() if partition.is_moving}
         if found:
             logger.info("resuming the moves of %s", ", ".join(map(str, found)))

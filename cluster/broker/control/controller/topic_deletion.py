@@ -60,7 +60,7 @@ class TopicDeletion:
         return f"TopicDeletion(in progress: {sorted(self._in_progress)})"
 
     def close(self) -> None:
-        """Resigned: whether a topic goes is the next controller's, and nobody waits for it here."""
+        """Resigned: whether a topic goes is the next controller's, and no one waits for it here."""
         self._closed = True
         if self._retry is not None:
             self._retry.cancel()
@@ -69,7 +69,7 @@ class TopicDeletion:
             gone.cancel()
 
     async def delete(self, wanted: Sequence[DoomedTopic], done: AdminOutcome, shift: Shift) -> bool:
-        """Go on with DeleteTopics, of which ``done`` is done; True if that is all.
+        """Continue with DeleteTopics, of which ``done`` is done; True if that is all.
 
         The answers are awaited by the caller: gone from ZooKeeper.
         """
@@ -104,7 +104,7 @@ class TopicDeletion:
         return outcome, None
 
     async def deletions_changed(self) -> None:
-        """/admin/delete_topics changed, or a broker came back: go on with whatever is asked for."""
+        """/admin/delete_topics changed, or a broker came back: continue with whatever is asked for."""
         for name in await self._controller.view.deletions():
             topic = self._context.topics.get(name)
             if topic is not None:

@@ -81,7 +81,7 @@ class AdminOutcome:
         return MAX_PARTITIONS_AT_ONCE - sum(len(topic.assignment) for topic in self.topics)
 
     def time_out(self) -> None:
-        """The brokers have not all taken it over in time; the work goes on (Kafka's KafkaApis)."""
+        """The brokers have not all taken it over in time; the work continues (Kafka's KafkaApis)."""
         for topic in self.topics:
             if topic.error_code is ErrorCode.NONE:
                 topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")
@@ -100,7 +100,7 @@ class Topics:
         return f"Topics({self._controller!r})"
 
     async def create(self, request: Any, done: AdminOutcome, shift: Shift) -> bool:
-        """Go on with CreateTopics, of which ``done`` is done; True if that is all. Each topic succeeds or fails by
+        """Continue with CreateTopics, of which ``done`` is done; True if that is all. Each topic succeeds or fails by
         itself."""
         names = Counter(topic.name for topic in request.topics)
         room = done.room
@@ -192,7 +192,7 @@ class Topics:
                 return topic_id
 
     async def create_partitions(self, request: Any, done: AdminOutcome, shift: Shift) -> bool:
-        """Go on with CreatePartitions, as with ``create``: ``count`` is the new total."""
+        """Continue with CreatePartitions, as with ``create``: ``count`` is the new total."""
         names = Counter(topic.name for topic in request.topics)
         room, has_grown = done.room, False
         for topic in request.topics[len(done.topics) :]:
@@ -263,7 +263,7 @@ class Topics:
 
 
 def _unwritable(error: StoreError) -> TopicError:
-    """Nothing was written, and to try once more would not help."""
+    """Nothing was written, and to try again would not help."""
     if isinstance(error, TooLargeError):
         return TopicError(ErrorCode.POLICY_VIOLATION, f"It does not fit into ZooKeeper: {error}.")
     return TopicError(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper does not take it: {error}.")

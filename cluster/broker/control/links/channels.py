@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 #: The pause before a request is sent again, as in Kafka's controller channel.
 RETRY_S = 0.1
-#: A broker that answers an error which is not about epochs, or chokes, is asked this often, then the request is given
-#: up: one request that it cannot process must not keep all others from it.
+#: A broker that answers an error which is not about epochs, or chokes, is asked this often, then the request is
+#: abandoned: one request that it cannot process must not keep all others from it.
 MAX_REFUSALS = 5
 #: What a broker answers for a replica that it cannot host: its log is damaged, or that of a former topic.
 _OFFLINE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.INCONSISTENT_TOPIC_ID)
@@ -62,7 +62,7 @@ class BrokerChannel:
         return answered
 
     def close(self) -> None:
-        """The broker is gone, or this controller is: nothing more is sent, and nobody waits any longer."""
+        """The broker is gone, or this controller is: nothing more is sent, and no one waits any longer."""
         self._task.cancel()
         self._peer.close()
         for _, answered in self._queue:
@@ -160,7 +160,7 @@ class ChannelSet:
         return f"ChannelSet({[*self._channels.values()]})"
 
     def open(self, broker_id: int, broker_epoch: int) -> None:
-        """Nothing happens after ``close_all``: whoever resigned while it read the brokers tells them nothing."""
+        """Nothing happens after ``close_all``: anyone who resigned while it read the brokers tells them nothing."""
         if self._is_closed:
             return
         self.close([broker_id])

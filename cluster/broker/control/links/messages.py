@@ -67,7 +67,7 @@ class RequestBuilder:
     def build(self, broker_id: int, parcel: Parcel, made: MadeStates) -> list[ControlRequest]:
         """The requests for one broker, in the order in which they must be sent.
 
-        ``made`` is shared by the parcels of one outbox: what they say of topics to all brokers is made once.
+        ``made`` is shared by the parcels of one outbox: what they say about topics to all brokers is made once.
         """
         named = sorted(parcel.leader_and_isr.items())
         is_full = parcel.full_leader_and_isr and len(named) <= PARTITIONS_AT_ONCE
@@ -123,7 +123,7 @@ class RequestBuilder:
                 yield request.LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
 
     def _topic_states(self, named: Iterable[TopicPartition]) -> list[Any]:
-        """What UpdateMetadata says of these partitions."""
+        """What UpdateMetadata says about these partitions."""
         request = request_class(ApiKey.UPDATE_METADATA)
         topic_states = []
         for name, members in groupby(sorted(named), key=lambda topic_partition: topic_partition.topic):

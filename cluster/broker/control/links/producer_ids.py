@@ -51,7 +51,7 @@ class ProducerIdManager:
             self._request = asyncio.get_running_loop().create_task(self._fetch(), name="producer-id-block")
 
     def take(self) -> int:
-        """An id that nobody was given before. Raises CoordinatorLoading, NoProducerIds."""
+        """An id that no one was given before. Raises CoordinatorLoading, NoProducerIds."""
         taken = self._supply.take()
         exhausted = self._exhausted
         self.prefetch()

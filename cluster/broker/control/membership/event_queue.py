@@ -1,6 +1,6 @@
 """One event at a time: the queue that keeps two changes of the cluster from interleaving.
 
-Owns the order and the task: what administrators ask for is patient, and stands behind everything else; long work looks
+Owns the order and the task: what administrators ask for is patient, and comes after everything else; long work looks
 now and then whether its turn is over (``Shift``). Does not own what an event does; one that raises is its caller's, or
 the log's.
 """
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 #: Something to do, from start to end, before anything else of this queue is begun.
 Event = Callable[[], Awaitable[Any]]
 
-#: Puts an event into a queue, for somebody who knows nothing else of it.
+#: Puts an event into a queue, for someone who knows nothing else of it.
 Post = Callable[[Event], None]
 
 
@@ -32,7 +32,7 @@ class QueueClosed(ConnectionError):
     """The queue was closed before the event was done."""
 
 
-#: Work that can be divided goes on for so long, then others that are patient have their turn.
+#: Work that can be divided runs for this long, then other patient work takes its turn.
 SHIFT_NS = 500_000_000
 
 #: Whether it is patient, its place in the order, its name, what to do, and who waits for it.
@@ -111,7 +111,7 @@ class EventQueue:
             except Exception as error:
                 if done is None and isinstance(error, SessionExpiredError):
                     # What it knew of the cluster is void: the next session reads everything again.
-                    logger.info("an event of %s was given up: %s", self._name, error)
+                    logger.info("an event of %s was abandoned: %s", self._name, error)
                 elif done is None:
                     logger.exception("an event of %s failed", self._name)
                 elif not done.done():
@@ -126,13 +126,13 @@ class EventQueue:
 
 
 class Shift:
-    """The turn of one patient event with long work, which goes on in another event when this one is over."""
+    """The turn of one patient event with long work, which continues in another event when this one is over."""
 
     def __init__(self, queue: EventQueue, clock: Clock) -> None:
         self._queue = queue
         self._now_ns = clock.monotonic_ns
         self._until_ns = self._now_ns() + SHIFT_NS
-        #: To be awaited often: the broker's other work goes on meanwhile.
+        #: To be awaited often: the broker's other work continues meanwhile.
         self.pause = Pauses(self._now_ns)
 
     def __repr__(self) -> str:

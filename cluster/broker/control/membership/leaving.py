@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 async def move_leadership_away(
     broker_id: int, ask: Callable[[], Awaitable[int]], cache: MetadataCache, properties: Mapping[str, Any]
 ) -> bool:
-    """Up to ``controlled.shutdown.max.retries`` attempts; True if nothing is led here any more.
+    """Up to ``controlled.shutdown.max.retries`` attempts; True if nothing is led here anymore.
 
     ``ask`` is ControlledShutdown, once: the number of partitions still led here; raises OSError. A broker that is alone
     does not ask: there is nobody to move anything to.
@@ -39,7 +39,7 @@ async def move_leadership_away(
             logger.warning("controlled shutdown, attempt %d of %d: %r", attempt, attempts, error)
         else:
             if remaining == 0:
-                logger.info("controlled shutdown of broker %d: nothing is led here any more", broker_id)
+                logger.info("controlled shutdown of broker %d: nothing is led here anymore", broker_id)
                 return True
             logger.info("controlled shutdown of broker %d: %d partitions could not be moved", broker_id, remaining)
         if attempt < attempts:

@@ -86,7 +86,7 @@ class Session:
     async def within(self, limit_s: float) -> AsyncIterator[None]:
         """Raises TimeoutError out of the block when it has had ``limit_s`` of an unbroken connection.
 
-        Waiting for ZooKeeper to come back does not count: nobody else could do better.
+        Waiting for ZooKeeper to come back does not count: no one else could do better.
         """
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(limit_s if self._connected else None) as timeout:
@@ -111,7 +111,7 @@ class Session:
             raise SessionExpiredError("the session ended while the connection was lost")
 
     async def renewed(self) -> None:
-        """After the end of a session: wait for the next one. Until it is there every call fails at once."""
+        """After the end of a session: wait for the next one. Until it begins every call fails at once."""
         await asyncio.sleep(RETRY_S)
         while not self._connected:
             await self._change()
@@ -139,7 +139,7 @@ class Session:
         return False
 
     def close(self) -> None:
-        """The broker stops: for whoever waits here the session is over."""
+        """The broker stops: for anyone who waits here the session is over."""
         self.generation += 1
         self._wake()
 

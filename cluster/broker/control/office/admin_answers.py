@@ -51,7 +51,7 @@ def _created(response: Any, topic: TopicOutcome, configs: DynamicConfigs) -> Any
 
 
 def _configuration(response: Any, given: Mapping[str, str], configs: DynamicConfigs) -> Iterable[Any]:
-    """Every setting the topic has, as DescribeConfigs would tell it (KIP-525): most of them nobody has set."""
+    """Every setting the topic has, as DescribeConfigs would tell it (KIP-525): most of them no one has set."""
     for name, value in validate(given, configs.broker_config).items():
         yield response.CreatableTopicResult.CreatableTopicConfigs(
             name=name,

@@ -49,7 +49,7 @@ class Candidate:
         return self._office is not None
 
     def watch(self) -> None:
-        """Hear of everything that a controller, or somebody who may become one, must know. Once."""
+        """Hear of everything that a controller, or someone who may become one, must know. Once."""
         store = self._parts.session.store
         store.watch_data(CONTROLLER, self.look_again)
         for path, name, heed, patient in (
@@ -60,7 +60,7 @@ class Candidate:
             store.watch_children(path, self._poster(name, heed, patient=patient))
 
     def look_again(self) -> None:
-        """Look at /controller soon, and run if nobody holds it."""
+        """Look at /controller soon, and run if no one holds it."""
         self._queue.post_once("controller", self.incumbent_changed)
 
     async def incumbent_changed(self) -> None:
@@ -101,7 +101,7 @@ class Candidate:
         await self._heed(work, self._office)
 
     def resign(self, reason: str) -> None:
-        """Stop being controller now; nothing happens if we are none."""
+        """Stop being controller now; nothing happens if we are not."""
         office, self._office = self._office, None
         if office is not None:
             epoch = office.controller.epoch
@@ -145,7 +145,7 @@ class Candidate:
         office: Office | None,
         deadline_s: float = EVENT_DEADLINE_S,
     ) -> None:
-        """Do something that nobody waits for, on behalf of ``office``; nothing if that is not ours any more."""
+        """Do something that no one waits for, on behalf of ``office``; nothing if that is not ours anymore."""
         if office is None or office is not self._office:
             return
         try:
@@ -174,7 +174,7 @@ class Candidate:
             raise NotController(str(error)) from error
 
     async def _fall(self, office: Office, error: Exception | None) -> None:
-        """This office cannot go on: resign, let go of /controller, and look again in a while."""
+        """This office cannot continue: resign, let go of /controller, and look again in a while."""
         if self._office is office:
             self.resign("an error" if error is None else f"{type(error).__name__}: {error}")
         try:

@@ -58,7 +58,7 @@ class Elector:
         return f"Elector(broker {self._broker_id})"
 
     async def incumbent(self) -> Incumbent | None:
-        """Who is controller now; None if nobody is."""
+        """Who is controller now; None if no one is."""
         try:
             data, stat = await self._session.read(lambda: self._store.get(CONTROLLER))
         except NoNodeError:
@@ -66,7 +66,7 @@ class Elector:
         return Incumbent(decode_controller(data), stat.ephemeral_owner == self._store.session_id)
 
     async def run(self) -> EpochFence | None:
-        """Try to become controller once. The fence of the new epoch if we won, None if somebody else did.
+        """Try to become controller once. The fence of the new epoch if we won, None if another broker did.
 
         Raises SessionExpiredError.
         """
