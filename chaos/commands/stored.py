@@ -42,7 +42,7 @@ class DamagedRun(BadRequest):
 
 @dataclass(frozen=True, slots=True)
 class StoredPath:
-    """One path as it was given: a run directory, the file of a history, or a load by hand; or what is wrong with a
+    """One path as it was given: a run directory, the file of a history, or a standalone load; or what is wrong with a
     damaged run.
     """
 

@@ -39,7 +39,7 @@ _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,8})\Z")
 
 
 class FaultRefused(ValueError):
-    """What was asked for cannot be done; the text names it and what there is."""
+    """What was asked for cannot be done; the text names it and the alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Broken(Protocol):
     def link_names(self) -> tuple[str, ...]: ...
 
     async def topics(self) -> dict[str, int]:
-        """Every topic with its number of partitions. Raises FaultRefused if nobody tells."""
+        """Every topic with its number of partitions. Raises FaultRefused if no broker answers."""
         ...
 
     def target(self, topic: str, partitions: int) -> ClusterUnderTest:

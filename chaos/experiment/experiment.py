@@ -73,13 +73,11 @@ def check(experiment: Experiment) -> None:
     if experiment.idempotence and experiment.acks != "all":
         raise ExperimentError(f"--idempotence true needs --acks all, not --acks {experiment.acks}")
     if "/" in asked.name or asked.name in ("", ".", "..", "latest") or not asked.name.isprintable():
-        raise ExperimentError(
-            f"--name {asked.name!r} cannot be a directory of its own in results/; choose another word"
-        )
+        raise ExperimentError(f"--name {asked.name!r} cannot be a directory of its own in results/; pick another name")
     if asked.load_processes > experiment.users:
         raise ExperimentError(
-            f"--load-processes {asked.load_processes} need as many producers; there are {experiment.users}: "
-            "raise --users or lower the processes"
+            f"--load-processes {asked.load_processes} needs at least {asked.load_processes} producers, "
+            f"not {experiment.users}; raise --users or lower it"
         )
 
 

@@ -75,7 +75,7 @@ def impossible(fault: str, asked: Asked) -> str | None:
 def faults_of(asked: Asked) -> tuple[tuple[str, ...], list[str]]:
     """The kinds of ``--faults``, and a line on those of a group that were left out since they can never bite here.
 
-    Raises ExperimentError if one that can never bite was asked for by its name, UnknownFault for one that there is not.
+    Raises ExperimentError if one that can never bite was asked for by its name, UnknownFault for an unknown one.
     """
     text = asked.faults or DEFAULT_FAULTS
     names = parse_faults(text)

@@ -18,7 +18,7 @@ def check_record_size(experiment: Experiment) -> list[str]:
 
     What a producer does not take blocks it forever. A limit of the topic or of the brokers that was not asked
     for is an oversight; one that was asked for may be the very point (a run in which nothing is acknowledged is
-    ``unknown``), and whether a compressed batch keeps to it is seen only when it is there: those are warned of.
+    ``unknown``), and whether a compressed batch keeps to it is seen only when it is there: those get a warning.
     Raises ExperimentError.
     """
     asked, workload = experiment.asked, experiment.workload

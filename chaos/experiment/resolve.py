@@ -31,7 +31,7 @@ WORTH_SAYING = 1.1
 
 
 def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
-    """The experiment, and warnings for a person. Raises ExperimentError, ConfigError, UnknownFault."""
+    """The experiment, and warnings for the user. Raises ExperimentError, ConfigError, UnknownFault."""
     _check_what_excludes(asked)
     check_declared(asked, ExperimentError)
     profile = profiles.find(asked.profile)
@@ -71,14 +71,14 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
 
 
 def _check_what_excludes(asked: Asked) -> None:
-    """Raises ExperimentError for a client that there is not, and for options that exclude each other."""
+    """Raises ExperimentError for an unknown client, and for mutually exclusive options."""
     if asked.client not in CLIENTS:
         choices = " or ".join(f"--client {client}" for client in CLIENTS)
         raise ExperimentError(f"--client {asked.client} is not known; use {choices}")
     if asked.faults is not None and asked.schedule is not None:
-        raise ExperimentError("--schedule and --faults exclude each other: a schedule names its faults")
+        raise ExperimentError("--schedule and --faults are mutually exclusive: a schedule names its faults")
     if asked.overlap and asked.schedule is not None:
-        raise ExperimentError("--schedule and --overlap exclude each other: a schedule says what overlaps")
+        raise ExperimentError("--schedule and --overlap are mutually exclusive: a schedule says what overlaps")
 
 
 def _refuse_the_runs_own(broker_text: Mapping[str, str]) -> None:
@@ -199,6 +199,6 @@ def _pairs(option: str, pairs: Sequence[str]) -> dict[str, str]:
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not separator or not key:
-            raise ExperimentError(f"{option} wants KEY=VALUE, not {pair!r}")
+            raise ExperimentError(f"{option} takes KEY=VALUE, not {pair!r}")
         mapping[key.strip()] = value.strip()
     return mapping

@@ -87,7 +87,7 @@ def generate(
 
 
 def _deal(kinds: Sequence[FaultKind], random: Random) -> list[FaultKind]:
-    """One round of all kinds in random order, leader kills first and once more in the middle."""
+    """One round of all kinds in random order, leader kills first and again in the middle."""
     deck = list(kinds)
     random.shuffle(deck)
     kills = [kind for kind in deck if kind.name == "kill-leader"]

@@ -1,6 +1,6 @@
 """What a topic's configuration means for its partitions on this broker. Pure.
 
-Owns the choice where a configuration cannot be meant: the topic is served all the same, by the broker's defaults. Does
+Owns the choice where a configuration cannot be meant: the topic is served anyway, by the broker's defaults. Does
 not own the reading of configurations (``dynamic_configs``) nor the settings' layers (``cluster.config``).
 """
 

@@ -1,7 +1,7 @@
 """What the leaders of partitions, or brokers one by one, answer: offsets, deletion of records, producers, sizes.
 
-Owns the calls, whom each goes to, and that those partitions are asked for again whose leader is not known or not the
-leader any more. Does not own topics and their settings (``cluster_calls``) nor the repetition (``retried_calls``).
+Owns the calls, whom each goes to, and that those partitions are asked for again whose leader is unknown or no longer
+leads. Does not own topics and their settings (``cluster_calls``) nor the repetition (``retried_calls``).
 """
 
 from __future__ import annotations

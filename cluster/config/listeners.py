@@ -1,9 +1,9 @@
 """Listeners: the addresses where a broker listens, and which of them is its peers'. Pure.
 
-Owns ``ListenerAddress`` and the choice of the brokers' own listener. What comes in on that is obeyed: whoever reaches
-it can delete topics, depose leaders or hide a broker, for nobody says yet who he is. So clients get another one unless
-they are all on this machine, or unless the operator says so. What is told to others of a listener is
-``cluster.broker.endpoints``'s.
+Owns ``ListenerAddress`` and the choice of the brokers' own listener. Requests on it are
+obeyed: anyone who reaches it can delete topics, depose leaders or hide a broker, for clients do not authenticate yet.
+So clients get another one unless they are all on this machine, or unless the operator says so. What is told to others
+of a listener is ``cluster.broker.endpoints``'s.
 """
 
 from __future__ import annotations

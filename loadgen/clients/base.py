@@ -98,7 +98,7 @@ ProducerFactory = Callable[[ClientCallbacks], ProducerClient]
 
 
 class PolledRecords(NamedTuple):
-    """What one poll brought. ``broken``: the assignment must be made again before reading can go on."""
+    """What one poll brought. ``broken``: the assignment must be rebuilt before reading can continue."""
 
     records: list[ReadRecord]
     errors: list[str]

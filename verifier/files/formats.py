@@ -47,7 +47,7 @@ class TimeEntries(NamedTuple):
 
 
 class SnapshotEntry(NamedTuple):
-    """What a snapshot says of a producer: its newest batch; -1 where it has none in its epoch."""
+    """What a snapshot says about a producer: its newest batch; -1 where it has none in its epoch."""
 
     producer_id: int
     producer_epoch: int

@@ -206,7 +206,7 @@ def _polls(rows: list[dict[str, Any]]) -> list[PlannedOperation]:
 
 
 def _one_at_a_time(planned: list[PlannedOperation]) -> None:
-    """Within a process, in the order of the list: each begins behind the one before, and ends before the next."""
+    """Within a process, in the order of the list: each begins after the previous one and ends before the next."""
     newest: dict[str, PlannedOperation] = {}
     for each in planned:
         before = newest.get(each.process)

@@ -26,7 +26,7 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class OffsetCell:
-    """What one party says of one offset. ``kind`` is a color (``c0``...), ``none``, ``past`` or empty.
+    """What one party says about one offset. ``kind`` is a color (``c0``...), ``none``, ``past`` or empty.
 
     ``begins``: a batch begins here; ``note`` is its leader epoch where a batch begins, or what is ``wrong``.
     """

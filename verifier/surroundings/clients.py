@@ -58,7 +58,7 @@ class Heard:
 
 
 def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequence[WantedAnomalies] = ()) -> Heard:
-    """Read all histories once. Raises nothing for damage: ``notes`` tell of it."""
+    """Read all histories once. Raises nothing for damage: ``notes`` reports it."""
     by_name: dict[Name, list[Spot]] = defaultdict(list)
     for spot in spots:
         by_name[spot.name].append(spot)

@@ -206,5 +206,5 @@ class Surroundings:
     directory: str = ""
 
     def place_of(self, found: Found) -> SpotView | None:
-        """The place of an example, if it was looked at."""
+        """The place of an example, if it was examined."""
         return self.places.get(self.spots.get(example_key(found), ""))

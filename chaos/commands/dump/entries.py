@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 class DamagedPart(NamedTuple):
-    """What is wrong and where; what can still be read goes on after it."""
+    """What is wrong and where; what can still be read continues after it."""
 
     text: str
 

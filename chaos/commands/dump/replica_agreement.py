@@ -160,7 +160,7 @@ def _scan(log: Path, scanned: Scanned) -> Iterator[DamagedPart]:
 
 
 def _beside(path: Path, *, has_holes: bool) -> Iterator[DamagedPart]:
-    """What the verifier says of the files beside the log; what cannot be read is told line by line elsewhere.
+    """What the verifier says about the files beside the log; what cannot be read is told line by line elsewhere.
 
     Compaction removes batches that older snapshots tell about, so that a log with holes cannot be replayed.
     """

@@ -24,7 +24,7 @@ OF_A_RUN = (
 
 
 def to_remove(rows: Sequence[RunRow], base: Path, keep: int) -> Iterator[tuple[RunRow, str | None]]:
-    """The runs beyond the ``keep`` newest finished ones, each with why it stays all the same, None if it may go.
+    """The runs beyond the ``keep`` newest finished ones, each with why it stays anyway, None if it may go.
 
     Runs that are not finished do not count, and are not named.
     """

@@ -64,7 +64,7 @@ def _figures(outcome: CellOutcome) -> tuple[str, str, str, str]:
 
 
 def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
-    """The document as text: a suite for each run, as it stands in the run's own file. What was not run is not in it."""
+    """The document as text: a suite for each run, as the run's own file has it. What was not run is not in it."""
     suites = [_suite(directory, sweep, cell, outcomes[cell.name]) for cell in sweep.cells if _is_over(outcomes, cell)]
     sums = {name: str(sum(int(suite.get(name, "0")) for suite in suites)) for name in _COUNTS}
     root = ET.Element("testsuites", {"name": f"gapless.{sweep.name}", **sums})

@@ -81,7 +81,7 @@ class IsrProposals:
         answers: Mapping[PartitionId, IsrAnswer] = {}
         try:
             answers = await self._send(proposals)
-        except Exception as error:  # whatever it was, the proposal stays open until somebody answers it
+        except Exception as error:  # whatever it was, the proposal stays open until a controller answers it
             logger.info("the controller could not be asked for %d ISR changes: %r", len(proposals), error)
         is_settled = True
         now_ms = self._clock.monotonic_ms()

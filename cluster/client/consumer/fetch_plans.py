@@ -47,7 +47,7 @@ class FetchSettings(NamedTuple):
 
 
 class AskedPosition(NamedTuple):
-    """Where a partition was when it was asked for, after so many moves, and the epoch of the leader that was asked."""
+    """Where a partition was when it was asked for, after how many moves, and the epoch of the leader that was asked."""
 
     position: int
     moves: int

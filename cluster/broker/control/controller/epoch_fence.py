@@ -74,7 +74,7 @@ class EpochFence:
     def check_held(self) -> None:
         """Raises ControllerMovedError after ``revoke``."""
         if self._revoked:
-            raise ControllerMovedError(f"controller epoch {self.epoch} was given up")
+            raise ControllerMovedError(f"controller epoch {self.epoch} was abandoned")
 
     async def _epoch_stat(self) -> Stat | None:
         return await self.session.store.exists(CONTROLLER_EPOCH)

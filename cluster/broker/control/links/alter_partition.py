@@ -110,7 +110,7 @@ def answers_in(response: Any) -> dict[PartitionId, IsrAnswer]:
 
 
 def error_of(number: int) -> ErrorCode:
-    """A code that nobody knows is an unknown error."""
+    """A code that no one knows is an unknown error."""
     try:
         return ErrorCode(number)
     except ValueError:

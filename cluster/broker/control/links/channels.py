@@ -190,8 +190,8 @@ def _name(request: ControlRequest) -> str:
 
 
 async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float) -> bool:
-    """Wait until the brokers have answered. False if they have not in time, or if we are not the controller any more
-    who would hear of it; the work goes on then all the same.
+    """Wait until the brokers have answered. False if they did not in time, or if we are no longer the controller, which
+    would hear of it; the work continues anyway.
     """
     awaited = set(answers)
     waiting = {answer for answer in awaited if not answer.done()}

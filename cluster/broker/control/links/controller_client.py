@@ -27,7 +27,7 @@ Serve = Callable[[Any, int], Awaitable[Any]]
 
 
 class ControllerUnavailable(ConnectionError):
-    """There is no controller, it does not answer, or the one we asked is none any more. Try again."""
+    """There is no controller, it does not answer, or the one we asked has resigned. Try again."""
 
 
 class Incumbency(Protocol):
@@ -84,7 +84,7 @@ class ControllerClient:
         return await self._peer[1].ask(message, version)
 
     async def alter_partition(self, proposals: Mapping[PartitionId, IsrProposal]) -> dict[PartitionId, IsrAnswer]:
-        """Ask for all of these ISR changes. Raises OSError if nothing can be said of any of them: try again."""
+        """Ask for all of these ISR changes. Raises OSError if the outcome of all of them is unknown: try again."""
         message = alter_partition.request_of(self._broker_id, self._broker_epoch(), proposals)
         response = await self.ask(message, alter_partition.VERSION)
         _require(response, "AlterPartition")

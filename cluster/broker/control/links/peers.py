@@ -102,7 +102,7 @@ class InProcessPeer:
         return await asyncio.shield(task)
 
     def close(self) -> None:
-        """Nothing to close; what runs goes on."""
+        """Nothing to close; running work continues."""
 
     async def _run(self, message: Any) -> Any:
         async with self._in_order:

@@ -22,7 +22,7 @@ async def move_leadership_away(
     """Up to ``controlled.shutdown.max.retries`` attempts; True if nothing is led here anymore.
 
     ``ask`` is ControlledShutdown, once: the number of partitions still led here; raises OSError. A broker that is alone
-    does not ask: there is nobody to move anything to.
+    does not ask: no other broker can take anything over.
     """
     attempts = int(properties["controlled.shutdown.max.retries"])
     pause_s = int(properties["controlled.shutdown.retry.backoff.ms"]) / 1000

@@ -1,6 +1,6 @@
 """Being a member of the cluster: the registration under this broker's id, and what happens when its session ends.
 
-Owns the broker epoch (the czxid of the registration, KIP-380) and what it fences; the rule that a former node of this
+Owns the broker epoch (the czxid of the registration, KIP-380) and what it fences; the rule that a previous node of this
 id is waited for and never deleted (Kafka's KafkaZkClient); the order at the end of a session: resign first, then
 register again (a new broker epoch), then run again. Does not own what a controller does, nor when the broker starts or
 stops.
@@ -33,10 +33,10 @@ from cluster.seams.randomness import Random
 
 logger = logging.getLogger(__name__)
 
-#: A former node of this broker id is waited for this many sessions long, but at least so many seconds.
+#: How many sessions a previous node of this broker id is waited for, and for how many seconds at least.
 PATIENCE_SESSIONS = 3
 PATIENCE_MIN_S = 10.0
-#: Between two looks at a former node. A watch wakes earlier; this is for a watch that was lost with its connection.
+#: Between two looks at a previous node. A watch wakes earlier; this is for a watch that was lost with its connection.
 POLL_S = 0.5
 
 
@@ -45,14 +45,14 @@ class BrokerIdTaken(Exception):
 
 
 class Candidacy(Protocol):
-    """What follows the session: whoever may be controller in it."""
+    """What follows the session: the candidate for controller in it."""
 
     def resign(self, reason: str) -> None:
         """Stop being controller now; nothing happens if we are none."""
         ...
 
     async def incumbent_changed(self) -> None:
-        """Look who is controller, and run if nobody is."""
+        """Look who is controller, and run if no broker is."""
         ...
 
 
@@ -105,7 +105,7 @@ class Membership:
                 await self._session.renewed()
 
     async def join(self) -> None:
-        """Register for the first time, when our former node is gone. Raises BrokerIdTaken."""
+        """Register for the first time, when our previous node is gone. Raises BrokerIdTaken."""
         while True:
             try:
                 await self._register(max(PATIENCE_MIN_S, PATIENCE_SESSIONS * self._store.session_timeout_ms / 1000))
@@ -177,7 +177,7 @@ class Membership:
             self._journal("session-expired", {})
             candidate.resign("the ZooKeeper session expired")
         elif state is SessionState.SUSPENDED:
-            # Our writes are fenced in any case; this is so that we stop telling brokers what we cannot know any more.
+            # Our writes are fenced in any case; this is so that we stop telling brokers what we can no longer know.
             timeout_ms = self._store.session_timeout_ms
             self._silence = asyncio.get_running_loop().call_later(
                 timeout_ms / 1000, candidate.resign, f"no connection to ZooKeeper for {timeout_ms} ms"
