@@ -214,7 +214,7 @@ UNPLAYABLE = {
     "nobody": (
         "fault: cut-link, target: {link: followers}",
         ["--brokers", "1", "--replication-factor", "1"],
-        ["link followers: with --brokers 1 nobody follows"],
+        ["link followers: with --brokers 1 no one follows"],
     ),
     "number": ("fault: slow-link, target: {link: 4}", [], ["there is no link 4 with --brokers 3; there are producers"]),
     "followers": ("fault: slow-link, target: {link: followers}", [], ["there is no link 'followers'"]),
@@ -269,7 +269,7 @@ BAD += [
         )
     ),
     (["run", "--bootstrap-server", "h:1"], ["--bootstrap-server; a run starts its own cluster; docs/load.md"]),
-    (["run", "--topic", "mine"], ["--topic; a run makes its own topic; --topic-config"]),
+    (["run", "--topic", "mine"], ["--topic; a run creates its own topic; --topic-config"]),
     (["run", "--messages", "9"], ["--messages; say --rate and --time-limit instead"]),
     *(
         ([command], [f"there is no command '{command}'; ", says, "(see 'gapless --help')"])

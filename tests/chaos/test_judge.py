@@ -1,4 +1,4 @@
-"""A verifier that dies leaves the run unknown, with the reason; one that is interrupted leaves the former verdict."""
+"""A verifier that dies leaves the run unknown, with the reason; one that is interrupted leaves the previous verdict."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_interrupted_verifier_leaves_the_former_verdict(
     out, err = capsys.readouterr()
     assert "RESULT" not in out
     assert err.splitlines()[-1] == (
-        f"gapless: {directory.path}: interrupted, and not judged again: what is left is the former verdict, valid"
+        f"gapless: {directory.path}: interrupted, and not judged again: what is left is the previous verdict, valid"
     )
 
 

@@ -170,7 +170,7 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
         (Asked(seed=1, time_limit_s=float("inf")), "at most 720h"),
         (Asked(seed=1, stalled_after_s=float("nan")), "--stalled-after must be above 0 s"),
         (Asked(seed=1, users=0), "--users must be at least 1, not 0"),
-        (Asked(seed=1, faults="all", schedule=EMPTY), "exclude"),
+        (Asked(seed=1, faults="all", schedule=EMPTY), "mutually exclusive"),
         (Asked(seed=1, overlap=True, schedule=EMPTY), "--overlap"),
         (Asked(seed=1, schedule=_given(Injection(1, "no-such", 1))), "no-such"),
     ],

@@ -330,7 +330,7 @@ def test_what_was_judged_before_an_interrupt_is_said(
     assert results == [["RESULT", "invalid"], ["RESULT", "invalid"]], "the history behind the first run, too"
     out, err = capsys.readouterr()
     assert "RESULT" not in out
-    assert f"{runs[1].path}: interrupted, and not judged again: what is left is the former verdict, valid" in err
+    assert f"{runs[1].path}: interrupted, and not judged again: what is left is the previous verdict, valid" in err
     assert "interrupted: 1 of 3 runs were judged" in err
     assert runs[1].verdict_json.read_bytes() == before
     assert not runs[2].verdict_json.exists()
@@ -362,7 +362,7 @@ def test_a_damaged_run_json_is_damaged_evidence(
     assert results[0] == "RESULT unknown acked=? read=? anomalies=? allowed=?"
     assert results[1].startswith("RESULT valid ")
     assert f"{run.path}/{DAMAGE[text]}" in err
-    assert "what is left is the former verdict, valid" in err
+    assert "what is left is the previous verdict, valid" in err
     assert run_command(["verify", str(run.path), "--json"]) == 2
     told = json.loads(capsys.readouterr().out)
     assert (told["verdict"], told["path"], told["run_dir"]) == ("unknown", str(run.path), str(run.path))

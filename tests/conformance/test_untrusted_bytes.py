@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cluster.protocol import fetch, messages, produce
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey, is_flexible
+from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import write_uvarint
 from tests.cluster.protocol.malformed import LIES, assert_only_malformed, peak_bytes
 from tests.conformance.random_messages import draw_message, least_message, lists_of, written
@@ -90,10 +91,15 @@ def test_memory_is_a_small_multiple_of_what_was_received(api_key):
 
 
 def test_strangers_tagged_fields_cost_nothing():
-    """Tens of thousands of unknown tags in a header or a body are passed over one by one, not collected."""
+    """Tens of thousands of unknown tags are refused in a header; in a body they are passed over, not collected."""
     tags = write_uvarint(20_000) + b"".join(write_uvarint(1_000 + index) + b"\x00" for index in range(20_000))
     frame = b"\x00\x03\x00\x09\x00\x00\x00\x01\xff\xff" + tags
-    assert peak_bytes(lambda: messages.parse_request_header(memoryview(frame))) < MOST_BYTES_FOR_NOTHING
+
+    def refused() -> None:
+        with pytest.raises(MalformedRequest, match="20000 tagged fields"):
+            messages.parse_request_header(memoryview(frame))
+
+    assert peak_bytes(refused) < MOST_BYTES_FOR_NOTHING
     body = b"\x01\x00\x00\x00" + tags
     assert messages.decode_request(ApiKey.METADATA, 9, memoryview(body)).topics == []
     assert peak_bytes(lambda: messages.decode_request(ApiKey.METADATA, 9, memoryview(body))) < MOST_BYTES_FOR_NOTHING

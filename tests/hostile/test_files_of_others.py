@@ -134,7 +134,7 @@ def test_numbers_elsewhere_are_plain_digits_too(text: str, tmp_path: Path, monke
 @pytest.mark.parametrize("name", ["a\nb", "x\x1b[2J", "\u202e"])
 def test_an_experiments_name_can_be_shown(name: str) -> None:
     """It becomes a directory, a title and part of a command."""
-    with pytest.raises(ExperimentError, match="choose another word"):
+    with pytest.raises(ExperimentError, match="pick another name"):
         resolve(Asked(seed=0, name=name))
 
 

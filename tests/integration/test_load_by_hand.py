@@ -31,7 +31,7 @@ def test_a_topic_that_another_worker_creates_first_is_used(
     topic = a_topic(shared_cluster)
     real, seen = topics._partitions, [None]
     monkeypatch.setattr(topics, "_partitions", lambda *asked: seen.pop() if seen else real(*asked))
-    settings = LoadSettings(run_id=1, topic=topic, partitions=4, replication_factor=1)
+    settings = LoadSettings(run_id=1, topic=topic, partitions=4, replication_factor=1, create_topic=True)
     assert ensure_topic(shared_cluster.bootstrap, settings).partitions == 2
     assert not seen
 

@@ -114,7 +114,7 @@ def test_a_former_load_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (["{load}", "--web"], "starts none: leave out --web"),
         (["{load}", "--host", "http://h:1"], "not to a URL"),
         (["{load}/history"], "no standalone load left anything there"),
-        (["/nowhere"], "--read-back /nowhere: no load by hand"),
+        (["/nowhere"], "--read-back /nowhere: no standalone load"),
     ],
 )
 def test_reading_back_starts_no_load(

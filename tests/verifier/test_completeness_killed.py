@@ -83,7 +83,7 @@ def test_another_fault_or_another_time_explains_no_torn_tail(name: str) -> None:
 def test_a_process_that_was_killed_counts_nothing_afterwards() -> None:
     """A history that was cut where a fault is on record still has a series that goes on."""
     reasons = [each.reason for each in incomplete(killed_run(), facts(), torn(series_ns=LAST + 20 * SECOND))]
-    assert reasons == ["the live series of producer-1 goes on for 19.0 s after kill-producers had killed it"]
+    assert reasons == ["the live series of producer-1 continues for 19.0 s after kill-producers had killed it"]
 
 
 @pytest.mark.parametrize("steps", [3, "none", {"pid": 102}, [7], [None], None])

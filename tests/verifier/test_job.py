@@ -137,7 +137,7 @@ def test_a_job_that_is_ended_leaves_no_jvm(tmp_path: Path) -> None:
     job.send_signal(signal.SIGTERM)
     _, log = job.communicate(timeout=60)
     assert job.returncode == 255
-    assert f"what is left in {directory.path} is the former verdict: valid" in log
+    assert f"what is left in {directory.path} is the previous verdict: valid" in log
     gone, alive = psutil.wait_procs(children, timeout=20)
     assert not alive, gone
     assert directory.verdict_json.read_text() == '{"verdict": "valid"}'

@@ -47,7 +47,7 @@ def killed_at(directory: RunDirectory, moment: str, victim: Victim) -> tuple[int
 
 @pytest.mark.full
 def test_a_verifier_that_was_killed_is_run_again(tmp_path: Path) -> None:
-    """Killed early, killed late, its JVM killed: the former verdict stays, and is called that by whoever can speak.
+    """Killed early, killed late, its JVM killed: the previous verdict stays, and is called that by whoever can speak.
 
     Then the same as if nothing had been, and nothing left.
     """
@@ -61,7 +61,7 @@ def test_a_verifier_that_was_killed_is_run_again(tmp_path: Path) -> None:
     status, log = killed_at(directory, "asking", jvm)
     assert status == 255
     assert log.splitlines()[-1].endswith("no verdict: Spark's JVM was killed by signal 9")
-    assert f"what is left in {directory.path} is the former verdict: valid" in log
+    assert f"what is left in {directory.path} is the previous verdict: valid" in log
     assert {path.name for path in directory.path.iterdir()} == {*present, "verdict.json"}
     verdicts = []
     for each in (directory, untouched):

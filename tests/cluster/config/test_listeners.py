@@ -46,7 +46,7 @@ def test_brokers_have_a_listener_of_their_own(settings: dict[str, str], name: st
 def test_a_listener_that_clients_of_other_machines_share_is_refused(settings: dict[str, str]) -> None:
     """One on the loopback would not do where brokers are elsewhere; the line says what to write."""
     with pytest.raises(
-        ConfigError, match=r"whoever reaches it would be obeyed .*inter\.broker\.listener\.name=BROKERS"
+        ConfigError, match=r"anyone who reaches it would be obeyed .*inter\.broker\.listener\.name=BROKERS"
     ):
         validate(settings)
 

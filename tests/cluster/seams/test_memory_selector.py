@@ -82,7 +82,7 @@ def test_a_connection_that_is_refused_is_told_as_closed() -> None:
 
     async def body(setting: Setting) -> None:
         setting.selector.connect(NODE, "b", 9092, 0)
-        assert await setting.tells() == [("closed", NODE, "nobody listens on b:9092")]
+        assert await setting.tells() == [("closed", NODE, "nothing listens on b:9092")]
         with pytest.raises(KeyError):
             setting.selector.send(NODE, [b"x"])
 
