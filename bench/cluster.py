@@ -24,7 +24,7 @@ ALONE = {"min.insync.replicas": "1", "default.replication.factor": "1"}
 
 
 class PartitionStatus(NamedTuple):
-    """What metadata says about one partition; the leader is -1 if there is none."""
+    """What metadata says about one partition; -1 means that no broker leads it."""
 
     leader: int
     isr: frozenset[int]

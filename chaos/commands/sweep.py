@@ -126,7 +126,7 @@ def sweep(
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
-    """Raises SweepError if there is none, ExperimentError or another ValueError for one that could not be run."""
+    """Raises SweepError if no cell matches, ExperimentError or another ValueError for one that could not be run."""
     if not cells:
         raise SweepError("--filter matches no cell; --list shows them all")
     for cell in cells:

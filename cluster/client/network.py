@@ -22,6 +22,7 @@ from cluster.protocol import messages
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.connection import InFlight
 from cluster.protocol.errors import ProtocolError
+from cluster.protocol.kafka_schemas import encode_body
 from cluster.protocol.primitives import INT32, READ_ERRORS
 from cluster.seams.clock import Clock
 from cluster.seams.selector import Selector
@@ -159,7 +160,7 @@ class NetworkClient:
         """
         api_key = ApiKey(message.API_KEY)
         version = self.nodes.version(node_id, api_key)
-        body = bytes(message.encode(version=version))
+        body = encode_body(message, version)
         self.send(node_id, api_key, version, [body], _decoding(api_key, version), context, timeout_ms=timeout_ms)
 
     def _send(

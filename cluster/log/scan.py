@@ -69,7 +69,7 @@ def scan_batches(
 
 def sound_batch_behind(file: File, position: int, at_least: int) -> int | None:
     """Where the first whole batch ends, as an offset, that begins anywhere from byte ``position`` on with an offset of
-    ``at_least`` or not far above; None if there is none. Raises ``OSError``.
+    ``at_least`` or not far above; None if no batch was found. Raises ``OSError``.
     """
     size = file.size_bytes
     while position + HEADER_BYTES <= size:

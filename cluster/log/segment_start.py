@@ -83,7 +83,7 @@ def adopt(segment: Segment, replay: LogReplay) -> None:
     newest = time_index.last
     entries = len(offset_index)
     if newest is None or newest[1] < (offset_index.last_offset or 0):
-        # No newer time is noted after this one: either there is none, or the entries that told it are lost.
+        # No newer time is noted after this one: either no newer time exists, or its entries are lost.
         offset_index.truncate(0 if newest is None else offset_index.position_before_offset(newest[1]) + 1)
     is_whole = entries == len(offset_index)
     first, last = _header(segment, 0), _header(segment, offset_index.last_position)

@@ -71,7 +71,7 @@ class ControllerClient:
     async def ask(self, message: Any, version: int) -> Any:
         """Send a request to the controller, wherever it is, and return its response.
 
-        Raises OSError, ControllerUnavailable among them, if there is none or it cannot be reached.
+        Raises OSError, ControllerUnavailable among them, if no controller can be reached.
         """
         controller_id = self._incumbency.controller_id
         if self._incumbency.is_active:

@@ -48,7 +48,7 @@ class Candidacy(Protocol):
     """What follows the session: the candidate for controller in it."""
 
     def resign(self, reason: str) -> None:
-        """Stop being controller now; nothing happens if we are none."""
+        """Stop being controller now; a no-op on any other broker."""
         ...
 
     async def incumbent_changed(self) -> None:
