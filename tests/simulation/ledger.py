@@ -7,7 +7,8 @@ what a leader appended.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -58,12 +59,13 @@ class Cut(NamedTuple):
 @dataclass
 class Ledger:
     """``leaders`` maps a leader epoch to who appended as its leader. Below ``retained`` retention has deleted records
-    on some replica, by right."""
+    on some replica, by right. ``lineage`` are (epoch, where it began) of the log of the latest leader that is known."""
 
     appended: dict[BatchId, list[Appended]] = field(default_factory=dict)
     cuts: list[Cut] = field(default_factory=list)
     leaders: dict[int, set[int]] = field(default_factory=dict)
     retained: int = 0
+    lineage: tuple[tuple[int, int], ...] = ()
     _places: dict[bytes, list[Place]] = field(default_factory=dict, repr=False)
 
     def append(self, batch: BatchId, appended: Appended) -> None:
@@ -71,6 +73,15 @@ class Ledger:
         for number, entry in enumerate(appended.entries):
             place = Place(appended.base_offset + number, batch, appended)
             self._places.setdefault(entry.value, []).append(place)
+
+    def descends(self, lineage: Iterable[tuple[int, int]]) -> None:
+        """Note the epochs of somebody's log; those of a log with a later epoch stand."""
+        self.lineage = max(self.lineage, tuple(lineage), key=lambda each: each[-1][0] if each else -1)
+
+    def epoch_at(self, offset: int) -> int | None:
+        """Whose leader's record at an offset is in the log in the end, by its lineage; None if that does not say."""
+        found = bisect_right(self.lineage, offset, key=lambda entry: entry[1])
+        return self.lineage[found - 1][0] if found else None
 
     def places(self, value: bytes) -> list[Place]:
         """Each place at which a record was appended, whatever became of it."""
@@ -85,8 +96,10 @@ class Ledger:
         return entry.base_offset + entry.count <= log_start or self.is_cut_off(batch, entry.base_offset, entry.epoch)
 
     def is_superseded(self, appended: Appended) -> bool:
-        """Whether a leader of a later epoch appended where this was, or below: it did not hold it, nor did anybody
-        who followed it."""
+        """Whether a later leader did not hold this, nor did anybody who followed it."""
+        epoch = self.epoch_at(appended.base_offset)
+        if epoch is not None:
+            return epoch != appended.epoch
         end = appended.base_offset + appended.count
         return any(
             other.epoch > appended.epoch and other.base_offset < end
@@ -95,19 +108,22 @@ class Ledger:
         )
 
     def history(self, end: int) -> dict[int, Entry]:
-        """Offsets below ``end`` to what was appended there and counts: the latest epoch's, of what was not cut off.
+        """Offsets below ``end`` to what was appended there and counts, of what was not cut off.
 
-        A later leader appends at an offset again only if it did not hold what was there.
+        That is what the leader of the epoch appended which the lineage names. A later epoch's need not count: its
+        leader may have committed nothing, and one that held the former's was in sync and was elected next (seed 50023).
+        Where the lineage does not say, the latest epoch's counts.
         """
-        found: dict[int, tuple[int, Entry]] = {}
+        found: dict[int, tuple[tuple[bool, int], Entry]] = {}
         for batch, entries in self.appended.items():
             for appended in entries:
                 if self.is_cut_off(batch, appended.base_offset, appended.epoch):
                     continue
                 for offset, entry in enumerate(appended.entries, appended.base_offset):
-                    if offset not in found or found[offset][0] < appended.epoch:
-                        found[offset] = appended.epoch, entry
-        return {offset: entry for offset, (_, entry) in found.items() if offset < end}
+                    rank = appended.epoch == self.epoch_at(offset), appended.epoch
+                    if offset < end and (offset not in found or found[offset][0] < rank):
+                        found[offset] = rank, entry
+        return {offset: entry for offset, (_, entry) in found.items()}
 
 
 def value_of(value: bytes | None, headers: tuple[Header, ...]) -> bytes:

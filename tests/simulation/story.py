@@ -166,6 +166,8 @@ class Story:
                 broker_id: 0 if replica is None else replica.log.log_start_offset
                 for broker_id, replica in replicas.items()
             }
+            for replica in replicas.values():
+                evidence.ledger.descends(() if replica is None else replica.log.epochs.entries)
             world.problems += judge(evidence)
             self._count(evidence)
         for broker_id, failure in world.failures:

@@ -147,3 +147,16 @@ def test_order_holds_in_a_compacted_log() -> None:
     _, data = written()
     swapped = compacted(data, 2) + compacted(data, 1) + compacted(data, 3, 4)
     assert {"log-gap", "log-reorder"} <= {name for name, _ in judge(evidence(swapped))}
+
+
+def test_a_later_epoch_need_not_count() -> None:
+    """Its leader committed nothing, and who held the former's records was in sync, and was elected: they stand."""
+    ledger, data = written()
+    beside = Entry(b"x", b"f")
+    ledger.append((PRODUCER, 1, 0), Appended(4, 1, 1, 0, (beside,)))
+    of_both = {"sent": {entry.value for entry in (*HISTORY.values(), beside)}, "ledger": ledger}
+    assert "phantom" in {name for name, _ in judge(evidence(data, **of_both))}
+    ledger.descends([(0, 0), (2, END)])
+    assert judge(evidence(data, compacted(data, 3, 4), **of_both)) == []
+    lost = judge(evidence(data, acknowledged={b"f": 4}, **of_both))
+    assert "lost-write" in {name for name, _ in lost}

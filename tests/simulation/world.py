@@ -102,6 +102,7 @@ class World(SeenCluster):
                 self.events.count(_kind_of_duplicate(log, info, leader_epoch))
             else:
                 ledger.append(batch_id, due._replace(base_offset=info.first_offset))
+                ledger.descends(log.epochs.entries)
             return info
 
         def truncate(log: PartitionLog, offset: int) -> int:
