@@ -165,6 +165,10 @@ class Housekeeping:
         return done
 
     async def _remove(self) -> None:
+        while (log := self._logs.shrinking()) is not None:
+            if not log.is_failed:  # nor deleted
+                log.shrink()
+            await asyncio.sleep(0)
         removals = self._logs.removals()
         if removals:
             await unbroken(self._blocking, partial(_run_all, removals, self._storage))

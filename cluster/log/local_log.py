@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 import posixpath
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from cluster.log.config import LogConfig
@@ -28,6 +29,9 @@ from cluster.seams.randomness import derive
 from cluster.seams.storage import FileRange, Storage
 
 logger = logging.getLogger(__name__)
+
+#: Segments that are retired before others have their turn: each has files to rename and to remove.
+RETIRED_AT_ONCE = 50
 
 
 class ReadResult(NamedTuple):
@@ -173,13 +177,13 @@ class LocalLog:
         self._set_end()
 
     def drop_below(self, offset: int) -> bool:
-        """Retire whole segments below ``offset``; whether there were any. Raises ``StorageFailed``."""
+        """Retire whole segments below ``offset``, or the first of many; whether any were. Raises ``StorageFailed``."""
         before = self.cuts
         try:
             if self.segments.any_below(offset):
                 # A power loss must not take the name of what stays too: the log would begin at 0 again.
                 self.sync_names()
-            for segment, paths in self.segments.retire_from_start(offset):
+            for segment, paths in islice(self.segments.retire_from_start(offset), RETIRED_AT_ONCE):
                 self.cuts += 1
                 self._doomed.add(self.config.file_delete_delay_ms, paths=paths, files=[segment.file])
         except OSError as error:

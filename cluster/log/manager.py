@@ -41,7 +41,7 @@ from cluster.log.errors import CheckpointError, LogError, LogOffline, StorageFai
 from cluster.log.flush import PendingFlush
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
-from cluster.log.removal import Doomed, Removal
+from cluster.log.removal import Doomed, Removal, Shrinking
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
@@ -327,6 +327,10 @@ class LogManager:
     def removals(self) -> list[Removal]:
         """Deleted files whose delay has passed: ``run`` each, in another thread if need be."""
         return self._doomed.take_due()
+
+    def shrinking(self) -> Shrinking | None:
+        """A log with more segments to delete than one turn allows: let it ``shrink``, and ask again."""
+        return self._doomed.next_postponed()
 
     def close(self, clean: bool) -> None:
         """Close all logs; ``clean``: sync them, write the checkpoints, and at the very end the marker.

@@ -281,11 +281,10 @@ class PartitionLog(LogAppends):
             return
         if offset > self.log_end_offset:
             raise OffsetOutsideLog(offset, self.log_start_offset, self.log_end_offset)
-        before = self.log_start_offset
-        self.log_start_offset = offset
+        before, self.log_start_offset = self.log_start_offset, offset
         self._announce_log_start(before, reason)
         self.epochs.truncate_from_start(offset)
-        self._drop_segments_below(offset)
+        self.shrink()
 
     def retain(self, high_watermark: int, now_ms: int) -> list[ExpiredSegment]:
         """Delete the segments whose time has come, all below ``high_watermark``; ``now_ms`` is wall time.
@@ -310,15 +309,18 @@ class PartitionLog(LogAppends):
         if end_offset > self.log_start_offset:
             self.advance_log_start_offset(end_offset, gone[-1].reason)
         else:  # they lay below the log start already
-            self._drop_segments_below(end_offset)
+            self.shrink()
         return gone
 
-    def _drop_segments_below(self, offset: int) -> None:
-        if self._local.drop_below(offset):
+    def shrink(self) -> None:
+        """Delete segments below the log start; ``Doomed`` knows if some are left. Raises ``StorageFailed``."""
+        if self._local.drop_below(self.log_start_offset):
             try:
                 self._snapshots.drop_below(self._local.segments.first.base_offset)
             except OSError as error:
                 raise StorageFailed(f"removing snapshots of {self.directory}: {error}") from error
+        if self._local.segments.any_below(self.log_start_offset):
+            self._doomed.postpone(self)
 
     def _drop_snapshots_above(self, offset: int) -> None:
         """Before the log is cut, so that a crash meanwhile leaves none that speaks of other records."""

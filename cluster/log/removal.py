@@ -1,8 +1,9 @@
 """Doomed: files that have their last name already and are removed later, as ``file.delete.delay.ms`` says.
 
-Owns the list of what waits, and the ``.deleted`` names. A file stays open until it is removed, so that an answer which
-is still being sent from it ends well. Removing large files takes the disk's time, so ``Removal.run`` may be called in
-another thread. What a crash leaves is removed at the next start (``recovery.tidy``, ``LogManager.load``).
+Owns the list of what waits, and the ``.deleted`` names; also which logs have more to delete than one turn allows. A
+file stays open until it is removed, so that an answer which is still being sent from it ends well. Removing large files
+takes the disk's time, so ``Removal.run`` may be called in another thread. What a crash leaves is removed at the next
+start (``recovery.tidy``, ``LogManager.load``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from cluster.seams.clock import Clock
 from cluster.seams.storage import File, Storage
@@ -44,12 +46,24 @@ class Removal:
             file.close()
 
 
+class Shrinking(Protocol):
+    """A log with segments below its start."""
+
+    @property
+    def is_failed(self) -> bool: ...
+
+    def shrink(self) -> None:
+        """Retire some of them, and ``postpone`` what is left."""
+        ...
+
+
 class Doomed:
     """What waits for its removal, of one broker."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: list[Removal] = []
+        self._postponed: dict[Shrinking, None] = {}
 
     def __repr__(self) -> str:
         return f"Doomed({len(self._waiting)} waiting)"
@@ -72,11 +86,20 @@ class Doomed:
             self._waiting = [removal for removal in self._waiting if removal.due_ms > now_ms]
         return due
 
+    def postpone(self, log: Shrinking) -> None:
+        """It has more segments to retire than others would wait for."""
+        self._postponed[log] = None
+
+    def next_postponed(self) -> Shrinking | None:
+        """One of those, which anyone who takes it lets shrink; None if there is none."""
+        return self._postponed.popitem()[0] if self._postponed else None
+
     def close(self) -> None:
         """Close the files of all that wait, and leave them to the next start."""
         for removal in self._waiting:
             removal.close()
         self._waiting.clear()
+        self._postponed.clear()
 
 
 def retire_file(storage: Storage, path: str) -> str | None:

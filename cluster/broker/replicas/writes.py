@@ -1,7 +1,7 @@
 """Writes: one produce request across its partitions, and when it is answered.
 
 Owns the way through a request's partitions, the wait for acknowledgements, and the batches in which there is too much
-to look at on the event loop: they go to another thread, one request at a time, and nothing else of their connection is
+to look at on the event loop: they go to another thread, one at a time, and nothing else of their connection is
 taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition (``Replica``).
 """
 
@@ -22,7 +22,7 @@ from cluster.broker.replicas.waiters import Acknowledgement
 from cluster.log.appending import AppendInfo
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
-from cluster.protocol.batch import only_batch
+from cluster.protocol.batch import BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
 from cluster.protocol.record_checks import BYTES_AT_ONCE, Effort, Postponed
@@ -32,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 #: Partitions of one request that are written before others have their turn.
 PARTITIONS_AT_ONCE = 500
+#: And how long they may take, checked after each few: a flush or a new segment takes long.
+AT_ONCE_NS = 20_000_000
+LOOK_EACH = 10
 
 Respond = Callable[[list[ProduceResult]], None]
 #: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
@@ -82,9 +85,11 @@ class Writes:
         effort = self._effort
         effort.renew()
         further: Sequence[ProducePartition] = ()
-        if len(partitions) > PARTITIONS_AT_ONCE:
-            partitions, further = partitions[:PARTITIONS_AT_ONCE], partitions[PARTITIONS_AT_ONCE:]
+        until_ns = self._clock.monotonic_ns() + AT_ONCE_NS if len(partitions) > LOOK_EACH else 0
         for wanted in partitions:
+            if until_ns and not (done := len(results)) % LOOK_EACH and self._is_enough(done, until_ns):
+                further = partitions[done:]
+                break
             try:
                 topic, number, records = wanted
                 partition = self._partitions.get((topic, number))
@@ -108,6 +113,9 @@ class Writes:
         self._finish(request, results, waiting, respond)
         return None
 
+    def _is_enough(self, done: int, until_ns: int) -> bool:
+        return done >= PARTITIONS_AT_ONCE or self._clock.monotonic_ns() >= until_ns
+
     async def _go_on(
         self,
         request: ProduceRequest,
@@ -118,30 +126,25 @@ class Writes:
         postponed: list[tuple[int, ProducePartition]],
         respond: Respond,
     ) -> None:
-        """The rest of a request. One at a time: each may unpack to a hundred megabytes."""
-        async with self._one_at_a_time:
-            effort, pause = Effort.all(), Pauses(self._clock.monotonic_ns)
-            for index, wanted in postponed:
-                await pause()
-                few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
-                few = Effort(few_bytes)
+        """The rest of a request."""
+        effort, pause = Effort.all(), Pauses(self._clock.monotonic_ns)
+        for index, wanted in postponed:
+            await pause()
+            few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
+            few = Effort(few_bytes)
+            try:
+                partition, records = self._admit(wanted, request.acks, client_id, zstd_allowed)
+                header = only_batch(records, zstd_allowed)
+                now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
                 try:
-                    partition, records = self._admit(wanted, request.acks, client_id, zstd_allowed)
-                    header = only_batch(records, zstd_allowed)
-                    now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
-                    try:
-                        info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, few)
-                        effort.bytes_left -= few_bytes - few.bytes_left
-                    except Postponed:
-                        looked = await self._beside(partial(look_inside, records, header, partition.log.config, effort))
-                        # Roles may have changed meanwhile.
-                        partition = self._find(wanted.topic, wanted.partition)
-                        now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
-                        info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
-                except (RequestRefused, InvalidBatch, LogError) as error:
-                    results[index] = self._refused(wanted, error)
-                else:
-                    results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
+                    info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, few)
+                    effort.bytes_left -= few_bytes - few.bytes_left
+                except Postponed:
+                    partition, info, epoch = await self._looked_and_appended(wanted, records, header, request, effort)
+            except (RequestRefused, InvalidBatch, LogError) as error:
+                results[index] = self._refused(wanted, error)
+            else:
+                results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
         self._finish(request, results, self._still_waiting(results, waiting), respond)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
@@ -155,6 +158,23 @@ class Writes:
             elif code:
                 results[index] = failed(results[index], code)
         return still
+
+    async def _looked_and_appended(
+        self,
+        wanted: ProducePartition,
+        records: memoryview,
+        header: BatchHeader,
+        request: ProduceRequest,
+        effort: Effort,
+    ) -> tuple[Replica, AppendInfo, int]:
+        """One at a time: each may unpack to a hundred megabytes. Raises as ``Replica.append`` does."""
+        async with self._one_at_a_time:
+            config = self._find(wanted.topic, wanted.partition).log.config
+            looked = await self._beside(partial(look_inside, records, header, config, effort))
+            # Roles may have changed meanwhile.
+            partition = self._find(wanted.topic, wanted.partition)
+            now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
+            return partition, *partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
 
     async def _beside(self, look: Callable[[], Looked]) -> Looked:
         found: list[Looked] = []
