@@ -165,6 +165,10 @@ class ClientConnection:
         """The address of the other end."""
         return self._connection.peer.rpartition(":")[0]
 
+    def is_gone(self) -> bool:
+        """Whether it is closed, or the peer has closed its end, which is not read while a request is worked on."""
+        return not self._is_open or self._is_last or self._connection.is_left()
+
     def abort(self) -> None:
         """Close at once: it was silent too long, or is one too many."""
         self._is_open = False

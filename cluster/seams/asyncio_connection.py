@@ -17,6 +17,7 @@ from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import FrameBuffer
 from cluster.seams.descriptors import is_for_connections
 from cluster.seams.frame_memory import FrameMemory
+from cluster.seams.peer_state import has_left
 from cluster.seams.send_queue import SendQueue
 from cluster.seams.storage import Payload, payload_size
 from cluster.seams.transport import AcceptHandler, FrameHandler
@@ -111,6 +112,9 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if queued_bytes > CHOKE_BYTES and self._on_gone is not None and not self._choked:
             self._choked = True
             self._stop_reading()
+
+    def is_left(self) -> bool:
+        return self._transport is None or self._at_eof or has_left(self._transport)
 
     def pause_reading(self) -> None:
         self._paused = True

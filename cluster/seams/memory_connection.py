@@ -90,6 +90,9 @@ class MemoryConnection:
         self._in_flight_bytes += len(frame)
         self._send(len(frame) + 4, lambda other: other._arrived(frame))
 
+    def is_left(self) -> bool:
+        return self._gone
+
     def pause_reading(self) -> None:
         self._paused = True
 

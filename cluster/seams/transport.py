@@ -61,6 +61,11 @@ class Connection(Protocol):
         """
         ...
 
+    def is_left(self) -> bool:
+        """Whether the connection is gone or the peer sends no more, as far as the system knows: also while reading is
+        paused, when ``on_eof`` does not come yet."""
+        ...
+
     def pause_reading(self) -> None:
         """Deliver no more frames until ``resume_reading``; what arrived meanwhile is kept, bounded."""
         ...

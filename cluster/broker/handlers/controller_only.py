@@ -14,4 +14,4 @@ from cluster.broker.services import Services
 
 async def serve(services: Services, request: Any, exchange: Exchange) -> Any:
     """Any of them."""
-    return await services.control.serve(request, exchange.api_version)
+    return await services.control.serve(request, exchange.api_version, exchange.connection.is_gone)

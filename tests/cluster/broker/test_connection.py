@@ -39,6 +39,9 @@ class FakeConnection:
         assert not self.closed
         self.sent.append(b"".join(bytes(part) for part in parts))
 
+    def is_left(self) -> bool:
+        return self.closed
+
     def pause_reading(self) -> None:
         self.reading = False
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from cluster.seams import asyncio_connection
 from cluster.seams.asyncio_transport import AsyncioTransport
 from tests.cluster.seams.recording import Acceptor, Recorder
@@ -34,6 +36,32 @@ def test_pause_and_resume():
         writer.close()
 
     run(body, pause_at_two)
+
+
+@pytest.mark.parametrize("sent", [b"", frame(b"x") * 3])
+def test_a_peer_that_leaves_is_noticed_while_reading_is_paused(sent):
+    """Also behind what it sent before."""
+
+    async def body(listener, acceptor):
+        _, writer = await asyncio.open_connection(HOST, listener.port)
+        server = await acceptor.first()
+        server.connection.pause_reading()
+        writer.write(sent)
+        await asyncio.sleep(0.05)
+        assert not server.connection.is_left()
+        writer.close()
+        # Nothing tells of it: it must be asked for.
+        for _ in range(500):
+            if server.connection.is_left():
+                break
+            await asyncio.sleep(0.01)
+        assert server.connection.is_left()
+        assert (server.frames, server.eofs) == ([], 0)
+        server.connection.abort()
+        await server.connection.wait_closed()
+        assert server.connection.is_left()
+
+    run(body)
 
 
 def test_pausing_again_before_reading_goes_on():

@@ -52,7 +52,8 @@ class TopicDeletion:
         self._post = post
         self._enabled = enabled
         self._in_progress: set[str] = set()
-        self._waiting: dict[str, list[asyncio.Future[Any]]] = {}
+        #: One for all requests to delete a topic: who gave up waiting leaves nothing here.
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._retry: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -65,7 +66,7 @@ class TopicDeletion:
         if self._retry is not None:
             self._retry.cancel()
         waiting, self._waiting = self._waiting, {}
-        for gone in (each for answers in waiting.values() for each in answers):
+        for gone in waiting.values():
             gone.cancel()
 
     async def delete(self, wanted: Sequence[DoomedTopic], done: AdminOutcome, shift: Shift) -> bool:
@@ -78,8 +79,9 @@ class TopicDeletion:
             done.topics.append(outcome)
             if topic is not None:
                 await self._controller.writer.create_if_absent(delete_topic_path(topic.name))
-                gone: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-                self._waiting.setdefault(topic.name, []).append(gone)
+                gone = self._waiting.get(topic.name)
+                if gone is None:
+                    gone = self._waiting[topic.name] = asyncio.get_running_loop().create_future()
                 done.answers.append(gone)
                 self._begin(topic)
             if await shift.is_over():
@@ -175,9 +177,9 @@ class TopicDeletion:
         for broker in self._context.brokers.values():
             broker.offline = {each for each in broker.offline if each.topic != topic.name}
         logger.info("topic %s is deleted", topic.name)
-        for gone in self._waiting.pop(topic.name, []):
-            if not gone.done():
-                gone.set_result(None)
+        gone = self._waiting.pop(topic.name, None)
+        if gone is not None and not gone.done():
+            gone.set_result(None)
 
     async def _remove(self, *paths: str) -> None:
         """Delete nodes that should be there; those that are not are no matter."""

@@ -25,6 +25,8 @@ RETRY_S = 0.1
 #: A broker that answers an error which is not about epochs, or chokes, is asked this often, then the request is
 #: abandoned: one request that it cannot process must not keep all others from it.
 MAX_REFUSALS = 5
+#: How often a request that waits looks whether its client is still there.
+LOOK_S = 1.0
 #: What a broker answers for a replica that it cannot host: its log is damaged, or that of a former topic.
 _OFFLINE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.INCONSISTENT_TOPIC_ID)
 #: Per partition: done, or done before (a repeated request, or one that a newer leader epoch has overtaken).
@@ -189,12 +191,22 @@ def _name(request: ControlRequest) -> str:
     return type(request.message).__name__
 
 
-async def all_answered(answers: Iterable[asyncio.Future[Any]], timeout_ms: float) -> bool:
-    """Wait until the brokers have answered. False if they did not in time, or if we are no longer the controller, which
-    would hear of it; the work continues anyway.
+async def all_answered(
+    answers: Iterable[asyncio.Future[Any]], timeout_ms: float, is_gone: Callable[[], bool] = lambda: False
+) -> bool:
+    """Wait until the brokers have answered. False if they did not in time, if the client ``is_gone``, or if we are no
+    longer the controller, which would hear of it; the work continues anyway.
     """
     awaited = set(answers)
     waiting = {answer for answer in awaited if not answer.done()}
     if waiting and timeout_ms > 0:
-        _, waiting = await asyncio.wait(waiting, timeout=timeout_ms / 1000)
-    return not waiting and not any(answer.cancelled() for answer in awaited)
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + timeout_ms / 1000
+        # One for all: they are not looked through at each look for the client.
+        whole = loop.create_task(asyncio.wait(waiting))
+        try:
+            while not whole.done() and not is_gone() and (left_s := until_s - loop.time()) > 0:
+                await asyncio.wait({whole}, timeout=min(left_s, LOOK_S))
+        finally:
+            whole.cancel()
+    return all(answer.done() and not answer.cancelled() for answer in awaited)

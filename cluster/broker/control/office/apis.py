@@ -6,6 +6,7 @@ request came here (handlers, or this very broker in process).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -28,6 +29,11 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 from cluster.seams.clock import Clock
 
+#: Whether the client that asked is not there anymore.
+IsGone = Callable[[], bool]
+#: Whether all of these came in the time that the client gave.
+Answered = Callable[[list[asyncio.Future[Any]]], Awaitable[bool]]
+
 
 class ControllerApis:
     """One broker's, whether it is controller now or not."""
@@ -40,20 +46,28 @@ class ControllerApis:
             ApiKey.ALTER_PARTITION: self._alter_partition,
             ApiKey.CONTROLLED_SHUTDOWN: self._controlled_shutdown,
             ApiKey.ALLOCATE_PRODUCER_IDS: self._allocate_producer_ids,
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS: self._alter_reassignments,
+            ApiKey.LIST_PARTITION_REASSIGNMENTS: self._list_reassignments,
+        }
+        #: Those that wait for brokers, as long as their client says.
+        self._waiting: dict[ApiKey, Callable[[Any, int, IsGone], Awaitable[Any]]] = {
             ApiKey.CREATE_TOPICS: self._create_topics,
             ApiKey.DELETE_TOPICS: self._delete_topics,
             ApiKey.CREATE_PARTITIONS: self._create_partitions,
-            ApiKey.ALTER_PARTITION_REASSIGNMENTS: self._alter_reassignments,
-            ApiKey.LIST_PARTITION_REASSIGNMENTS: self._list_reassignments,
             ApiKey.ELECT_LEADERS: self._elect_leaders,
         }
 
     def __repr__(self) -> str:
         return f"ControllerApis({self._candidate!r})"
 
-    async def serve(self, request: Any, version: int) -> Any:
-        """The response to a decoded request of one of these APIs. Raises QueueClosed (an OSError) at the very end."""
-        return await self._table[ApiKey(request.API_KEY)](request, version)
+    async def serve(self, request: Any, version: int, is_gone: IsGone = lambda: False) -> Any:
+        """The response to a decoded request of one of these APIs. Raises QueueClosed (an OSError) at the very end.
+
+        Nothing waits for brokers once ``is_gone``: the client is not there anymore.
+        """
+        key = ApiKey(request.API_KEY)
+        waiting = self._waiting.get(key)
+        return await (self._table[key](request, version) if waiting is None else waiting(request, version, is_gone))
 
     async def _alter_partition(self, request: Any, _version: int) -> Any:
         try:
@@ -81,38 +95,39 @@ class ControllerApis:
         except NotController:
             return response_class(ApiKey.ALLOCATE_PRODUCER_IDS)(version=version, error_code=ErrorCode.NOT_CONTROLLER)
 
-    async def _create_topics(self, request: Any, version: int) -> Any:
+    async def _create_topics(self, request: Any, version: int, is_gone: IsGone) -> Any:
         names = [topic.name for topic in request.topics]
         outcome = await self._administer(
-            lambda office, done: office.topics.create(request, done, office.shift()), names, request.timeout_ms
+            lambda office, done: office.topics.create(request, done, office.shift()),
+            names,
+            self._answered(request, is_gone),
         )
         return await admin_answers.create_topics_response(outcome, self._configs, version, self._pauses())
 
-    async def _delete_topics(self, request: Any, version: int) -> Any:
+    async def _delete_topics(self, request: Any, version: int, is_gone: IsGone) -> Any:
         named: list[DoomedTopic] = [(name, None) for name in request.topic_names]
         named += [(topic.name, topic.topic_id) for topic in request.topics]
         wanted = [*dict.fromkeys(named)]
         outcome = await self._administer(
             lambda office, done: office.deletion.delete(wanted, done, office.shift()),
             [name or "" for name, _ in wanted],
-            request.timeout_ms,
+            self._answered(request, is_gone),
         )
         return await admin_answers.delete_topics_response(outcome, version, self._pauses())
 
-    async def _create_partitions(self, request: Any, version: int) -> Any:
+    async def _create_partitions(self, request: Any, version: int, is_gone: IsGone) -> Any:
         names = [topic.name for topic in request.topics]
         outcome = await self._administer(
             lambda office, done: office.topics.create_partitions(request, done, office.shift()),
             names,
-            request.timeout_ms,
+            self._answered(request, is_gone),
         )
         return await admin_answers.create_partitions_response(outcome, version, self._pauses())
 
     async def _administer(
-        self, work: Callable[[Office, AdminOutcome], Awaitable[bool]], names: list[str], timeout_ms: int
+        self, work: Callable[[Office, AdminOutcome], Awaitable[bool]], names: list[str], answered: Answered
     ) -> AdminOutcome:
         """Have ``work`` done, shift by shift; one outcome for each of ``names``."""
-        began_ms = self._clock.monotonic_ms()
         done, certain, is_all = AdminOutcome(), 0, False
         try:
             while not is_all:
@@ -121,7 +136,7 @@ class ControllerApis:
         except NotController:
             # What was begun in this shift may have been done or not.
             done.topics[certain:] = admin_answers.not_controller(names[certain:])
-        if not await all_answered(done.answers, self._left_ms(began_ms, timeout_ms)):
+        if not await answered(done.answers):
             done.time_out()
         return done
 
@@ -145,8 +160,8 @@ class ControllerApis:
         except NotController:
             return reassignments.list_refused()
 
-    async def _elect_leaders(self, request: Any, version: int) -> Any:
-        began_ms = self._clock.monotonic_ms()
+    async def _elect_leaders(self, request: Any, version: int, is_gone: IsGone) -> Any:
+        answered = self._answered(request, is_gone)
         done = elections.ElectionOutcome()
         try:
             while not await self._candidate.serve(
@@ -155,12 +170,20 @@ class ControllerApis:
                 pass
         except NotController:
             done = elections.elections_refused(request)
-        if not await all_answered(done.answers, self._left_ms(began_ms, request.timeout_ms)):
+        if not await answered(done.answers):
             done.time_out()
         return await elections.elect_leaders_response(done, version, self._pauses())
 
     def _pauses(self) -> Pauses:
         return Pauses(self._clock.monotonic_ns)
 
-    def _left_ms(self, began_ms: int, timeout_ms: int) -> int:
-        return timeout_ms - (self._clock.monotonic_ms() - began_ms)
+    def _answered(self, request: Any, is_gone: IsGone) -> Answered:
+        """Waits for brokers as long as ``request`` says from now on, but no longer than its connection is kept."""
+        idle_ms = self._configs.broker_config["connections.max.idle.ms"]
+        timeout_ms = request.timeout_ms if idle_ms < 0 else min(request.timeout_ms, idle_ms)
+        until_ms = self._clock.monotonic_ms() + timeout_ms
+
+        async def answered(answers: list[asyncio.Future[Any]]) -> bool:
+            return await all_answered(answers, until_ms - self._clock.monotonic_ms(), is_gone)
+
+        return answered
