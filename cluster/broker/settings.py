@@ -116,7 +116,7 @@ async def alter(
     def checked(stored: dict[str, str]) -> dict[str, str]:
         wanted = change(resource.table, stored)
         _check(services, resource, wanted)
-        check_asked(wanted, stored, services.config["gapless.min.segment.bytes"])
+        check_asked(wanted, stored, services.config)
         return wanted
 
     store = services.control.configs.store

@@ -20,7 +20,12 @@ logger = logging.getLogger(__name__)
 
 def log_defaults(broker: BrokerConfig) -> LogConfig:
     """What no topic can set: the broker's own settings of a log."""
-    return LogConfig(unknown_producer=broker["gapless.unknown.producer"], max_producers=broker["gapless.max.producers"])
+    return LogConfig(
+        unknown_producer=broker["gapless.unknown.producer"],
+        max_producers=broker["gapless.max.producers"],
+        min_segment_bytes=broker["gapless.min.segment.bytes"],
+        min_segment_ms=broker["gapless.min.segment.ms"],
+    )
 
 
 def topic_settings(topic: str, given: Mapping[str, str], broker: BrokerConfig, defaults: LogConfig) -> TopicSettings:

@@ -208,9 +208,17 @@ _OURS: list[Key] = [
     integer(
         "gapless.min.segment.bytes",
         1_048_576,
-        "Smallest segment.bytes that a client may set: each segment is an open file (1 MB in Kafka 4, KIP-1030).",
+        "Smallest segment.bytes that a client may set: each segment is an open file (1 MB in Kafka 4, KIP-1030). A "
+        "fifth of it is the smallest segment.index.bytes.",
         14,
         INT_MAX,
+    ),
+    integer(
+        "gapless.min.segment.ms",
+        10_000,
+        "Smallest segment.ms that a client may set. A segment below gapless.min.segment.bytes is not rolled by its "
+        "records' timestamps before it is so old by the broker's clock, or as old as its segment.ms if that is less.",
+        0,
     ),
     integer(
         "gapless.max.producers",

@@ -79,6 +79,7 @@ CHAOS = Profile(
         "socket.send.buffer.bytes": "262144",
         # Experiments want many rolls.
         "gapless.min.segment.bytes": "14",
+        "gapless.min.segment.ms": "0",
     },
     # Retention would remove evidence; workloads that test it set it.
     topic={"retention.ms": "-1"},

@@ -27,6 +27,8 @@ class LogConfig:
     ``codec`` is the one that batches are stored with, None for their producer's own.
     ``unknown_producer`` (a broker's setting, not a topic's) says what becomes of a batch whose producer the log does
     not know (``sequence.py``), ``max_producers`` (a broker's too) how many producers it remembers.
+    ``min_segment_bytes`` and ``min_segment_ms`` (a broker's too, off at 0) bound what clients' timestamps do
+    (``roll.py``).
     """
 
     segment_bytes: int = 1_073_741_824
@@ -42,6 +44,8 @@ class LogConfig:
     flush_ms: int = INT64_MAX
     unknown_producer: UnknownProducer = "gapless"
     max_producers: int = 10_000
+    min_segment_bytes: int = 0
+    min_segment_ms: int = 0
     codec: int | None = None
     retention_ms: int = 168 * HOUR_MS
     retention_bytes: int = -1

@@ -118,10 +118,14 @@ class LocalLog:
         return segment
 
     def _draw_jitter_ms(self) -> int:
-        """Spread the rolls of many logs: a draw that depends on the log and segment alone, so it needs no generator."""
-        if self.config.segment_jitter_ms <= 0:
+        """Spread the rolls of many logs: a draw that depends on the log and segment alone, so it needs no generator.
+
+        Less than ``segment.ms``, as in Kafka: else each batch would begin a segment.
+        """
+        most_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        if most_ms <= 0:
             return 0
-        return derive(self.segments.active.base_offset, self.directory).randrange(self.config.segment_jitter_ms)
+        return derive(self.segments.active.base_offset, self.directory).randrange(most_ms)
 
     # -- reading ------------------------------------------------------------------------------------------------------
 

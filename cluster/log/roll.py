@@ -50,9 +50,12 @@ def roll_reason(
     """Why a batch must go to a new segment, or None.
 
     Time is the records' own: how much newer the batch is than the segment's first one; without timestamps it is the
-    time since the segment was made. An empty segment takes any batch that its indexes can point at: a roll would only
-    make its like again (KAFKA-6388). One that lies beyond their 32 bits begins a segment of its own, as a compacted
-    log's first batch may for a new follower (Kafka's ``LogSegment.shouldRoll``).
+    time since the segment was made. These are the client's numbers, and each segment is an open file: so they do not
+    roll a segment that is both small and new by our own clock (``min_segment_bytes``, ``min_segment_ms``).
+
+    An empty segment takes any batch that its indexes can point at: a roll would only make its like again (KAFKA-6388).
+    One that lies beyond their 32 bits begins a segment of its own, as a compacted log's first batch may for a new
+    follower (Kafka's ``LogSegment.shouldRoll``).
     """
     if incoming_last_offset - segment.base_offset > INT32_MAX:
         return "offset"
@@ -64,9 +67,16 @@ def roll_reason(
         age_ms = incoming_max_timestamp - segment.first_timestamp
     else:
         age_ms = now_ms - segment.created_ms
-    if age_ms > config.longest_segment_ms - jitter_ms:
+    if age_ms > config.longest_segment_ms - jitter_ms and _may_roll_by_time(segment, config, now_ms):
         return "time"
     return "index" if segment.index_full else None
+
+
+def _may_roll_by_time(segment: RollState, config: LogConfig, now_ms: int) -> bool:
+    """A clock that was put back keeps no segment open."""
+    if segment.size_bytes >= config.min_segment_bytes:
+        return True
+    return not 0 <= now_ms - segment.created_ms < min(config.min_segment_ms, config.segment_ms)
 
 
 def next_base_offset(log_end_offset: int, first: BatchHeader | None) -> int:

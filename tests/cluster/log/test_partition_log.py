@@ -58,6 +58,15 @@ def test_a_roll_leaves_indexes_and_a_snapshot(on):
     assert "00000000000000000004.snapshot" in on.storage.listdir(DIRECTORY)
 
 
+def test_segment_jitter_is_less_than_the_time_it_shortens(on):
+    """Kafka's LogConfig.randomSegmentJitter: with more of it each batch would begin a segment."""
+    for number in range(20):
+        log = open_log(bench(), LogConfig(segment_ms=10**9, segment_jitter_ms=10**18), directory=f"/data/t-{number}")
+        append(log)
+        append(log, timestamp=NOW_MS)
+        assert log.segment_base_offsets == [0]
+
+
 def test_segment_jitter_shortens_the_time_differently_for_each_log(on):
     """segment.jitter.ms spreads the rolls; the draw depends on the log alone, so it is the same after a restart."""
     config = LogConfig(segment_ms=1000, segment_jitter_ms=900)

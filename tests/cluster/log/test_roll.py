@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cluster.log.config import LogConfig
@@ -55,3 +57,26 @@ def test_an_empty_segment_is_rolled_before_a_batch_that_its_indexes_cannot_point
 def test_without_first_timestamp_the_clock_counts():
     """Time since the segment was made."""
     assert reason(SEGMENT._replace(first_timestamp=-1), timestamp=9999999, now_ms=5101) == "time"
+
+
+BOUNDED = LogConfig(segment_bytes=10_000, segment_ms=100_000, min_segment_bytes=5000, min_segment_ms=10_000)
+
+
+@pytest.mark.parametrize(
+    ("config", "size_bytes", "age_ms", "expected"),
+    [
+        (BOUNDED, 4999, 9_999, None),
+        (BOUNDED, 4999, 10_000, "time"),
+        (BOUNDED, 5000, 0, "time"),
+        (BOUNDED, 4999, -1, "time"),  # the clock was put back
+        (replace(BOUNDED, segment_ms=50), 4999, 49, None),
+        (replace(BOUNDED, segment_ms=50), 4999, 50, "time"),
+        # max.compaction.lag.ms may be as small as it likes.
+        (replace(BOUNDED, cleanup_policy=("compact",), max_compaction_lag_ms=1), 4999, 9_999, None),
+    ],
+)
+def test_timestamps_do_not_roll_a_segment_that_is_small_and_new(config, size_bytes, age_ms, expected):
+    """They are the client's, and each segment is an open file: 444 KB of requests had opened 1,731."""
+    segment = SEGMENT._replace(size_bytes=size_bytes)
+    now_ms = segment.created_ms + age_ms
+    assert roll_reason(segment, config, 0, 100, 60, segment.first_timestamp + 10**9, now_ms) == expected

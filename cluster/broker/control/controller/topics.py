@@ -144,7 +144,7 @@ class Topics:
         try:
             validate(config)
             outcome.config = TOPIC_KEYS.normal(config)
-            check_asked(outcome.config, {}, self._properties["gapless.min.segment.bytes"])
+            check_asked(outcome.config, {}, self._properties)
         except ConfigError as error:
             raise TopicError(ErrorCode.INVALID_CONFIG, str(error)) from error
         outcome.assignment = plan_assignment(
