@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cluster.seams.clock import Clock
-from loadgen.spans import PolledRows, SendRun
+from loadgen.spans import PolledRows, SentSpan
 from loadgen.tally import Tally
 from loadgen.unwritten import name_of
 from verifier.evidence.history import Function, HistoryRow, HistoryWriter, Outcome
@@ -29,7 +29,7 @@ _NUMBERS = re.compile(r"\d+")
 
 
 class CountedRequest(NamedTuple):
-    """One request as Locust counts it: the acknowledgement of a run of records, or a poll that brought some.
+    """One request as Locust counts it: the acknowledgement of a span of records, or a poll that brought some.
 
     ``latency_ms`` is that of its oldest record, from the intended time of sending; ``latencies_ns`` are those of all
     its records that have one: none of a failed request, and in a poll the values of this run.
@@ -106,32 +106,32 @@ class Recorder:
         self.history.append(row)
 
     def sent(
-        self, who: StreamIdentity, runs: Iterable[SendRun], size_bytes: Callable[[int, int], int], acks: str
+        self, who: StreamIdentity, spans: Iterable[SentSpan], size_bytes: Callable[[int, int], int], acks: str
     ) -> None:
         """What became of sequences, as one poll of the client told. ``size_bytes`` is that of a range of them."""
         now_ns = self._clock.monotonic_ns()
-        for run in runs:
-            row = _stream_row("send", run.outcome, who, run.first_sequence, run.last_sequence, 0, now_ns)
-            invoke_ns = min(run.intended_ns)
+        for span in spans:
+            row = _stream_row("send", span.outcome, who, span.first_sequence, span.last_sequence, 0, now_ns)
+            invoke_ns = min(span.intended_ns)
             self.history.append(
                 row._replace(
-                    invoke_ns=invoke_ns, first_offset=run.first_offset, last_offset=run.last_offset, error=run.error
+                    invoke_ns=invoke_ns, first_offset=span.first_offset, last_offset=span.last_offset, error=span.error
                 )
             )
             latencies_ns: Sequence[int] = ()
-            if run.error is None:
-                latencies_ns = [now_ns - intended_ns for intended_ns in run.intended_ns]
-                self.tally.count("acked", run.records)
+            if span.error is None:
+                latencies_ns = [now_ns - intended_ns for intended_ns in span.intended_ns]
+                self.tally.count("acked", span.records)
                 self.tally.acknowledged(who.partition, now_ns)
                 self.tally.latencies(latencies_ns)
             else:
-                self.producer_errors[name_of(run.error)] = run.error
-                self.tally.count("failed" if run.is_refused else "unknown", run.records)
+                self.producer_errors[name_of(span.error)] = span.error
+                self.tally.count("failed" if span.is_refused else "unknown", span.records)
                 self.tally.count("errors")
             name = f"produce:{who.topic}:acks={acks}"
-            bytes_in_all = size_bytes(run.first_sequence, run.last_sequence)
+            bytes_in_all = size_bytes(span.first_sequence, span.last_sequence)
             latency_ms = (now_ns - invoke_ns) / 1e6
-            self._observer(CountedRequest(name, latency_ms, run.records, bytes_in_all, run.error, latencies_ns))
+            self._observer(CountedRequest(name, latency_ms, span.records, bytes_in_all, span.error, latencies_ns))
 
     def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
         """Reserved sequences that were certainly never handed to a client."""

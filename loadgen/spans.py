@@ -1,4 +1,4 @@
-"""Runs: how single outcomes become rows of the history. Pure.
+"""Spans: how single outcomes become rows of the history. Pure.
 
 Owns the coalescing of delivery reports and of delivered records, and the rule which offsets of delivery reports can
 be believed. Does not own columns or files.
@@ -30,7 +30,7 @@ class Delivery(NamedTuple):
 
 
 @dataclass(slots=True)
-class SendRun:
+class SentSpan:
     """Consecutive sequences with consecutive offsets (or none) and one outcome; ``intended_ns`` has one per record."""
 
     first_sequence: int
@@ -84,21 +84,21 @@ class OffsetTrust:
         return UNKNOWN_OFFSET if self._unknown or not self._acknowledged else offset
 
 
-def coalesce_deliveries(deliveries: Iterable[Delivery], trust: OffsetTrust) -> Iterator[SendRun]:
-    """Runs in the order in which the client reported; the reports of one poll go in."""
-    run: SendRun | None = None
+def coalesce_deliveries(deliveries: Iterable[Delivery], trust: OffsetTrust) -> Iterator[SentSpan]:
+    """Spans in the order in which the client reported; the reports of one poll go in."""
+    span: SentSpan | None = None
     next_sequence = next_offset = -1
     for sequence, intended_ns, reported_offset, error, is_refused in deliveries:
         offset = trust.judge(sequence, reported_offset) if error is None else UNKNOWN_OFFSET
-        if run is None or sequence != next_sequence or error != run.error or offset != next_offset:
-            if run is not None:
-                yield run
-            run = SendRun(sequence, offset, error, is_refused=is_refused)
-        run.intended_ns.append(intended_ns)
+        if span is None or sequence != next_sequence or error != span.error or offset != next_offset:
+            if span is not None:
+                yield span
+            span = SentSpan(sequence, offset, error, is_refused=is_refused)
+        span.intended_ns.append(intended_ns)
         next_sequence = sequence + 1
         next_offset = UNKNOWN_OFFSET if offset < 0 else offset + 1
-    if run is not None:
-        yield run
+    if span is not None:
+        yield span
 
 
 def ranges(sequences: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,7 @@ from cluster.seams.clock import Clock
 from loadgen.clients.base import ClientCallbacks, ClientRefusal, Failure, ProducerClient, ProducerFactory, Retried
 from loadgen.recorder import Recorder, StreamIdentity
 from loadgen.records import StreamRecords
-from loadgen.spans import Delivery, OffsetTrust, SendRun, coalesce_deliveries, ranges
+from loadgen.spans import Delivery, OffsetTrust, SentSpan, coalesce_deliveries, ranges
 
 logger = logging.getLogger(__name__)
 
@@ -216,8 +216,8 @@ class ProducerStream:
                     self._failed_for_good(error.text)
         if current.reports:
             reports, current.reports = current.reports, []
-            runs = coalesce_deliveries(self._deliveries(reports), current.trust)
-            self._recorder.sent(self._who(), runs, self._records.size_bytes, self._acks)
+            spans = coalesce_deliveries(self._deliveries(reports), current.trust)
+            self._recorder.sent(self._who(), spans, self._records.size_bytes, self._acks)
 
     def _deliveries(self, reports: list[tuple[int, Failure | None, int | None]]) -> list[Delivery]:
         deliveries: list[Delivery] = []
@@ -257,10 +257,10 @@ class ProducerStream:
 
     def _give_up_outstanding(self, reason: str) -> None:
         outstanding, self._outstanding = self._outstanding, {}
-        runs = []
+        spans = []
         for first, last in ranges(sorted(outstanding)):
-            runs.append(SendRun(first, -1, reason, [outstanding[each] for each in range(first, last + 1)]))
-        self._recorder.sent(self._who(), runs, self._records.size_bytes, self._acks)
+            spans.append(SentSpan(first, -1, reason, [outstanding[each] for each in range(first, last + 1)]))
+        self._recorder.sent(self._who(), spans, self._records.size_bytes, self._acks)
 
     def _who(self) -> StreamIdentity:
         current = self._current

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 #: Who makes a claim (column ``source``). A reservation says that the value may have been sent.
 ACK, FAIL, LOG, READ, RESERVED = range(5)
 
-#: A longer run of sequences is no honest history row.
-LONGEST_RUN = 10_000_000
+#: A longer span of sequences is no honest history row.
+LONGEST_SPAN = 10_000_000
 
 #: What two claims must have in common so that one can continue the other, beside their place and stream.
 _WHOSE = ("source", "bit", "sentinel", "producer_id", "producer_epoch", "reader")
@@ -33,7 +33,7 @@ def all_claims(history: DataFrame, reader_bits: DataFrame, log: DataFrame) -> Da
 
 
 def unfold(frame: DataFrame, first: str, last: str) -> DataFrame:
-    """One row per member of a run, with ``step`` counting from 0."""
+    """One row per member of a span, with ``step`` counting from 0."""
     return frame.withColumn("step", F.explode(F.sequence(F.lit(0).cast("bigint"), F.col(last) - F.col(first))))
 
 
@@ -42,7 +42,7 @@ def well_formed() -> Column:
     sequences = F.col("last_sequence") - F.col("first_sequence")
     offsets = F.col("last_offset") - F.col("first_offset")
     known = (F.col("first_offset") < 0) | (offsets == sequences)
-    return (F.col("first_sequence") >= 0) & F.col("stream").isNotNull() & sequences.between(0, LONGEST_RUN) & known
+    return (F.col("first_sequence") >= 0) & F.col("stream").isNotNull() & sequences.between(0, LONGEST_SPAN) & known
 
 
 def cut(frame: DataFrame, key: list[str], first: str) -> DataFrame:
@@ -121,7 +121,7 @@ def _claims(frame: DataFrame, source: Column, bit: Column, sentinel: Column) -> 
         sentinel.alias("sentinel"),
         F.lit(None).cast("bigint").alias("producer_id"),
         F.lit(None).cast("int").alias("producer_epoch"),
-        # two readers tell the same in runs of different lengths: mixed, none would continue another
+        # two readers tell the same in spans of different lengths: mixed, none would continue another
         F.when(F.col("f") == "poll", F.col("process")).alias("reader"),
     ).filter(F.col("values") > 0)
 

@@ -84,7 +84,7 @@ def ask_segments(segments: DataFrame) -> DataFrame:
     """What was read of every replica."""
     is_file, is_batch = F.col("kind") == "file", F.col("kind") == "batch"
     sound = F.col("problem").isNull()
-    of_load = (F.col("kind") == "run") & ~F.col("sentinel") & F.col("value_problem").isNull() & sound
+    of_load = (F.col("kind") == "span") & ~F.col("sentinel") & F.col("value_problem").isNull() & sound
     numbered = (F.col("producer_id") >= 0) & (F.col("producer_epoch") >= 0) & (F.col("base_sequence") >= 0)
     return (
         segments.filter(is_file | is_batch | of_load)
@@ -147,7 +147,7 @@ def regions(
 def ask_mistimed(tables: Tables) -> DataFrame:
     """Acknowledged rows whose beginning is not when their values say that they were sent, counted by place.
 
-    The log has the send time of the first value of each run. A stream's values are due one after the other, so what
+    The log has the send time of the first value of each span. A stream's values are due one after the other, so what
     lies between two of them was sent between.
     """
     told = tables.history.filter(F.col("f").isin("send", "sentinel") & (F.col("type") == "ok") & well_formed())

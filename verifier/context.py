@@ -71,13 +71,13 @@ def _nearest(members: Column, among: Column, order: Column, *, last: bool) -> Co
 
 def _from_log(tables: Tables, wanted: DataFrame) -> DataFrame:
     """Copies of the value and its neighbors in the stream and in the log, all from the final leader's file."""
-    here = tables.segments.filter(F.col("is_leader") & F.col("kind").isin("run", "batch"))
+    here = tables.segments.filter(F.col("is_leader") & F.col("kind").isin("span", "batch"))
     joined = here.join(wanted, "place")
-    run_offset = F.col("first_offset") + F.col("wanted") - F.col("first_sequence")
-    same_stream = (F.col("kind") == "run") & (F.col("stream") == F.col("wanted_stream"))
+    span_offset = F.col("first_offset") + F.col("wanted") - F.col("first_sequence")
+    same_stream = (F.col("kind") == "span") & (F.col("stream") == F.col("wanted_stream"))
     contains = same_stream & F.col("wanted").between(F.col("first_sequence"), F.col("last_sequence"))
     batch = F.struct(*_BATCH)
-    copy = F.struct(run_offset.alias("offset"), *_BATCH)
+    copy = F.struct(span_offset.alias("offset"), *_BATCH)
     neighbor = F.struct("first_sequence", "last_sequence", "first_offset", "last_offset", *_BATCH)
     is_batch, at = F.col("kind") == "batch", F.col("at")
     value = F.struct("stream", (F.col("first_sequence") + at - F.col("first_offset")).alias("sequence"), *_BATCH)
@@ -89,7 +89,7 @@ def _from_log(tables: Tables, wanted: DataFrame) -> DataFrame:
         _nearest(
             neighbor, same_stream & (F.col("first_sequence") > F.col("wanted")), F.col("first_sequence"), last=False
         ).alias("stream_after"),
-        _json_list(value, (F.col("kind") == "run") & at.between(F.col("first_offset"), F.col("last_offset"))).alias(
+        _json_list(value, (F.col("kind") == "span") & at.between(F.col("first_offset"), F.col("last_offset"))).alias(
             "value_at"
         ),
         _json_list(batch, is_batch & (F.col("base_offset") <= at) & (F.col("next_offset") > at)).alias("batch_at"),

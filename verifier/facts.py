@@ -33,7 +33,7 @@ class ReplicaFiles:
     """What was read of one replica. The walks ended after ``walked_bytes``; the batches sum to ``batch_bytes``.
 
     ``leader_epoch`` is the highest of any sound batch, -1 if there is none. Of the load's values, of which those of
-    leaders alone are read, runs of ``numbered`` ones are in batches with a producer id, an epoch and a sequence; of
+    leaders alone are read, spans of ``numbered`` ones are in batches with a producer id, an epoch and a sequence; of
     ``unnumbered`` ones in batches that lack one of them.
     """
 

@@ -94,12 +94,12 @@ def _where_it_stands(tables: Tables, sends: DataFrame) -> DataFrame:
     """Each part of these sends that is in the final log, with its ``leader_epoch``."""
     log = tables.log.filter(F.col("stream").isNotNull())
     last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
-    runs = log.select(
+    spans = log.select(
         "place", "stream", "leader_epoch", F.col("first_sequence").alias("log_first"), last.alias("log_last")
     )
     meets = (F.col("log_first") <= F.col("last_sequence")) & (F.col("log_last") >= F.col("first_sequence"))
     return (
-        runs.join(F.broadcast(sends), ["place", "stream"])
+        spans.join(F.broadcast(sends), ["place", "stream"])
         .filter(meets)
         .withColumns(
             {

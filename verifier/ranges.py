@@ -45,14 +45,14 @@ def ranges(key: Any = (), first: Any = (), last: Any = ()) -> Ranges:
 def joined(*parts: Ranges) -> Ranges:
     """The numbers that are in any of these, as a set."""
     stops = _stops(parts, [1] * len(parts))
-    return _runs(stops, stops.total > 0)
+    return _ranges_where(stops, stops.total > 0)
 
 
 def without(wanted: Ranges, other: Ranges) -> Ranges:
     """The numbers of one set that are not in the other."""
     # each set covers a number once at most, so what the two of them count tells them apart
     stops = _stops((wanted, other), (1, 2))
-    return _runs(stops, stops.total == 1)
+    return _ranges_where(stops, stops.total == 1)
 
 
 class Coverage:
@@ -87,8 +87,8 @@ class Coverage:
             return
         parts = (self._once, *self._waiting)
         stops = _stops(parts, [1] * len(parts))
-        self._once = _runs(stops, stops.total > 0)
-        self._twice = joined(self._twice, _runs(stops, stops.total > 1))
+        self._once = _ranges_where(stops, stops.total > 0)
+        self._twice = joined(self._twice, _ranges_where(stops, stops.total > 1))
         self._waiting, self._count = [], 0
 
     def __repr__(self) -> str:
@@ -120,7 +120,7 @@ def _stops(parts: Any, weights: Any) -> _Stops:
     return _Stops(key[ends], at[ends], total[ends])
 
 
-def _runs(stops: _Stops, inside: NDArray[np.bool_]) -> Ranges:
+def _ranges_where(stops: _Stops, inside: NDArray[np.bool_]) -> Ranges:
     """The ranges from each stop where ``inside`` begins to the one where it ends."""
     before = np.append(False, inside[:-1])[: inside.size]
     begins, ends = np.flatnonzero(inside & ~before), np.flatnonzero(before & ~inside)

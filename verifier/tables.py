@@ -4,12 +4,12 @@ Several runs can be judged in one job, and no table mixes them: ``place`` is one
 (``places`` has them all, in that order), so that keys are integers. A value is known by (place, stream, sequence).
 Names of the tables, and what a row of each is:
 
-- ``segments``   a file, batch or run of values of one replica (``verifier.segments.rows``), with what judging needs of
+- ``segments``   a file, batch or span of values of one replica (``verifier.segments.rows``), with what judging needs of
   its replica: ``is_leader`` (of the final leader), ``start`` and ``limit``, the offsets from which on and below
   which it may be compared, and the bounds of its headers (``verifier.bounds``).
 - ``files``      what is wrong with a file beside the log of one replica (``verifier.files.rows``).
 - ``history``    a row of a history that concerns a judged partition, as it was written.
-- ``log``        a run of values of the final leader's log, between its start and final high watermark, with the batch.
+- ``log``        a span of values of the final leader's log, between its start and final high watermark, with the batch.
 - ``claims``     who says which values stand where (``verifier.claims``).
 - ``ledger``     all claims on one value in one row: what was told, what is on disk, what was read. A row stands for all
   ``values`` that follow each other and of which the same is said.
@@ -260,14 +260,14 @@ def _frame(
 
 
 def _log(segments: DataFrame) -> DataFrame:
-    """The runs of the leader's log, without what lies outside of it. Whose a value is that is not one of ours is
+    """The spans of the leader's log, without what lies outside of it. Whose a value is that is not one of ours is
     null."""
-    runs = segments.filter(F.col("is_leader") & (F.col("kind") == "run"))
+    spans = segments.filter(F.col("is_leader") & (F.col("kind") == "span"))
     ours = F.col("value_problem").isNull() | (F.col("value_problem") == "payload")
     below = F.greatest(F.col("start") - F.col("first_offset"), F.lit(0))
     above = F.greatest(F.col("last_offset") - F.col("limit") + 1, F.lit(0))
     return (
-        runs.withColumn("first_sequence", F.when(ours, F.col("first_sequence") + below))
+        spans.withColumn("first_sequence", F.when(ours, F.col("first_sequence") + below))
         .withColumn("stream", F.when(ours, F.col("stream")))
         .withColumn("sent_ns", F.when(below == 0, F.col("sent_ns")))
         .withColumns({"first_offset": F.col("first_offset") + below, "last_offset": F.col("last_offset") - above})

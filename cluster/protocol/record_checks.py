@@ -14,7 +14,7 @@ from cluster.protocol.batch import CODEC_MASK, CODEC_NONE, HEADER_BYTES, BatchHe
 from cluster.protocol.compression import MAX_UNCOMPRESSED_BYTES, decompress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.primitives import Buffer
-from cluster.protocol.record_spans import run_from
+from cluster.protocol.record_spans import span_from
 from cluster.protocol.records import read_varint
 
 #: More records than any client sends at once: to walk over them holds up everyone else.
@@ -156,12 +156,12 @@ def _walk(data: bytes, header: BatchHeader, most_headers: int) -> RecordFacts:
         if not has_key:
             without_key.append(index)
         index += 1
-        if index >= try_at and index < count and _may_be_a_run(data, start, position):
-            run = run_from(data, start, position, index - 1, count - index + 1)
-            more = len(run.times) - 1
+        if index >= try_at and index < count and _may_be_a_span(data, start, position):
+            span = span_from(data, start, position, index - 1, count - index + 1)
+            more = len(span.times) - 1
             if more > 0:
-                times += run.times[1:]
-                without_key += () if run.has_keys else range(index, index + more)
+                times += span.times[1:]
+                without_key += () if span.has_keys else range(index, index + more)
                 position += more * (position - start)
                 index += more
                 patience = _PATIENCE
@@ -173,7 +173,7 @@ def _walk(data: bytes, header: BatchHeader, most_headers: int) -> RecordFacts:
     return RecordFacts(has_offsets_in_order, without_key, times, header.base_timestamp)
 
 
-def _may_be_a_run(data: bytes, start: int, end: int) -> bool:
+def _may_be_a_span(data: bytes, start: int, end: int) -> bool:
     """Whether the next two records seem to be as long as the one at ``[start, end)``."""
     after = 2 * end - start
     return data[start] == data[min(end, len(data) - 1)] and (

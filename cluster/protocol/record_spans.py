@@ -1,4 +1,4 @@
-"""Runs of records of one shape: most batches hold records of one size, and those are checked column by column.
+"""Spans of records of one shape: most batches hold records of one size, and those are checked column by column.
 
 Owns the check whether records that follow one which is in order are in order too: byte for byte the same lengths at the
 same places, the next offset deltas, timestamp deltas of as many bytes. Slices with a stride do that in C, where the
@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from cluster.protocol.records import read_varint
 
-#: Records that are examined in one go: a run that ends early has cost no more than these.
-LONGEST_RUN = 256
+#: Records that are examined in one go: a span that ends early has cost no more than these.
+LONGEST_SPAN = 256
 #: Offset deltas whose varints have one byte and at most two.
 _ONE_BYTE, _TWO_BYTES = 64, 8192
 
@@ -27,20 +27,20 @@ _OFFSETS_FIRST = bytes(2 * delta & 0x7F | 0x80 for delta in range(_TWO_BYTES))
 _OFFSETS_SECOND = bytes(2 * delta >> 7 for delta in range(_TWO_BYTES))
 
 
-class Run(NamedTuple):
+class RecordSpan(NamedTuple):
     """Records of one shape, the first of them included. ``times`` are their timestamp deltas."""
 
     times: list[int]
     has_keys: bool
 
 
-NO_RUN = Run([], False)
+NO_SPAN = RecordSpan([], False)
 
 
-def run_from(data: bytes, start: int, end: int, index: int, most: int) -> Run:
-    """The run that begins with record ``index``, which is in order and lies at ``[start, end)``; at most ``most``."""
+def span_from(data: bytes, start: int, end: int, index: int, most: int) -> RecordSpan:
+    """The span that begins with record ``index``, which is in order and lies at ``[start, end)``; at most ``most``."""
     size = end - start
-    rows = min(most, (len(data) - start) // size, LONGEST_RUN)
+    rows = min(most, (len(data) - start) // size, LONGEST_SPAN)
     _, body = read_varint(data, start)
     _, offset_at = read_varint(data, body + 1)
     _, key_at = read_varint(data, offset_at)
@@ -49,12 +49,12 @@ def run_from(data: bytes, start: int, end: int, index: int, most: int) -> Run:
     value_size, value_end = read_varint(data, value_at)
     headers_at = value_end + max(value_size, 0)
     if data[headers_at] != 0:
-        return NO_RUN
+        return NO_SPAN
     for at in (*range(start, body), *range(key_at, key_end), *range(value_at, value_end), headers_at):
         column = data[at : at + rows * size : size]
         rows -= len(column.lstrip(column[:1]))
     rows = _rows_in_order(data, offset_at, key_at - offset_at, size, rows, index)
-    return Run(_times(data, body + 1, offset_at - body - 1, size, rows), key_size >= 0)
+    return RecordSpan(_times(data, body + 1, offset_at - body - 1, size, rows), key_size >= 0)
 
 
 def _rows_in_order(data: bytes, at: int, width: int, size: int, rows: int, index: int) -> int:

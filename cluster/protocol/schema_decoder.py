@@ -117,25 +117,25 @@ def _struct_reader(schema: Any, data_class: Any, version: int, flexible: bool) -
     return FieldReader(read, least_bytes + flexible)
 
 
-#: One step reads either a run of fixed-size fields at once, or a single other field.
+#: One step reads either consecutive fixed-size fields at once, or a single other field.
 _Step = tuple[struct.Struct | None, Any, Sequence[str]]
 
 
 def _steps(fields: Sequence[Any], version: int, flexible: bool) -> tuple[list[_Step], int]:
     steps: list[_Step] = []
     least_bytes = 0
-    run_format, run_names = "", []
+    fixed_format, fixed_names = "", []
     for field in [*fields, None]:
         code = _FIXED.get(field.type_str) if field is not None else None
         if code is not None:
-            run_format += code
-            run_names.append(field.name)
+            fixed_format += code
+            fixed_names.append(field.name)
             continue
-        if run_names:
-            fixed = struct.Struct(">" + run_format)
-            steps.append((fixed, None, tuple(run_names)))
+        if fixed_names:
+            fixed = struct.Struct(">" + fixed_format)
+            steps.append((fixed, None, tuple(fixed_names)))
             least_bytes += fixed.size
-            run_format, run_names = "", []
+            fixed_format, fixed_names = "", []
         if field is not None:
             reader = _field_reader(field, version, flexible)
             steps.append((None, reader.read, (field.name,)))

@@ -10,7 +10,7 @@ import pytest
 
 from cluster.seams.clock import ManualClock
 from loadgen.recorder import Recorder, StreamIdentity
-from loadgen.spans import SendRun
+from loadgen.spans import SentSpan
 from loadgen.tally import Tally, histogram
 from verifier.evidence.history import read_history
 from verifier.evidence.run_directory import read_json
@@ -63,7 +63,7 @@ def test_rows_reach_the_file_within_half_a_second(tmp_path: Path) -> None:
     """A killed process loses less than a second of its history."""
     clock = ManualClock()
     recorder = Recorder("p", tmp_path / "p.arrow", clock)
-    recorder.sent(WHO, [SendRun(0, 5, None, [0])], lambda first, last: 48, "all")
+    recorder.sent(WHO, [SentSpan(0, 5, None, [0])], lambda first, last: 48, "all")
     clock.advance_ms(500)
     recorder.tick()
     assert read_history(tmp_path / "p.arrow").num_rows == 1

@@ -24,7 +24,7 @@ from verifier.segments import value_spans, walk
 from verifier.segments.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress
 from verifier.segments.records import find_values
 from verifier.segments.rows import SegmentFile, find_segments, read_segment
-from verifier.segments.value_spans import BatchChunk, find_runs
+from verifier.segments.value_spans import BatchChunk, find_spans
 
 with warnings.catch_warnings():
     # kafka-python loads its schemas by a call that Python 3.11 deprecates
@@ -101,7 +101,7 @@ def test_a_transactional_batch_and_its_marker(tmp_path: Path) -> None:
     assert values_of(data) == [b"v1", b"v2"] == kafka_python_values(data)
     rows = rows_of(tmp_path / "0.log", data + marker)
     assert [row["problem"] for row in rows if row["kind"] == "batch"] == [None, None]
-    assert [(row["base_offset"], row["value_problem"]) for row in rows if row["kind"] == "run"] == [(0, "foreign")]
+    assert [(row["base_offset"], row["value_problem"]) for row in rows if row["kind"] == "span"] == [(0, "foreign")]
     assert (rows[1]["producer_id"], rows[1]["producer_epoch"], rows[0]["base_sequence"]) == (1000, 5, 7)
 
 
@@ -196,13 +196,13 @@ def test_damaged_records_mark_their_batch_and_no_other(junk: bytes, count: int) 
         assert len(wanted) == int((found.batch == 1).sum())
 
 
-def test_runs_follow_the_values(tmp_path: Path) -> None:
+def test_spans_follow_the_values(tmp_path: Path) -> None:
     """A run ends where stream, sequence, batch or the state of a value changes."""
     values = [encode(77, 1, 5, 9), encode(77, 1, 6, 9), encode(77, 1, 8, 9), encode(77, 2, 9, 9), b"?", b"??"]
     values += [encode(78, 1, 1, 9), _damaged(encode(77, 1, 2, 9, size_bytes=60)), encode(77, 1, 3, 9, flags=1)]
     data = encode_batch([Record(value) for value in values], BatchFields(base_offset=10))
     data += encode_batch([Record(encode(77, 1, 4, 9))], BatchFields(base_offset=19))
-    rows = [row for row in rows_of(tmp_path / "0.log", data) if row["kind"] == "run"]
+    rows = [row for row in rows_of(tmp_path / "0.log", data) if row["kind"] == "span"]
     names = ("first_offset", "last_offset", "stream", "first_sequence", "last_sequence", "sentinel", "value_problem")
     assert [tuple(row[name] for name in names) for row in rows] == [
         (10, 11, 1, 5, 6, False, None),
@@ -232,7 +232,7 @@ def test_a_file_is_accounted_for_whatever_the_chunks(tmp_path: Path, chunk_bytes
     assert (file["kind"], file["problem"], file["size_bytes"]) == ("file", "torn", len(whole) + 30)
     assert file["position"] == len(whole) == sum(row["size_bytes"] for row in rows if row["kind"] == "batch")
     assert (file["record_count"], file["next_offset"]) == (len(CODECS), 2 * len(CODECS))
-    assert [row["first_offset"] for row in rows if row["kind"] == "run"] == list(range(2 * len(CODECS)))
+    assert [row["first_offset"] for row in rows if row["kind"] == "span"] == list(range(2 * len(CODECS)))
 
 
 def test_an_empty_file_is_a_file(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_compressed_batch_with_a_wrong_crc_is_not_decompressed() -> None:
         fields = walk.headers(buffer, positions)
         crc_ok = walk.check_crcs(buffer, positions, sizes, fields["crc"])
         chunk = BatchChunk(buffer, positions, sizes, fields, crc_ok, walk.problems(fields, crc_ok))
-        assert find_runs(77, chunk).batch.size == found
+        assert find_spans(77, chunk).batch.size == found
         assert chunk.problems == ["the CRC does not match the bytes"]
 
 
@@ -334,7 +334,7 @@ def test_compressed_batches_are_read_in_groups(
         for number in range(7)
     ]
     found = rows_of(tmp_path / "00000000000000000000.log", b"".join(batches))
-    stretches = [(row["first_offset"], row["first_sequence"], row["stream"]) for row in found if row["kind"] == "run"]
+    stretches = [(row["first_offset"], row["first_sequence"], row["stream"]) for row in found if row["kind"] == "span"]
     assert stretches == [(3 * number, 10 * number, 1) for number in range(7)]
 
 
@@ -353,7 +353,7 @@ def test_one_flipped_byte_is_seen_as_the_oracle_sees_it(position: int, flip: int
     fields = walk.headers(buffer, found.positions)
     crc_ok = walk.check_crcs(buffer, found.positions, found.sizes, fields["crc"])
     chunk = BatchChunk(buffer, found.positions, found.sizes, fields, crc_ok, walk.problems(fields, crc_ok))
-    spans = find_runs(77, chunk)
+    spans = find_spans(77, chunk)
     wanted = oracle.read_batch(bytes(data), 0, 77)
     assert (chunk.problems[0] is None) == (wanted.problem is None)
     told = [

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
-from verifier.claims import LONGEST_RUN, unfold
+from verifier.claims import LONGEST_SPAN, unfold
 from verifier.tables import Tables
 
 #: All but the codec and the type of the timestamp: a run has no transactions, and nothing in it is compacted.
@@ -59,7 +59,7 @@ def _undecodable(tables: Tables) -> DataFrame:
         & (F.col("type") == "ok")
         & (F.col("stream") < 0)
         & F.col("error").isNotNull()
-        & (F.col("last_offset") - F.col("first_offset")).between(0, LONGEST_RUN)
+        & (F.col("last_offset") - F.col("first_offset")).between(0, LONGEST_SPAN)
     )
     places = (
         unfold(polls, "first_offset", "last_offset")

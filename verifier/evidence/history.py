@@ -1,6 +1,6 @@
-"""The history: what the clients of a run saw, in Arrow stream files, one row per run. Owns columns and file form.
+"""The history: what the clients of a run saw, in Arrow stream files, one row per span. Owns columns and file form.
 
-A **run** is as many consecutive sequences of one stream, at consecutive offsets and with the same outcome, as became
+A **span** is as many consecutive sequences of one stream, at consecutive offsets and with the same outcome, as became
 known together; the first and last of both are recorded. One file per load process is appended live and ends with
 Arrow's end-of-stream mark if it was closed in order. A torn last message (a killed process) is legal and reported;
 damage before the tail is not, and raises. What the rows mean for the verdict is not decided here.
@@ -85,7 +85,7 @@ class MonotonicClock(Protocol):
 class HistoryRow(NamedTuple):
     """One row without its process; -1 stands for "unknown" or "not applicable" in every number.
 
-    ``invoke_ns`` is the earliest intended or actual time of sending (or polling) in the run, ``complete_ns`` the
+    ``invoke_ns`` is the earliest intended or actual time of sending (or polling) in the span, ``complete_ns`` the
     time at which the outcome became known; both on the machine's monotonic clock. ``op`` numbers the calls of a
     process: rows with the same number are what one poll brought. ``high_watermark`` and ``last_stable_offset`` are what
     the client knew when a poll returned.

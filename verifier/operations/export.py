@@ -28,7 +28,7 @@ from verifier.operations.exported import FORGOTTEN, UNSENT, exported_name
 
 #: Of several outcomes of one value the first of these counts.
 _RANK = {"ok": 0, "info": 1, "fail": 2}
-_LONGEST_RUN = 1 << 24
+_LONGEST_SPAN = 1 << 24
 _SENDS = ("send", "sentinel", "unsent")
 
 #: Chooses among the rows of all histories, which are lists of columns by name.
@@ -98,9 +98,9 @@ def _sensible(table: pa.Table) -> tuple[list[dict[str, Any]], int]:
         offsets = row["last_offset"] - row["first_offset"]
         known = row["first_offset"] >= 0
         if row["f"] == "poll" and row["stream"] < 0:
-            good = known and 0 <= offsets <= _LONGEST_RUN
+            good = known and 0 <= offsets <= _LONGEST_SPAN
         else:
-            good = row["first_sequence"] >= 0 and 0 <= values <= _LONGEST_RUN and (not known or offsets == values)
+            good = row["first_sequence"] >= 0 and 0 <= values <= _LONGEST_SPAN and (not known or offsets == values)
         if good:
             kept.append(row)
         else:

@@ -13,7 +13,7 @@ from typing import Any
 
 from verifier import explain
 from verifier.report.headers import differences, header_table
-from verifier.surroundings.model import Spot, SpotView, Stored, StoredRun, ToldSpan
+from verifier.surroundings.model import Spot, SpotView, Stored, StoredSpan, ToldSpan
 
 #: Colors of values; the ninth value has the first one's again.
 COLORS = 8
@@ -77,12 +77,12 @@ def picture(place: SpotView) -> dict[str, Any]:
     }
 
 
-def _name(run: StoredRun, sequence: int) -> str:
+def _name(span: StoredSpan, sequence: int) -> str:
     """A stored value as it is shown; one that is not intact or not of this run never looks like one that is."""
-    if run.stream is None:
-        return run.problem or "?"
-    name = explain.value_name(run.stream, sequence)
-    return {"payload": f"damaged {name}", "run": f"other run's {name}"}.get(run.problem or "", name)
+    if span.stream is None:
+        return span.problem or "?"
+    name = explain.value_name(span.stream, sequence)
+    return {"payload": f"damaged {name}", "run": f"other run's {name}"}.get(span.problem or "", name)
 
 
 #: offset -> (values with what is wrong with each, title, begins, note)
@@ -135,10 +135,10 @@ def _stored_says(stored: Stored, spot: Spot) -> _Says:
     for batch in stored.batches:
         fields = batch.fields
         names: dict[int, tuple[str, str]] = {}
-        for run in batch.runs:
-            for at in range(max(run.first_offset, spot.windows[0][0]), min(run.last_offset, spot.windows[-1][1]) + 1):
-                sequence = run.sequence + at - run.first_offset
-                names[at] = _name(run, sequence), run.problem or ""
+        for span in batch.spans:
+            for at in range(max(span.first_offset, spot.windows[0][0]), min(span.last_offset, spot.windows[-1][1]) + 1):
+                sequence = span.sequence + at - span.first_offset
+                names[at] = _name(span, sequence), span.problem or ""
         control = " (control)" if fields["attributes"] & 0x20 else ""
         title = (
             f"batch {batch.base_offset}..{batch.last_offset}{control}, leader epoch {fields['leader_epoch']}, "

@@ -6,7 +6,7 @@ Three kinds of row in one schema, so that a file is read once:
   expected there, ``record_count`` batches seen, ``problem`` the tail (``torn`` or ``garbage``) or null.
 - ``batch``: one per batch, with its header fields (``base_timestamp`` and ``max_timestamp`` in ms, here alone);
   ``problem`` says what is wrong with it.
-- ``run``: consecutive sequences of one stream at consecutive offsets of one batch, with the batch's fields beside;
+- ``span``: consecutive sequences of one stream at consecutive offsets of one batch, with the batch's fields beside;
   none where only batches are asked for (``SegmentFile.values``).
   ``sent_ns`` is when the first of them was sent, by its own header; null if that header cannot be believed.
   A value that cannot be told has ``stream`` null. ``value_problem``: ``payload`` (the value's own checksums fail;
@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from verifier.segments import walk
-from verifier.segments.value_spans import NO_RUNS, VALUE_PROBLEMS, BatchChunk, find_runs
+from verifier.segments.value_spans import NO_SPANS, VALUE_PROBLEMS, BatchChunk, find_spans
 
 #: Values of a column, and where it is null.
 Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
@@ -132,20 +132,20 @@ def _chunks(sizes: NDArray[np.int64], chunk_bytes: int) -> Iterator[tuple[int, i
 
 
 def _chunk_rows(segment: SegmentFile, chunk: BatchChunk) -> pa.RecordBatch:
-    found = find_runs(segment.run_id, chunk) if segment.values else NO_RUNS
+    found = find_spans(segment.run_id, chunk) if segment.values else NO_SPANS
     count = chunk.positions.size
-    # the batch rows, then the run rows: ``owner`` is the batch whose fields a row has
+    # the batch rows, then the span rows: ``owner`` is the batch whose fields a row has
     owner = np.concatenate([np.arange(count, dtype=np.int64), found.batch])
-    runs_only = np.arange(owner.size) < count
+    of_batches = np.arange(owner.size) < count
     unknown = np.concatenate([np.ones(count, dtype=np.bool_), found.stream < 0])
     next_offset = chunk.fields["base_offset"].astype(np.int64) + chunk.fields["last_offset_delta"] + 1
 
     def of_batch(name: str) -> Column:
         values = np.zeros(owner.size, dtype=np.int64)
         values[:count] = chunk.fields[name]
-        return values, ~runs_only
+        return values, ~of_batches
 
-    def of_run(column: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
+    def of_span(column: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
         return np.concatenate([np.zeros(count, dtype=column.dtype), column]), missing
 
     columns: dict[str, Column] = {
@@ -156,7 +156,7 @@ def _chunk_rows(segment: SegmentFile, chunk: BatchChunk) -> pa.RecordBatch:
         )
     }  # fmt: skip
     columns |= {
-        "kind": (np.where(runs_only, "batch", "run").astype(object), None),
+        "kind": (np.where(of_batches, "batch", "span").astype(object), None),
         "position": (chunk.positions[owner], None),
         "size_bytes": (chunk.sizes[owner], None),
         "next_offset": (next_offset[owner], None),
@@ -164,14 +164,14 @@ def _chunk_rows(segment: SegmentFile, chunk: BatchChunk) -> pa.RecordBatch:
         "problem": (np.array(chunk.problems, dtype=object)[owner], None),
         "base_timestamp": of_batch("base_timestamp"),
         "max_timestamp": of_batch("max_timestamp"),
-        "first_offset": of_run(found.first_offset, runs_only),
-        "last_offset": of_run(found.last_offset, runs_only),
-        "stream": of_run(found.stream, unknown),
-        "first_sequence": of_run(found.first_sequence, unknown),
-        "last_sequence": of_run(found.last_sequence, unknown),
-        "sentinel": of_run(found.sentinel, runs_only),
-        "value_problem": of_run(np.array(VALUE_PROBLEMS, dtype=object)[found.problem], runs_only),
-        "sent_ns": of_run(found.sent_ns, np.concatenate([np.ones(count, dtype=np.bool_), found.problem != 0])),
+        "first_offset": of_span(found.first_offset, of_batches),
+        "last_offset": of_span(found.last_offset, of_batches),
+        "stream": of_span(found.stream, unknown),
+        "first_sequence": of_span(found.first_sequence, unknown),
+        "last_sequence": of_span(found.last_sequence, unknown),
+        "sentinel": of_span(found.sentinel, of_batches),
+        "value_problem": of_span(np.array(VALUE_PROBLEMS, dtype=object)[found.problem], of_batches),
+        "sent_ns": of_span(found.sent_ns, np.concatenate([np.ones(count, dtype=np.bool_), found.problem != 0])),
     }
     return _record_batch(segment, owner.size, columns)
 

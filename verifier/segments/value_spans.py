@@ -1,4 +1,4 @@
-"""From the batches of a chunk to runs of values: which stream and sequences are at which offsets. No Arrow here.
+"""From the batches of a chunk to spans of values: which stream and sequences are at which offsets. No Arrow here.
 
 Plain batches are read where they lie, even with a wrong CRC: what can still be told is evidence. Compressed ones are
 decompressed one by one, unless their CRC is wrong.
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from verifier.evidence import sequenced_value
 from verifier.segments import compression, records, walk
 
-#: What can be wrong with a value, by its code in ``Runs.problem``; the words are explained in ``rows``.
+#: What can be wrong with a value, by its code in ``ValueSpans.problem``; the words are explained in ``rows``.
 VALUE_PROBLEMS = (None, "payload", "foreign", "run")
 _FINE, _PAYLOAD, _FOREIGN, _OTHER_RUN = range(4)
 
@@ -32,8 +32,8 @@ class BatchChunk(NamedTuple):
     problems: list[str | None]
 
 
-class Runs(NamedTuple):
-    """Runs of values; ``stream`` -1 where it cannot be told. ``sent_ns``: when the first was sent, by its header."""
+class ValueSpans(NamedTuple):
+    """Spans of values; ``stream`` -1 where it cannot be told. ``sent_ns``: when the first was sent, by its header."""
 
     batch: NDArray[np.int64]
     first_offset: NDArray[np.int64]
@@ -51,23 +51,23 @@ UNPACKED_BYTES = 64 << 20
 
 _NONE = np.zeros(0, dtype=np.int64)
 #: Of a chunk whose records are not examined.
-NO_RUNS = Runs(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8), _NONE)
+NO_SPANS = ValueSpans(_NONE, _NONE, _NONE, _NONE, _NONE, _NONE, _NONE.astype(np.bool_), _NONE.astype(np.int8), _NONE)
 
 
-def find_runs(run_id: int, chunk: BatchChunk) -> Runs:
-    """The runs of all batches of a chunk, in order. Batches whose records are damaged get a problem and no run."""
+def find_spans(run_id: int, chunk: BatchChunk) -> ValueSpans:
+    """The spans of all batches of a chunk, in order. Batches whose records are damaged get a problem and no span."""
     attributes = chunk.fields["attributes"].astype(np.int64)
     is_data = ((attributes & walk.CONTROL) == 0) & (chunk.fields["magic"] == 2)
     codec = attributes & walk.CODEC_MASK
     plain = np.flatnonzero(is_data & (codec == 0))
     packed = np.flatnonzero(is_data & (codec != 0) & chunk.crc_ok)
     starts, ends = chunk.positions + walk.HEADER_BYTES, chunk.positions + chunk.sizes
-    parts = [_runs(run_id, chunk, plain, chunk.data, starts[plain], ends[plain])]
+    parts = [_spans(run_id, chunk, plain, chunk.data, starts[plain], ends[plain])]
     for some, unpacked in _decompress(chunk, packed, codec):
-        parts.append(_runs(run_id, chunk, some, *_in_one_buffer(unpacked)))
+        parts.append(_spans(run_id, chunk, some, *_in_one_buffer(unpacked)))
     joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
     order = np.lexsort((joined[1], joined[0]))
-    return Runs(*(column[order] for column in joined))
+    return ValueSpans(*(column[order] for column in joined))
 
 
 def _decompress(
@@ -97,15 +97,15 @@ def _in_one_buffer(plain: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.in
     return np.frombuffer(b"".join(plain), dtype=np.uint8), ends - lengths, ends
 
 
-def _runs(
+def _spans(
     run_id: int,
     chunk: BatchChunk,
     chosen: NDArray[np.int64],
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
-) -> Runs:
-    """The runs of the chosen batches, whose plain records are ``buffer[starts:ends]``."""
+) -> ValueSpans:
+    """The spans of the chosen batches, whose plain records are ``buffer[starts:ends]``."""
     found = records.find_values(buffer, starts, ends, chunk.fields["record_count"][chosen].astype(np.int64))
     for index in chosen[found.damaged].tolist():
         chunk.problems[index] = chunk.problems[index] or "its bytes are not the records it announces"
@@ -119,7 +119,7 @@ def _runs(
         problem[row], stream[row], sequence[row], sentinel[row] = _damaged_value(value)
     owner = chosen[found.batch]
     offset = chunk.fields["base_offset"][owner].astype(np.int64) + found.offset_delta
-    return _encode_runs(owner, offset, stream, sequence, sentinel, problem, decoded.send_time_ns)
+    return _encode_spans(owner, offset, stream, sequence, sentinel, problem, decoded.send_time_ns)
 
 
 def _damaged_value(value: bytes) -> tuple[int, int, int, bool]:
@@ -133,7 +133,7 @@ def _damaged_value(value: bytes) -> tuple[int, int, int, bool]:
     return _PAYLOAD, stream, min(sequence, sequenced_value.MAX_FIELD), bool(value[5] & sequenced_value.FLAG_SENTINEL)
 
 
-def _encode_runs(
+def _encode_spans(
     owner: NDArray[np.int64],
     offset: NDArray[np.int64],
     stream: NDArray[np.int64],
@@ -141,15 +141,15 @@ def _encode_runs(
     sentinel: NDArray[np.bool_],
     problem: NDArray[np.int8],
     sent_ns: NDArray[np.int64],
-) -> Runs:
-    """Run-length coding: a run ends where the batch, stream, state or the step of offset or sequence changes."""
+) -> ValueSpans:
+    """Run-length coding: a span ends where the batch, stream, state or the step of offset or sequence changes."""
     if not owner.size:
-        return Runs(owner, offset, offset, stream, sequence, sequence, sentinel, problem, sent_ns)
+        return ValueSpans(owner, offset, offset, stream, sequence, sequence, sentinel, problem, sent_ns)
     same = (np.diff(owner) == 0) & (np.diff(offset) == 1) & (np.diff(stream) == 0) & (sentinel[1:] == sentinel[:-1])
     same &= (np.diff(problem) == 0) & ((np.diff(sequence) == 1) | (stream[1:] < 0))
     starts = np.flatnonzero(np.concatenate([[True], ~same]))
     ends = np.append(starts[1:], owner.size) - 1
-    return Runs(
+    return ValueSpans(
         owner[starts], offset[starts], offset[ends], stream[starts], sequence[starts], sequence[ends],
         sentinel[starts], problem[starts], sent_ns[starts],
     )  # fmt: skip

@@ -54,7 +54,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class ToldSpan:
-    """What one client was told of a run of values. ``how``: ``acknowledged`` or ``read``; ``offset`` None: unknown.
+    """What one client was told of a span of values. ``how``: ``acknowledged`` or ``read``; ``offset`` None: unknown.
 
     ``stream`` is None where a reader was handed bytes that are no value of ours; ``error`` then says what they were.
     """
@@ -72,7 +72,7 @@ class ToldSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRun:
+class StoredSpan:
     """Values of one stream at consecutive offsets of a batch; not ours: ``stream`` is None, ``problem`` says why."""
 
     first_offset: int
@@ -97,7 +97,7 @@ class StoredBatch:
     fields: Mapping[str, int]
     crc_ok: bool
     problem: str | None
-    runs: tuple[StoredRun, ...]
+    spans: tuple[StoredSpan, ...]
     raw: bytes
     value_header: bytes = b""
 

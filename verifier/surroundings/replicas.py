@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from verifier.evidence.sequenced_value import HEADER_BYTES as VALUE_HEADER_BYTES
 from verifier.segments import compression, records, walk
 from verifier.segments.rows import SegmentFile
-from verifier.segments.value_spans import VALUE_PROBLEMS, BatchChunk, find_runs
-from verifier.surroundings.model import Spot, Stored, StoredBatch, StoredRun
+from verifier.segments.value_spans import VALUE_PROBLEMS, BatchChunk, find_spans
+from verifier.surroundings.model import Spot, Stored, StoredBatch, StoredSpan
 
 #: Batches of one replica around one spot.
 MOST_BATCHES = 40
@@ -42,7 +42,7 @@ class Replicas:
         self._root = root
         self._walks: dict[str, tuple[NDArray[np.uint8], walk.Walk]] = {}
         self._files: dict[tuple[str, int, int], list[SegmentFile]] = {}
-        self._decoded: dict[bytes, tuple[tuple[StoredRun, ...], str | None]] = {}
+        self._decoded: dict[bytes, tuple[tuple[StoredSpan, ...], str | None]] = {}
         for each in segments:
             self._files.setdefault((each.topic, each.partition, each.broker), []).append(each)
 
@@ -118,7 +118,7 @@ class Replicas:
             )  # fmt: skip
         return found
 
-    def _values(self, chunk: BatchChunk, index: int) -> tuple[tuple[StoredRun, ...], str | None]:
+    def _values(self, chunk: BatchChunk, index: int) -> tuple[tuple[StoredSpan, ...], str | None]:
         """The values of one batch and what is wrong with it; copies with the same bytes are decoded once."""
         position, size = int(chunk.positions[index]), int(chunk.sizes[index])
         digest = hashlib.blake2b(chunk.data.data[position : position + size]).digest()
@@ -128,16 +128,16 @@ class Replicas:
                 chunk.data, chunk.positions[only], chunk.sizes[only], chunk.fields[only], chunk.crc_ok[only],
                 chunk.problems[only],
             )  # fmt: skip
-            runs = find_runs(self._run_id, one)
+            spans = find_spans(self._run_id, one)
             values = tuple(
-                StoredRun(
-                    int(runs.first_offset[row]),
-                    int(runs.last_offset[row]),
-                    int(runs.stream[row]) if runs.stream[row] >= 0 else None,
-                    int(runs.first_sequence[row]),
-                    VALUE_PROBLEMS[int(runs.problem[row])],
+                StoredSpan(
+                    int(spans.first_offset[row]),
+                    int(spans.last_offset[row]),
+                    int(spans.stream[row]) if spans.stream[row] >= 0 else None,
+                    int(spans.first_sequence[row]),
+                    VALUE_PROBLEMS[int(spans.problem[row])],
                 )
-                for row in range(runs.stream.size)
+                for row in range(spans.stream.size)
             )
             self._decoded[digest] = values, one.problems[0]
         return self._decoded[digest]

@@ -21,7 +21,7 @@ class BatchLife:
 
     __slots__ = (
         "_is_stale",
-        "_run_end",
+        "_span_end",
         "_transactional",
         "attempts",
         "base_sequence",
@@ -52,12 +52,12 @@ class BatchLife:
         self._is_stale = False
         self.is_closed = False
         # Up to this record the next may be taken the short way, if it is like the last.
-        self._run_end = 0
+        self._span_end = 0
 
     def close(self) -> None:
         """Take no record anymore."""
         self.is_closed = True
-        self._run_end = 0
+        self._span_end = 0
 
     @property
     def is_done(self) -> bool:

@@ -71,7 +71,7 @@ class PackedRecords(BatchLife):
         self._last_timestamp_ms: int | None = None
         self._time_part = b""
         self._key_bytes = self._value_bytes = -1
-        # A run: records that are like the last, and are packed later; each of _size bytes.
+        # A span: records that are like the last, and are packed later; each of _size bytes.
         self._keys: list[bytes] = []
         self._values: list[bytes] = []
         self._head = self._key_head = self._middle = b""
@@ -92,7 +92,7 @@ class PackedRecords(BatchLife):
         count = self.record_count
         # Nearly every record is of the same millisecond and sizes as the one before: nothing is packed of it now.
         if (
-            count < self._run_end
+            count < self._span_end
             and timestamp_ms == self._last_timestamp_ms
             and type(value) is bytes
             and len(value) == self._value_bytes
@@ -123,8 +123,8 @@ class PackedRecords(BatchLife):
     ) -> RecordFuture | None:
         if self.is_closed:
             return None
-        if self._run_end or self._values:
-            self._pack_run()
+        if self._span_end or self._values:
+            self._pack_span()
         key, value = as_bytes(key, "key"), as_bytes(value, "value")
         key_bytes, value_bytes = -1 if key is None else len(key), -1 if value is None else len(value)
         count = self.record_count
@@ -141,7 +141,7 @@ class PackedRecords(BatchLife):
         return future
 
     def _append_at_once(self, key: bytes | None, value: bytes) -> bool:
-        """A record of the same millisecond; perhaps the first of a run."""
+        """A record of the same millisecond; perhaps the first of a span."""
         count = self.record_count
         offset = OFFSETS[count]
         value_bytes = len(value)
@@ -160,7 +160,7 @@ class PackedRecords(BatchLife):
         # Those that follow may be packed together, as long as nothing of them changes but the offset, whose varint may
         # not become longer, and all of them fit.
         fit = (self._surely_bytes - packed_bytes) // size
-        run_end = min(1 << (7 * len(offset) - 1), len(OFFSETS), count + 1 + fit)
+        span_end = min(1 << (7 * len(offset) - 1), len(OFFSETS), count + 1 + fit)
         if key is None:
             self._parts += (head, offset, middle, value, NO_HEADERS)
         else:
@@ -169,7 +169,7 @@ class PackedRecords(BatchLife):
         self.record_count = count + 1
         if key_bytes == self._key_bytes and value_bytes == self._value_bytes:
             self._head, self._key_head, self._middle, self._size = head, key_head, middle, size
-            self._run_end = run_end
+            self._span_end = span_end
         return True
 
     def _append_any(self, timestamp_ms: int, key: bytes | None, value: bytes | None, headers: Sequence[Header]) -> bool:
@@ -195,9 +195,9 @@ class PackedRecords(BatchLife):
         self.record_count = count + 1
         return True
 
-    def _pack_run(self) -> None:
+    def _pack_span(self) -> None:
         """Pack the records that were taken without."""
-        self._run_end = 0
+        self._span_end = 0
         values, keys = self._values, self._keys
         if not values:
             return
@@ -229,7 +229,7 @@ class PackedRecords(BatchLife):
 
     def _packed(self) -> bytes:
         """All records as they are on the wire, uncompressed. They are not kept: this is for once."""
-        self._pack_run()
+        self._pack_span()
         records = b"".join(self._parts)
         self._parts = []
         return records

@@ -16,7 +16,7 @@ from cluster.protocol.batch import CODEC_GZIP, HEADER_BYTES, parse_header
 from cluster.protocol.compression import compress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.record_checks import MAX_RECORDS, Effort, RecordFacts, walk_records
-from cluster.protocol.record_spans import NO_RUN
+from cluster.protocol.record_spans import NO_SPAN
 from cluster.protocol.records import NewRecord, build_batch, decode_records, write_varint
 
 CODECS = range(5)
@@ -113,8 +113,8 @@ def test_the_walk_agrees_with_the_decoder(codec: int, noise: bytes, count: int, 
     assert found.without_key == [index for index, each in enumerate(decoded) if each.key is None]
 
 
-def batch_of_runs(seed: int) -> bytes:
-    """Records of few shapes, in runs: the same lengths again and again, times that grow into more bytes."""
+def batch_of_spans(seed: int) -> bytes:
+    """Records of few shapes, in spans: the same lengths again and again, times that grow into more bytes."""
     random = Random(seed)
     records: list[NewRecord] = []
     now_ms = 1_700_000_000_000
@@ -130,15 +130,15 @@ def batch_of_runs(seed: int) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_runs_are_told_as_single_records_are(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_are_told_as_single_records_are(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is checked together is what the decoder finds, one by one."""
-    batch = batch_of_runs(seed)
+    batch = batch_of_spans(seed)
     decoded = decode_records(batch)
     found = walk(batch)
     assert found.timestamps == [each.timestamp for each in decoded]
     assert found.without_key == [index for index, each in enumerate(decoded) if each.key is None]
     assert found.has_offsets_in_order
-    monkeypatch.setattr(record_checks, "run_from", lambda *_arguments: NO_RUN)
+    monkeypatch.setattr(record_checks, "span_from", lambda *_arguments: NO_SPAN)
     assert walk(batch) == found
 
 
@@ -159,11 +159,11 @@ def test_a_damaged_run_is_told_as_damaged_records_are(seed: int, monkeypatch: py
             outcomes.append(walk(bytes(batch)))
         except InvalidBatch as refused:
             outcomes.append(refused.error_code)
-        monkeypatch.setattr(record_checks, "run_from", lambda *_arguments: NO_RUN)
+        monkeypatch.setattr(record_checks, "span_from", lambda *_arguments: NO_SPAN)
     assert outcomes[0] == outcomes[1]
 
 
-def test_runs_save_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spans_save_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of equal records costs a few steps, not one for each record."""
     single = []
     read = record_checks._read
@@ -176,6 +176,6 @@ def test_runs_save_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_records_without_a_shape_in_common_are_not_looked_at_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no runs are, fewer and fewer are tried."""
     tried = []
-    monkeypatch.setattr(record_checks, "run_from", lambda *arguments: tried.append(arguments) or NO_RUN)
+    monkeypatch.setattr(record_checks, "span_from", lambda *arguments: tried.append(arguments) or NO_SPAN)
     walk(build_batch([NewRecord(5, b"key", bytes(100)) for _ in range(5000)]))
     assert len(tried) < 12

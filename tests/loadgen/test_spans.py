@@ -1,4 +1,4 @@
-"""Runs say exactly what the single records said, in order, in as few rows as the rules allow."""
+"""Spans say exactly what the single records said, in order, in as few rows as the rules allow."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ def deliveries(draw: st.DrawFn) -> list[Delivery]:
 
 
 @given(deliveries())
-def test_runs_of_deliveries_equal_the_single_records(reports: list[Delivery]) -> None:
-    """Expanded, the runs are the reports, in order; and no two neighbors could have been one run."""
-    runs = list(coalesce_deliveries(reports, TrustEverything()))
+def test_spans_of_deliveries_equal_the_single_records(reports: list[Delivery]) -> None:
+    """Expanded, the spans are the reports, in order; and no two neighbors could have been one span."""
+    spans = list(coalesce_deliveries(reports, TrustEverything()))
     expanded = [
         Delivery(
-            run.first_sequence + i,
-            run.intended_ns[i],
-            -1 if run.first_offset < 0 else run.first_offset + i,
-            run.error,
+            span.first_sequence + i,
+            span.intended_ns[i],
+            -1 if span.first_offset < 0 else span.first_offset + i,
+            span.error,
         )
-        for run in runs
-        for i in range(run.records)
+        for span in spans
+        for i in range(span.records)
     ]
     assert expanded == [each if each.error is None else each._replace(offset=-1) for each in reports]
-    for one, next_one in itertools.pairwise(runs):
+    for one, next_one in itertools.pairwise(spans):
         follows = next_one.first_sequence == one.last_sequence + 1 and next_one.error == one.error
         offsets_follow = next_one.first_offset == (-1 if one.first_offset < 0 else one.last_offset + 1)
         assert not (follows and offsets_follow)
