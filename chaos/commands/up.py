@@ -105,7 +105,7 @@ def up(
         _note(f"warning: {warning}")
     observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
     with Supervisor(str(directory.path), lambda _: None) as supervisor:
-        ports = FixedPorts(port, metrics_port, behind_links=proxy)
+        ports = FixedPorts(port, metrics_port, behind_links=proxy, are_kept=True)
         deployment = Deployment(settings, directory, supervisor, observer, ports)
         try:
             return asyncio.run(_Serving(deployment, observer, settings, data, behind_links=proxy).run(as_json, quiet))

@@ -14,12 +14,14 @@ class FixedPorts:
     """The first broker's port for clients and for metrics, 0 for free ones; the other brokers' ports follow.
 
     With ``behind_links`` clients come in through the links ``producers-b1`` ..., which faults can cut; the ports are
-    then those of the links.
+    then those of the links. With ``are_kept`` a restarted broker listens where it did before, so that a client's
+    bootstrap list stays true; without it a port that somebody has taken meanwhile stops no restart.
     """
 
     clients: int = 0
     metrics: int = 0
     behind_links: bool = False
+    are_kept: bool = False
 
     def control(self, broker_id: int) -> int:
         """The port of a broker's control listener."""

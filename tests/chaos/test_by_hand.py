@@ -8,6 +8,7 @@ import os
 import socket
 import stat
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,17 @@ import pytest
 from chaos.commands.status import lines
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers
 from chaos.conductor.by_hand import ByHand, FaultRefused, planned
+from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
+from chaos.conductor.observer import Observer
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
 from chaos.faults.base import until
 from chaos.faults.catalogue import FAULTS
 from cluster.process.local_socket import NAME, connect, listening
-from cluster.process.topology import link_names
+from cluster.process.supervisor import Supervisor
+from cluster.process.topology import Topology, link_names
+from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from tests.chaos.fake_cluster import FakeCluster
@@ -38,6 +45,32 @@ STATE: dict[str, Any] = {
     ],
     "pid": 10,
 }
+
+
+@pytest.mark.parametrize(
+    ("ports", "control", "metrics"),
+    [
+        (FixedPorts(are_kept=True), "4711", "4712"),
+        (FixedPorts(9092, 9192, are_kept=True), "4711", "4712"),
+        (FREE_PORTS, "0", "0"),
+    ],
+)
+def test_a_restarted_broker_has_its_former_ports(ports: FixedPorts, control: str, metrics: str, tmp_path: Path) -> None:
+    """In a cluster by hand: the addresses that a client was given stay true. In a run its links do that."""
+    settings, _ = resolve(Asked(seed=1, brokers=1, replication_factor=1, faults="none"))
+    observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
+    with Supervisor(str(tmp_path), lambda _: None) as supervisor:
+        deployment = Deployment(settings, RunDirectory(tmp_path), supervisor, observer, ports)
+        links = dict.fromkeys(deployment.link_names, "127.0.0.1:1")
+        before = Topology((1,), links)
+        deployment.topology = before
+        first = deployment.properties(1)
+        assert f"CONTROL://127.0.0.1:{ports.control(1)}" in first["listeners"].split(",")
+        bound = {"CONTROL": "127.0.0.1:4711", "METRICS": "127.0.0.1:4712"}
+        deployment.topology = replace(before, listeners={1: bound})
+        again = deployment.properties(1)
+    assert f"CONTROL://127.0.0.1:{control}" in again["listeners"].split(",")
+    assert again["gapless.metrics.port"] == metrics
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,24 @@ def test_faults_by_hand_hit_clients_behind_links(place: Place) -> None:
     place.assert_nothing_left(within_s=1.0)
 
 
+@pytest.mark.full
+def test_a_killed_broker_comes_back_where_it_was(place: Place) -> None:
+    """A client's bootstrap list, and a scraper's targets, stay true after ``gapless fault kill-leader``."""
+    require("java")
+    assert place.run("up", "--profile", "chaos", "--detach", "--json", timeout_s=LONG_S) == 0, place.err
+    announced = json.loads(place.out)
+    _produce(announced["bootstrap.servers"])
+    assert place.run("fault", "kill-leader", "--duration", "1", timeout_s=LONG_S) == 0, place.out + place.err
+    assert place.run("status", "--json", timeout_s=LONG_S) == 0
+    state = json.loads(place.out)
+    assert [each["pid"] for each in state["brokers"]] != [each["pid"] for each in announced["brokers"]]
+    assert state["bootstrap.servers"] == announced["bootstrap.servers"]
+    assert state["metrics"] == announced["metrics"]
+    assert all(ApiKey.PRODUCE in _api_versions(address) for address in state["bootstrap.servers"].split(","))
+    assert place.run("down", timeout_s=LONG_S) == 0, place.err
+    place.assert_nothing_left(within_s=1.0)
+
+
 def test_data_of_more_brokers_and_fixed_metrics_ports(place: Place) -> None:
     """up --detach in words: how to try it, where data lies; a warning when it is of more brokers than are started."""
     require("java")
