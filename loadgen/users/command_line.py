@@ -69,7 +69,10 @@ def destination(option: str) -> str:
 
 
 def refuse_as_we_do(parser: Any) -> None:
-    """Let Locust's parser end as we do for bad options: with one line and our status; its 2 would read as unknown."""
+    """Let Locust's parser end as we do for bad options: with one line and our status; its 2 would read as unknown.
+
+    An abbreviation is a bad option too, named in the line: what it stands for changes with every option that is added.
+    """
 
     def error(message: str) -> NoReturn:
         what, unknown, rest = message.partition("unrecognized arguments: ")
@@ -81,6 +84,7 @@ def refuse_as_we_do(parser: Any) -> None:
         raise SystemExit(BAD_ARGUMENTS)
 
     parser.error = error
+    parser.allow_abbrev = False
 
 
 def add_options(parser: Any) -> None:

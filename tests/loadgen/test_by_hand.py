@@ -158,6 +158,8 @@ def test_a_load_is_exported_without_others(tmp_path: Path, capsys: pytest.Captur
     ("argv", "says"),
     [
         (["--kafka-rtae", "3"], "there is no option --kafka-rtae 3; did you mean --kafka-rate?"),
+        (["--kafka-rat", "3"], "there is no option --kafka-rat 3; did you mean --kafka-rate?"),
+        (["--kafka-rat=3"], "there is no option --kafka-rat=3; did you mean --kafka-rate?"),
         (["--kafka-read-back", "maybe"], "argument --kafka-read-back: invalid choice: 'maybe'"),
         (["--kafka-partitions", "x"], "argument --kafka-partitions: invalid int value: 'x'"),
         (["--kafka-flush-timeout", "soon"], "argument --kafka-flush-timeout: "),
