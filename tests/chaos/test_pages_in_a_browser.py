@@ -81,6 +81,17 @@ def test_nothing_is_cut(browser: Browser, pages: dict[str, Path], name: str, wid
     assert page.complaints == []
 
 
+def test_nothing_scrolls_sideways_on_a_phone(browser: Browser, pages: dict[str, Path]) -> None:
+    """The matrix did. Its figures are in the table, which a line says in its place."""
+    scrolled = """[...document.querySelectorAll('main *')].filter((each) => each.scrollWidth > each.clientWidth + 1
+      && ['auto', 'scroll'].includes(getComputedStyle(each).overflowX)).map((each) => each.outerHTML.slice(0, 60))"""
+    shows = "['section.plot', '.narrow'].map((each) => document.querySelector(each).checkVisibility())"
+    page = shown(browser, pages["sweep"], 420)
+    assert page.ask(scrolled) == [] and page.ask(shows) == [False, True]
+    page = shown(browser, pages["sweep"], 1280)
+    assert page.ask(scrolled) == [] and page.ask(shows) == [True, False]
+
+
 def test_what_differs_from_the_documentation_stands_in_its_box(browser: Browser, pages: dict[str, Path]) -> None:
     """``not shown: nothing`` was cut at the edge of the drawing."""
     page = shown(browser, pages["sweep"], 1280)
