@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cluster.process.one_line import printable
-from verifier.verdict import CheckResult
+from verifier.verdict import IN_DOUBT, CheckResult, Verdict
 
 #: Examples that a summary shows of one anomaly.
 SHOWN = 3
@@ -33,6 +33,17 @@ def code(text: str) -> str:
     fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     edge = " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{edge}{text}{edge}{fence}"
+
+
+def reasons(verdict: Verdict) -> Iterator[str]:
+    """What speaks against it as a list, and an empty line; what is only in doubt stands apart from what was found."""
+    for part in (verdict.accusations, verdict.doubts):
+        if part is verdict.doubts and part and verdict.accusations:
+            yield f"{IN_DOUBT}:"
+            yield ""
+        yield from (f"- {inline(reason)}" for reason in part)
+        if part:
+            yield ""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -29,6 +29,9 @@ SCHEMA = 1
 #: Stands for a number that was not counted: nothing was judged, its evidence is missing, or a check was withheld.
 UNCOUNTED = "?"
 
+#: Heads the doubts where an anomaly was found too: an overloaded harness is none.
+IN_DOUBT = "Beside that, the evidence is not sufficient"
+
 State = Literal["valid", "invalid", "unknown"]
 _RANK: tuple[State, ...] = ("valid", "unknown", "invalid")
 _VALID: Mapping[State, bool | str] = {"valid": True, "invalid": False, "unknown": "unknown"}
@@ -157,6 +160,7 @@ class Verdict:
             "verdict": self.verdict,
             "valid": _VALID[self.verdict],
             "reasons": list(self.reasons),
+            "doubts": list(self.doubts),
             "checks": {name: check.to_json() for name, check in self.checks.items()},
             "stats": dict(self.stats),
             "availability": dict(self.availability),

@@ -272,7 +272,10 @@ def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool
     Returns the verdict.
     """
     print("\n".join(map(printable, lines)), file=sys.stderr if as_json else sys.stdout, flush=True)
-    for line in (*verdict["reasons"], *shown):
+    reasons, doubts = list(verdict["reasons"]), list(verdict.get("doubts", ()))
+    found = reasons[: len(reasons) - len(doubts)]
+    # what was found first, with its example; an overloaded harness is no anomaly
+    for line in (*found, *shown, *(f"in doubt: {doubt}" if found else doubt for doubt in doubts)):
         print(f"  {printable(line)}", file=sys.stderr)
     if as_json:
         print(json.dumps(verdict), flush=True)

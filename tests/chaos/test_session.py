@@ -106,6 +106,10 @@ def test_an_invalid_run_shows_an_example_and_what_was_planted(
         f"for example: {Example(lost, None).text}",
         "planted: lose-acked took effect 2 times, on 3 records, as the brokers noted (nodes/*/defects.jsonl)",
     ]
+    doubted = verdict.doubted("harness overloaded")
+    assert concluded(tmp_path / "doubted", doubted, monkeypatch, is_terminal=False) == "invalid"
+    told = [line.strip() for line in capsys.readouterr().err.splitlines()]
+    assert (told[0], told[-1]) == ("lost-write: 3", "in doubt: harness overloaded"), "it is no anomaly"
     assert concluded(tmp_path / "torn", CLEAN, monkeypatch, is_terminal=False, notes=["?"]) == "valid"
     assert capsys.readouterr().err == "  planted: nodes/1/defects.jsonl cannot be read\n"
 

@@ -45,7 +45,7 @@ from verifier.surroundings.model import (
     ToldSpan,
     example_key,
 )
-from verifier.verdict import Verdict, undecidable
+from verifier.verdict import IN_DOUBT, Verdict, undecidable
 
 SECOND = 1_000_000_000
 FAULTS = [
@@ -525,6 +525,19 @@ def test_the_page_says_which_gapless_it_was(bad: Verdict) -> None:
     text = page(a_run(versions={"gapless": "0.1.0", "commit": "0123456789ab-dirty"}), bad)
     assert "gapless 0.1.0 commit 0123456789ab-dirty" in text
     assert "commit" not in page(a_run(versions={}), bad).partition("</header>")[0].partition("<body>")[2]
+
+
+def test_what_is_in_doubt_stands_apart_from_what_was_found(bad: Verdict) -> None:
+    """An overloaded harness is no anomaly: it was listed beside the lost writes, as if it were one."""
+    both = replace(bad, doubts=("harness overloaded: x",))
+    text = summary_md(a_run(), [], both)
+    found, _, doubted = text.partition(f"\n{IN_DOUBT}:\n\n- harness overloaded: x\n")
+    assert doubted and f"- {both.accusations[0].partition(':')[0]}" in found and "overloaded" not in found + doubted
+    html = page(a_run(), both)
+    assert html.index(IN_DOUBT) < html.index("<li>harness overloaded: x</li>")
+    assert html.count(IN_DOUBT) == 1
+    alone = replace(bad, verdict="unknown", accusations=(), doubts=("harness overloaded: x",))
+    assert IN_DOUBT not in summary_md(a_run(), [], alone) + page(a_run(), alone)
 
 
 def test_the_summary_names_partitions() -> None:

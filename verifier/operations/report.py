@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from verifier.evidence.run_directory import write_json_atomic, write_text_atomic
 from verifier.evidence.texts import encodable
-from verifier.markdown import anomaly, inline, table
+from verifier.markdown import anomaly, inline, reasons, table
 from verifier.operations.anomalies import BY_NAME
 from verifier.operations.exported import asides
 from verifier.operations.findings import Findings
@@ -101,10 +101,7 @@ def _lines(judged: ClientVerdict) -> Iterator[str]:
     verdict = judged.verdict
     yield f"# {verdict.verdict}: {inline(judged.path.name)}"
     yield ""
-    for reason in verdict.reasons:
-        yield f"- {inline(reason)}"
-    if verdict.reasons:
-        yield ""
+    yield from reasons(verdict)
     words_of = {"acked": "acknowledged", "unknown": "outcome unknown to the client"}
     names = ("acked", "read", "unknown", "failed", "operations", "processes", "keys")
     beside = {name: f" ({aside})" for name, aside in asides(verdict.stats).items()}

@@ -29,7 +29,7 @@ from verifier.report.tiles import tiles
 from verifier.report.timeline import axis_of, timeline
 from verifier.report.words import headline
 from verifier.surroundings.model import Surroundings
-from verifier.verdict import Verdict
+from verifier.verdict import IN_DOUBT, Verdict
 
 __all__ = ["LARGEST", "evidence_rows", "report_html", "told_rows"]
 
@@ -96,6 +96,8 @@ def _page(
         run=run,
         verdict=verdict,
         reasons=verdict.reasons[: amount.rows],
+        accused=len(verdict.accusations),
+        in_doubt=IN_DOUBT,
         more_reasons=max(0, len(verdict.reasons) - amount.rows),
         words=headline(verdict),
         stood_still=stood_still_text(run),

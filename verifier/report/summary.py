@@ -8,7 +8,7 @@ from typing import Any
 from verifier.anomalies import BY_NAME
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
-from verifier.markdown import anomaly, code, inline, table
+from verifier.markdown import anomaly, code, inline, reasons, table
 from verifier.reasons import by_reason
 from verifier.report.occasions import Occasions
 from verifier.report.words import headline
@@ -37,10 +37,7 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasi
     yield ""
     yield inline(headline(verdict))
     yield ""
-    for reason in verdict.reasons:
-        yield f"- {inline(reason)}"
-    if verdict.reasons:
-        yield ""
+    yield from reasons(verdict)
     yield from table(("", ""), _numbers(run, injected, verdict, occasions))
     forbidden = [check for check in verdict.checks.values() if check.forbidden_count]
     if forbidden:
