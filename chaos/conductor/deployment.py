@@ -272,7 +272,8 @@ class Deployment:
         settings = self._settings
         names = [*(group.upper() for group in LOAD_GROUPS), "PEERS", "CONTROL"]
         # Load and peers come through proxies, so their ports may be any; the control listener is for people too.
-        ports = {"CONTROL": self._port(broker_id, "CONTROL", self._ports.control(broker_id))}
+        former = self.topology.listeners.get(broker_id, {})
+        ports = {"CONTROL": self._ports.control(broker_id, former.get("CONTROL"))}
         return {
             "min.insync.replicas": str(settings.min_insync_replicas),
             "default.replication.factor": str(settings.asked.replication_factor),
@@ -283,17 +284,12 @@ class Deployment:
             "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
             "inter.broker.listener.name": "PEERS",
             "gapless.peer.addresses": self.topology.peer_addresses(broker_id),
-            "gapless.metrics.port": str(self._port(broker_id, "METRICS", self._ports.metrics_of(broker_id))),
+            "gapless.metrics.port": str(self._ports.metrics_of(broker_id, former.get("METRICS"))),
             "zookeeper.connect": self.topology.zookeeper_connect(broker_id),
             # not log.dirs, which is a list: a comma in the path would part it
             "log.dirs": "",
             "log.dir": os.path.join(str(self._directory.node(broker_id)), "data"),
         }
-
-    def _port(self, broker_id: int, listener: str, fixed: int) -> int:
-        """The port that was asked for, or the one that the broker had before, where it is to be kept; 0 for any."""
-        former = self.topology.listeners.get(broker_id, {}).get(listener)
-        return int(former.rpartition(":")[2]) if former and self._ports.are_kept else fixed
 
 
 def _listener(opener: str) -> str:

@@ -15,7 +15,7 @@ class FixedPorts:
 
     With ``behind_links`` clients come in through the links ``producers-b1`` ..., which faults can cut; the ports are
     then those of the links. With ``are_kept`` a restarted broker listens where it did before, so that a client's
-    bootstrap list stays true; without it a port that somebody has taken meanwhile stops no restart.
+    bootstrap list stays true; without it, a port taken in the meantime stops no restart.
     """
 
     clients: int = 0
@@ -23,13 +23,16 @@ class FixedPorts:
     behind_links: bool = False
     are_kept: bool = False
 
-    def control(self, broker_id: int) -> int:
-        """The port of a broker's control listener."""
-        return 0 if self.behind_links else _following(self.clients, broker_id)
+    def control(self, broker_id: int, former: str | None = None) -> int:
+        """The port of a broker's control listener, whose ``former`` address was this."""
+        return self._kept(former) or (0 if self.behind_links else _following(self.clients, broker_id))
 
-    def metrics_of(self, broker_id: int) -> int:
-        """The port of a broker's metrics."""
-        return _following(self.metrics, broker_id)
+    def metrics_of(self, broker_id: int, former: str | None = None) -> int:
+        """The port of a broker's metrics, whose ``former`` address was this."""
+        return self._kept(former) or _following(self.metrics, broker_id)
+
+    def _kept(self, former: str | None) -> int:
+        return int(former.rpartition(":")[2]) if former and self.are_kept else 0
 
     def listen(self, link: str) -> str:
         """Where a link's proxy is to listen, ``host:port``."""
