@@ -7,7 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from cluster.process.one_line import printable
-from verifier.verdict import IN_DOUBT, CheckResult, Verdict
+from verifier.verdict import CheckResult, Verdict
+
+#: Heads the doubts where an anomaly was found too: an overloaded harness is none.
+IN_DOUBT = "Beside that, the evidence is not sufficient"
 
 #: Examples that a summary shows of one anomaly.
 SHOWN = 3

@@ -29,9 +29,6 @@ SCHEMA = 1
 #: Stands for a number that was not counted: nothing was judged, its evidence is missing, or a check was withheld.
 UNCOUNTED = "?"
 
-#: Heads the doubts where an anomaly was found too: an overloaded harness is none.
-IN_DOUBT = "Beside that, the evidence is not sufficient"
-
 State = Literal["valid", "invalid", "unknown"]
 _RANK: tuple[State, ...] = ("valid", "unknown", "invalid")
 _VALID: Mapping[State, bool | str] = {"valid": True, "invalid": False, "unknown": "unknown"}
@@ -142,10 +139,8 @@ class Verdict:
         faults: Sequence[Mapping[str, Any]] = (),
         seal: str | None = None,
     ) -> Verdict:
-        """The same verdict, with the figures that decide nothing.
-
-        How brokers recovered, the memory of the run's processes, how long each partition went without an
-        acknowledgement during each fault, and the seal's digest.
+        """The same verdict, with figures that decide nothing: how brokers recovered, the memory of the run's processes,
+        how long each partition went without an acknowledgement during each fault, and the seal's digest.
         """
         return replace(
             self,

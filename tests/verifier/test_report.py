@@ -21,6 +21,7 @@ from verifier.evidence.run_model import DefectSetting, HarnessHealth, PhaseSpan,
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
 from verifier.facts import Audit, Found
+from verifier.markdown import IN_DOUBT
 from verifier.report.drawing import NARROW, Axis
 from verifier.report.dumps import dump_commands, program
 from verifier.report.junit import junit_xml
@@ -45,7 +46,7 @@ from verifier.surroundings.model import (
     ToldSpan,
     example_key,
 )
-from verifier.verdict import IN_DOUBT, Verdict, undecidable
+from verifier.verdict import Verdict, undecidable
 
 SECOND = 1_000_000_000
 FAULTS = [

@@ -17,6 +17,7 @@ from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import EVENTS, Expectation
+from verifier.markdown import IN_DOUBT
 from verifier.report import tables
 from verifier.report.drawing import NARROW, WIDTH
 from verifier.report.dumps import program
@@ -29,7 +30,7 @@ from verifier.report.tiles import tiles
 from verifier.report.timeline import axis_of, timeline
 from verifier.report.words import headline
 from verifier.surroundings.model import Surroundings
-from verifier.verdict import IN_DOUBT, Verdict
+from verifier.verdict import Verdict
 
 __all__ = ["LARGEST", "evidence_rows", "report_html", "told_rows"]
 
