@@ -13,7 +13,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_request, request_class
 from cluster.protocol.records import NewRecord, build_batch
 from tests.hostile.absence import Plain, watching
-from tests.hostile.target import Target
+from tests.hostile.target import Target, target
 from tests.hostile.test_much_at_once import pipelined, produce_frame
 
 #: No turn of the broker's loop takes more processor time.
@@ -33,8 +33,14 @@ def until_one_is_left(log_files: Path) -> None:
 
 
 @pytest.mark.integration
-def test_records_of_thousands_of_segments_are_deleted(broker: Target, plain: Plain) -> None:
-    """Records more than ``segment.ms`` apart begin a segment each; all but the last are deleted with one request."""
+def test_records_of_thousands_of_segments_are_deleted(tmp_path: Path) -> None:
+    """Records more than ``segment.ms`` apart begin a segment each, where an operator allows it; all but the last are
+    deleted with one request."""
+    with target(tmp_path, gapless_min_segment_ms="0") as broker, Plain(broker.port) as plain:
+        _delete_segments(broker, plain)
+
+
+def _delete_segments(broker: Target, plain: Plain) -> None:
     plain.create_topic("segments")
     batches = [build_batch([NewRecord(2 * WEEK_MS * number, None, b"v")]) for number in range(SEGMENTS)]
     pipelined(plain, [produce_frame("segments", batch) for batch in batches])
