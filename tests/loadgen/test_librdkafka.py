@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, libversion
 
 from cluster.seams.clock import SystemClock
 from loadgen.clients.confluent import TellingProducer, check_client_config, dispose_producer
@@ -124,3 +124,8 @@ def test_a_sentinel_can_be_sent_whatever_the_producers_were_given(given: dict[st
     assert (config["acks"], config["enable.idempotence"]) == ("all", "true")
     own = {key: value for key, value in config.items() if key != "bootstrap.servers"}
     assert dispose_producer(TellingProducer(own, lambda _: None), timeout_s=5.0, clock=SystemClock())
+
+
+def test_this_librdkafka_does_not_forget_brokers() -> None:
+    """From 2.10 on it forgets those that left the metadata, and may deadlock (its issue 5476): readers hang."""
+    assert tuple(int(number) for number in libversion()[0].split(".")[:2]) < (2, 10)
