@@ -22,6 +22,7 @@ from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
 from chaos.conductor.producer_ids import producer_ids_below
+from chaos.conductor.progress import under_load
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.target import Target
@@ -201,10 +202,8 @@ class Conductor:
             status = await self._load.status()
             elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
             active = self._injector.active if self._injector else ""
-            bench.progress.status(
-                f"{elapsed_s:.0f}/{load_seconds(self._settings, self._schedule):.0f} s  {status.sentence()}"
-                f"{'  fault: ' + active if active else ''}"
-            )
+            whole_s = load_seconds(self._settings, self._schedule)
+            bench.progress.status(under_load(active, elapsed_s, whole_s, status.sentence()))
             free_bytes = bench.storage.free_bytes(str(bench.directory.path))
             self._resources.sample_if_due(running(bench.supervisor.children), free_bytes)
             if (full := disk_problem(free_bytes)) is not None and self._task is not None:

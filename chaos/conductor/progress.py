@@ -69,6 +69,11 @@ class Progress:
             self.note(f"{self._phase}  {text}")
 
 
+def under_load(active: str, elapsed_s: float, whole_s: float, counts: str) -> str:
+    """What is happening while faults are injected: what is broken now comes first, for a terminal may cut the end."""
+    return f"{f'fault: {active}  ' if active else ''}{elapsed_s:.0f}/{whole_s:.0f} s  {counts}"
+
+
 def stdout_line(text: str, write: Callable[[str], int] | None = None) -> None:
     """One line for scripts."""
     (write or sys.stdout.write)(text + "\n")

@@ -1,0 +1,32 @@
+"""The live line of a run: what somebody who looks at a narrow terminal sees of it."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from chaos.conductor.load import LoadStatus
+from chaos.conductor.progress import Progress, under_load
+from cluster.seams.clock import SystemClock
+
+COUNTS = LoadStatus(acked=123_456_789, acked_per_s=12_345.0, read=123_456_788, backlog=1234, errors=99).sentence()
+
+
+def test_the_live_line_names_the_fault_first() -> None:
+    """Behind the counts it was beyond the 80th column, which a terminal cuts; without a fault nothing stands there."""
+    line = under_load("kill-leader, cut-link", 23.4, 60.0, COUNTS)
+    assert line == f"fault: kill-leader, cut-link  23/60 s  {COUNTS}"
+    assert len(COUNTS) > 70
+    assert under_load("", 23.4, 60.0, "acked 1") == "23/60 s  acked 1"
+
+
+def test_a_terminal_of_80_columns_shows_the_fault() -> None:
+    """With the phase before it."""
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80, soft_wrap=True, color_system=None)
+    with Progress(SystemClock(), console) as progress:
+        progress.phase("chaos")
+        progress.status(under_load("kill-leader", 23.4, 60.0, COUNTS))
+        assert progress._live is not None
+        assert str(progress._live.status).startswith("chaos  fault: kill-leader  23/60 s  acked 123,456,789")
