@@ -73,7 +73,10 @@ class Asked:
     )
     overlap: bool = declared("Overlap faults: some begin while another is active.", CHAOS, default=False)
     schedule: ScheduleFile | None = declared(  # noqa: RUF009 - it makes a field
-        "A schedule to replay (the schedule.yaml of a run) instead of --faults.", CHAOS, default=None, form=SCHEDULE
+        "A schedule to replay instead of --faults: the schedule.yaml of a run, or acks-1-loses (docs/faults.md).",
+        CHAOS,
+        default=None,
+        form=SCHEDULE,
     )
     defects: tuple[str, ...] = declared(
         "Plant a known bug in the brokers: NAME[:probability]; repeatable (gapless list defects).",

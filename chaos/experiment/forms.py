@@ -8,15 +8,19 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import chaos.schedules
 from chaos.experiment.errors import ExperimentError
 from chaos.schedules.model import Schedule, ScheduleError, from_yaml
 from loadgen.documents import DocumentError, read_text
 from loadgen.durations import plain_seconds, seconds_of
 
+#: Schedules that come with us and are asked for by name, wherever we are installed.
+CONTROLS = Path(chaos.schedules.__file__).parent / "controls"
+
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFile:
-    """A schedule that was given, and where it stands: ``repro`` names the file."""
+    """A schedule that was given, and where it stands: ``repro`` names the file, or the name of one of ours."""
 
     path: Path
     schedule: Schedule
@@ -77,8 +81,10 @@ def aliased(kind: type[StrEnum], aliases: Mapping[str, StrEnum]) -> Form:
 
 
 def _schedule(path: Path) -> ScheduleFile:
+    own = CONTROLS / f"{path}.yaml"
+    is_own = path.name == str(path) and not path.exists() and own.is_file()
     try:
-        return ScheduleFile(path, from_yaml(read_text(path)))
+        return ScheduleFile(path, from_yaml(read_text(own if is_own else path)))
     except (DocumentError, ScheduleError) as error:
         raise ExperimentError(f"--schedule {path}: {error}") from error
 

@@ -121,6 +121,18 @@ def test_the_seed_is_the_one_given_or_the_schedules_or_a_fresh_one(schedule: Sch
         assert asked_by(options, lambda: 77).seed == seed
 
 
+def test_a_control_is_asked_for_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever we are installed and run; ``repro`` has the name, and a file of that name goes first."""
+    monkeypatch.chdir(tmp_path)
+    asked = PARSE(["run", "--acks", "1", "--time-limit", "22", "--schedule", "acks-1-loses"])
+    assert asked.schedule is not None
+    assert [each.fault for each in asked.schedule.schedule.injections] == ["cut-link", "kill-leader"]
+    resolve(asked)
+    assert PARSE(words(asked, everything=True)) == asked and "acks-1-loses" in words(asked)
+    Path("acks-1-loses").write_text("injections: []\n")
+    assert asked_by({"seed": 3, "schedule": Path("acks-1-loses")}).schedule.schedule.injections == ()  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("field", FIELDS.values(), ids=lambda field: field.name)
 def test_every_field_is_an_option_with_its_help(field: Field) -> None:
     """A name of its own, a sentence, a panel; bounds that are numbers; in repro, or a reason why not."""
