@@ -9,14 +9,19 @@ from collections.abc import Iterable
 from pathlib import Path
 
 NAME = "gapless"
-#: Where ``make setup`` puts it, seen from the directory of the sources.
+#: Where ``make setup`` puts it, seen from the directory of the sources: for who runs modules of ours without it.
 FROM_THE_SOURCES = f".venv/bin/{NAME}"
 
 
 def program() -> str:
-    """``gapless`` if that is this environment's on PATH, else where ``make setup`` puts it."""
-    found = shutil.which(NAME)
-    return NAME if found is not None and Path(found).parent == Path(sys.executable).parent else FROM_THE_SOURCES
+    """``gapless`` if that is this environment's on PATH; else its path, from here if it is below."""
+    found, own = shutil.which(NAME), Path(sys.executable).with_name(NAME)
+    if found is not None and Path(found).parent == own.parent:
+        return NAME
+    if not own.is_file():
+        return FROM_THE_SOURCES
+    here = Path.cwd()
+    return str(own.relative_to(here) if own.is_relative_to(here) else own)
 
 
 def command(words: Iterable[str]) -> str:

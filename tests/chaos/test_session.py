@@ -6,6 +6,7 @@ started.
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from cluster.seams.clock import SystemClock
 from verifier.evidence.run_directory import RunDirectory, update_latest
 from verifier.facts import Found
 from verifier.report import write_reports
+from verifier.report.dumps import program as called_as
 from verifier.report.words import headline
 from verifier.verdict import CheckResult, Example, Verdict
 
@@ -177,12 +179,50 @@ def test_latest_is_the_newest_run_however_it_ends(
 
 
 def test_the_command_that_is_printed_can_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """gapless where this environment's is on PATH; else, also if another one's is, where make setup puts it."""
-    for name in ("own", "other"):
-        (tmp_path / name).mkdir()
+    """gapless where this environment's is on PATH; else, also if another one's is, the path of ours, wherever pip put
+
+    it; from the directory of the sources it is .venv/bin/gapless.
+    """
+    for name in ("own one", "other", "sources/.venv/bin"):
+        (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "gapless").write_text("")
         (tmp_path / name / "gapless").chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "own" / "python"))
-    for path, word in (("own", "gapless"), ("other", ".venv/bin/gapless"), ("absent", ".venv/bin/gapless")):
+    monkeypatch.chdir(tmp_path / "sources")
+    own = f"'{tmp_path}/own one/gapless'"
+    for executable, path, word in (
+        ("own one", "own one", "gapless"),
+        ("own one", "other", own),
+        ("own one", "absent", own),
+        ("sources/.venv/bin", "absent", ".venv/bin/gapless"),
+        ("absent", "other", ".venv/bin/gapless"),
+    ):
+        monkeypatch.setattr(sys, "executable", str(tmp_path / executable / "python"))
         monkeypatch.setenv("PATH", str(tmp_path / path))
-        assert command(["verify", "a b"]) == f"{word} verify 'a b'"
+        printed = command(["verify", "a b"])
+        assert printed == f"{word} verify 'a b'"
+        assert called_as(printed) == word, "and so do the report's own commands"
+
+
+@pytest.mark.parametrize("name", ["my exp", "größe", "it's 50% [x]", "数据"])
+def test_a_name_is_a_directory_as_it_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With spaces and letters of any kind, in a directory that has them too; nothing else is made beside it."""
+    (tmp_path / "a dir, größe").mkdir()
+    monkeypatch.chdir(tmp_path / "a dir, größe")
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+
+    async def fails(*_: object) -> None:
+        raise RuntimeError("no more")
+
+    monkeypatch.setattr(session, "check_outside", lambda _: None)
+    monkeypatch.setattr(session, "_conduct", fails)
+    assert run_command(["run", "--faults", "none", "--seed", "3", "--name", name]) == 255
+    assert {path.name for path in Path("results").iterdir()} == {"latest", name}
+    assert (Path("results/latest").resolve()).parent == Path("results", name).resolve()
+    assert [path.name for path in tmp_path.iterdir()] == ["a dir, größe"]
+    repro = shlex.split(RunDirectory(Path("results/latest").resolve()).read_run()["repro"])
+    assert repro[1:2] == ["run"] and repro[repro.index("--name") + 1] == name
+    assert "no more" in capsys.readouterr().err
+    for handler in logging.getLogger().handlers:
+        handler.close()

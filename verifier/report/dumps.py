@@ -12,9 +12,12 @@ MOST = 6
 
 
 def program(repro: str) -> str:
-    """How gapless was called when the run was made: the first word of its ``repro``."""
-    first = repro.split(maxsplit=1)[0] if repro.strip() else ""
-    return first if PurePath(first).name == "gapless" else "gapless"
+    """How gapless was called when the run was made: the first word of its ``repro``, for a shell."""
+    try:
+        first = next(iter(shlex.split(repro)), "")
+    except ValueError:
+        first = ""
+    return shlex.quote(first) if PurePath(first).name == "gapless" else "gapless"
 
 
 def dump_commands(place: SpotView, directory: str, called: str) -> list[str]:
