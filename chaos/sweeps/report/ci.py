@@ -67,10 +67,17 @@ def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, Ce
     """The document as text: a suite for each run, as the run's own file has it. What was not run is not in it."""
     suites = [_suite(directory, sweep, cell, outcomes[cell.name]) for cell in sweep.cells if _is_over(outcomes, cell)]
     sums = {name: str(sum(int(suite.get(name, "0")) for suite in suites)) for name in _COUNTS}
-    root = ET.Element("testsuites", {"name": f"gapless.{sweep.name}", **sums})
+    root = ET.Element("testsuites", {"name": f"gapless.{sweep.name}", **sums, "time": f"{sum(map(_time, suites)):.3f}"})
     root.extend(suites)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _time(suite: ET.Element) -> float:
+    try:
+        return float(suite.get("time", "0"))
+    except ValueError:
+        return 0.0
 
 
 def _is_over(outcomes: Mapping[str, CellOutcome], cell: Cell) -> bool:
@@ -88,7 +95,9 @@ def _suite(directory: SweepDirectory, sweep: Sweep, cell: Cell, outcome: CellOut
             suite.set("name", f"gapless.{sweep.name}.{cell.name}")
             return suite
     names = {"classname": sweep.name, "name": cell.name}
-    suite = ET.Element("testsuite", {"name": f"gapless.{sweep.name}.{cell.name}", "tests": "1", "errors": "1"})
-    case = ET.SubElement(suite, "testcase", names)
+    taken = {} if outcome.seconds is None else {"time": f"{outcome.seconds:.3f}"}
+    named = {"name": f"gapless.{sweep.name}.{cell.name}", "tests": "1", "errors": "1", **taken}
+    suite = ET.Element("testsuite", named)
+    case = ET.SubElement(suite, "testcase", {**names, **taken})
     ET.SubElement(case, "error", {"message": printable(fit_for_xml(why)), "type": outcome.status})
     return suite

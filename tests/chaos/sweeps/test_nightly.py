@@ -162,6 +162,8 @@ def test_a_red_night_names_its_runs_and_how_to_repeat_them(directory: SweepDirec
 
     root = ET.parse(directory.junit_xml).getroot()
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("4", "1", "2")
+    # two whose own files say 3.5 s, and one that has none: 4 s by its phases
+    assert root.get("time") == "11.000"
     suites = {suite.get("name"): suite for suite in root}
     assert set(suites) == {f"gapless.nightly.{cell.name}" for cell in (fine, red, broken, bare)}
     assert suites[f"gapless.nightly.{red.name}"].find("testcase/failure") is not None
