@@ -17,11 +17,12 @@ from chaos.commands.usage import empty_option, usage_line
 from chaos.exits import BadRequest, Exit
 from cluster.process.invocation import NAME
 from cluster.process.one_line import guard_last_resort, printable
-from cluster.process.safe_path import keep_safe
+from cluster.process.safe_path import foreign, keep_safe
 
 logger = logging.getLogger(__name__)
 
 HELP = ["-h", "--help"]
+PACKAGES = ("chaos", "cluster", "loadgen", "verifier")
 #: Command -> the module that registers it, beside its like. In the order of the help.
 COMMANDS = {
     "run": "run",
@@ -123,6 +124,9 @@ def main() -> None:
     """The console script."""
     keep_safe()
     guard_last_resort()
+    if (package := foreign(PACKAGES)) is not None:
+        fix = "install gapless into a virtual environment of its own"
+        sys.exit(_say(f"the package {package} is not gapless's own; {fix}", Exit.BAD_ARGUMENTS))
     sys.exit(run_command(sys.argv[1:]))
 
 

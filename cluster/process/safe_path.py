@@ -2,14 +2,15 @@
 
 Owns the variable that says so to an interpreter and to all that descend from it. Python itself puts the current
 directory before its own library (``python -m``, ``python -c``), and anyone who judges a run that others sent is in a
-directory that others filled: a ``json.py`` there would be executed.
+directory that others filled: a ``json.py`` there would be executed. And how we see that a package is not our own.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 #: For the environment of a child. An explicit PYTHONPATH still counts.
@@ -26,6 +27,19 @@ def package_environment(root: Path) -> dict[str, str]:
     however we found it and wherever the child runs."""
     path = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH", "")]))
     return {"PYTHONPATH": path, **SAFE_PATH}
+
+
+def foreign(packages: Sequence[str]) -> str | None:
+    """The first of our packages that is another project's here, with its file; None if all are ours.
+
+    Their names are common ones: in an environment that is shared, who is installed last overwrites the other. Ours
+    begin their docstring with their name.
+    """
+    for name in packages:
+        package = import_module(name)
+        if not (package.__doc__ or "").startswith(f"{name}: "):
+            return f"{name} ({package.__file__})"
+    return None
 
 
 @contextmanager

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions
+from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.architecture.sources import PACKAGES, ROOT, imports, modules
+from chaos.commands.main import PACKAGES as COMMAND_PACKAGES
+from cluster.process.safe_path import foreign
+from tests.architecture.sources import PACKAGES, ROOT, committed_files, imports, modules
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -94,6 +99,35 @@ def test_what_is_declared_is_imported() -> None:
 def test_the_console_command_is_declared() -> None:
     """pip install . gives the command gapless."""
     assert PROJECT["scripts"] == {"gapless": "chaos.commands.main:main"}
+
+
+def test_what_lies_beside_the_code_is_in_the_wheel() -> None:
+    """Templates, styles, control schedules: every committed file of our packages that is no Python is installed."""
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["*"]
+    beside = [
+        path for path in committed_files() if path.relative_to(ROOT).parts[0] in PACKAGES and path.suffix != ".py"
+    ]
+    assert [path.name for path in beside if not any(path.match(pattern) for pattern in patterns)] == []
+    assert {"acks-1-loses.yaml", "report.css"} <= {path.name for path in beside}
+
+
+def test_packages_of_another_project_are_named(tmp_path: Path) -> None:
+    """Ours have common names. Where another project's ``cluster`` lies over ours the command refuses, with the way
+    out; README says so beforehand."""
+    assert foreign(COMMAND_PACKAGES) is None and set(COMMAND_PACKAGES) == set(PACKAGES)
+    shutil.copytree(ROOT / "cluster", tmp_path / "cluster", ignore=shutil.ignore_patterns("__pycache__"))
+    for is_foreign in (False, True):
+        if is_foreign:
+            (tmp_path / "cluster" / "__init__.py").write_text('"""Clusters values in Python."""\n')
+        script = "import sys; sys.argv[1:] = ['--version']; from chaos.commands.main import main; main()"
+        environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+        done = subprocess.run([sys.executable, "-P", "-c", script], env=environment, capture_output=True, text=True)
+        assert done.returncode == (254 if is_foreign else 0), done.stderr
+    assert done.stderr == (
+        f"gapless: the package cluster ({tmp_path}/cluster/__init__.py) is not gapless's own; "
+        "install gapless into a virtual environment of its own\n"
+    )
+    assert "virtual environment of its own" in (ROOT / "README.md").read_text()
 
 
 def test_the_makefile_finds_every_directory_of_tests() -> None:
