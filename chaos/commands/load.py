@@ -24,9 +24,12 @@ from verifier.evidence.run_directory import RunDirectory
 
 HELP = """Put a standalone Locust load on any Kafka cluster and record what its clients were told.
 
-All options of Locust and of docs/load-options.md may follow: --run-time 60s, --users 9, --kafka-rate 500,
---kafka-topic NAME, --kafka-workload mixed, ... The histories go to results/locust. At the end the load reads
-everything back, and 'gapless verify results/locust/...' judges it.
+The histories go to results/locust. At the end the load reads everything back, and
+'gapless verify results/locust/...' judges it. All options of Locust may follow, such as --run-time 60s --users 9, and
+those of the load: --kafka-topic, --kafka-partitions, --kafka-replication-factor, --kafka-rate, --kafka-value-bytes,
+--kafka-client, --kafka-readers, --kafka-run-id, --kafka-first-stream, --kafka-flush-timeout, --kafka-workload,
+--kafka-producer-config, --kafka-consumer-config, --kafka-settings, --kafka-process, --kafka-run-directory,
+--kafka-read-back, --kafka-results. --options and docs/load-options.md explain each.
 """
 #: With one of these Locust is not to run without a page: there is one, or a master says when to begin.
 _NO_HEADLESS = ("--headless", "--worker", "--help", "-h")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,9 @@ def test_a_url_is_refused_with_the_form_that_is_meant(host: str, meant: str) -> 
     assert str(refusal.value).endswith(f"here: {meant}")
 
 
-def test_the_page_of_options_is_made_from_the_code() -> None:
+def test_the_page_of_options_is_made_from_the_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """docs/load-options.md is what ``python -m loadgen.users.document`` writes; run that after a change."""
     page = (ROOT / "docs" / "load-options.md").read_text()
     assert page == document()
@@ -56,6 +59,9 @@ def test_the_page_of_options_is_made_from_the_code() -> None:
     add_options(parser)
     options = [option for action in parser._actions for option in action.option_strings]
     assert len(options) == 18 and [option for option in options if page.count(f"| `{option} ") != 1] == []
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run_command(["load", "--help"]) == 0
+    assert set(options) <= set(re.findall(r"--kafka-[a-z-]+", capsys.readouterr().out)), "and so has the help"
 
 
 @pytest.mark.parametrize(
