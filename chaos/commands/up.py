@@ -1,4 +1,4 @@
-"""``gapless up``: a cluster for any client, without load; faults are manual (``gapless fault``).
+"""``gapless up``: a cluster for Kafka clients, without load; faults are manual (``gapless fault``).
 
 The cluster is the same that runs break. Clients reach its control listeners, or with ``--proxy`` producers' links.
 Owns starting it, in the foreground or detached, and what is said about it; its state file is ``up_state``'s.
@@ -45,7 +45,7 @@ LOOK_S = 1.0
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("up", help="Start a cluster for any client; stay in the foreground until Ctrl-C.")(up)
+    app.command("up", help="Start a cluster for Kafka clients; stay in the foreground until Ctrl-C.")(up)
 
 
 def up(
