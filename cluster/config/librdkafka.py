@@ -1,4 +1,4 @@
-"""librdkafka's own keys, for workloads that use confluent-kafka (librdkafka 2.16).
+"""librdkafka's own keys, for workloads that use confluent-kafka (librdkafka 2.8, of confluent-kafka 2.9).
 
 Owns the tables of what a confluent producer and consumer may be given, with the library's limits and defaults, its
 aliases, and the names of Java keys that it does not know. Deprecated keys, keys that take a callback, and those that
@@ -30,8 +30,6 @@ _COMMON: list[Key] = [
     integer("message.copy.max.bytes", 65_535, "Larger messages are not copied.", 0, 1_000_000_000),
     integer("receive.message.max.bytes", 100_000_000, "Largest response.", 1000, INT_MAX),
     integer("max.in.flight.requests.per.connection", 1_000_000, "Unanswered requests to one broker.", 1, 1_000_000),
-    text("metadata.recovery.strategy", "rebootstrap", "When no broker is known.", ("none", "rebootstrap")),
-    integer("metadata.recovery.rebootstrap.trigger.ms", 300_000, "When to start over.", 0, INT_MAX),
     integer("metadata.max.age.ms", 900_000, "Age at which metadata is forgotten.", 1, 86_400_000),
     integer("topic.metadata.refresh.interval.ms", 300_000, "Age at which metadata is fetched again.", -1, 3_600_000),
     integer("topic.metadata.refresh.fast.interval.ms", 100, "The same after a lost leader.", 1, 60_000),

@@ -1,7 +1,7 @@
 """confluent-kafka (librdkafka) behind the load's shapes. Owns the adapters, not the configuration's defaults.
 
-Nothing here blocks the caller for longer than the timeout it gave, ``close`` apart: confluent-kafka's own
-``Producer.close`` flushes without bound, so ``dispose_producer`` purges first.
+Nothing here blocks the caller for longer than the timeout it gave, a consumer's ``close`` apart. confluent-kafka
+releases a producer with its last reference; ``dispose_producer`` sees to it that nothing is queued by then.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def failure_of(error: KafkaError) -> Failure:
 class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
     """A producer that tells about its fatal error as of every other: to ``on_error``, when it is polled.
 
-    confluent-kafka raises a fatal error out of whatever serves callbacks (``poll``, ``flush``, ``close``) instead of
-    calling ``error_cb``. Other exceptions, such as a callback's own, are raised on.
+    confluent-kafka raises a fatal error out of whatever serves callbacks (``poll``, ``flush``) instead of calling
+    ``error_cb``. Other exceptions, such as a callback's own, are raised on.
     """
 
     def __init__(
@@ -130,36 +130,24 @@ class TellingProducer(Producer):  # type: ignore[misc]  # it comes without types
         try:
             return int(super().poll(timeout))
         except KafkaException as error:
-            self._tell(error)
+            if not is_fatal(error):
+                raise
+            self._on_error(error.args[0])
             return 1
-
-    def close(self) -> bool:
-        """Release everything; call it with nothing queued."""
-        try:
-            return bool(super().close())
-        except KafkaException as error:
-            self._tell(error)
-            return True
-
-    def _tell(self, error: KafkaException) -> None:
-        if not is_fatal(error):
-            raise error
-        self._on_error(error.args[0])
 
 
 def dispose_producer(client: Producer, *, timeout_s: float, clock: Clock) -> bool:
-    """Drop what is queued or in flight and close. Blocks up to about ``timeout_s``: not for an event loop's thread.
+    """Drop what is queued or in flight. Blocks up to about ``timeout_s``: not for an event loop's thread.
 
-    False if the client still held records then: it was left open, since its own close would wait without bound.
+    False if the client still held records then. It is released with its last reference.
     """
     deadline_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
     client.purge(in_queue=True, in_flight=True, blocking=False)
     while len(client) and clock.monotonic_ns() < deadline_ns:
         client.poll(0.05)
     if len(client):
-        logger.warning("a producer still holds %d records after its purge and is left open", len(client))
+        logger.warning("a producer still holds %d records after its purge", len(client))
         return False
-    client.close()
     return True
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, libversion
 
-from loadgen.clients.confluent import TellingProducer, check_client_config
+from cluster.seams.clock import SystemClock
+from loadgen.clients.confluent import TellingProducer, check_client_config, dispose_producer
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, left_out, producer_config, producer_identity
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 
@@ -122,4 +123,9 @@ def test_a_sentinel_can_be_sent_whatever_the_producers_were_given(given: dict[st
     config = producer_config("", "sentinel", {**given, **SENTINEL_NEEDS})
     assert (config["acks"], config["enable.idempotence"]) == ("all", "true")
     own = {key: value for key, value in config.items() if key != "bootstrap.servers"}
-    TellingProducer(own, lambda _: None).close()
+    assert dispose_producer(TellingProducer(own, lambda _: None), timeout_s=5.0, clock=SystemClock())
+
+
+def test_this_librdkafka_does_not_forget_brokers() -> None:
+    """From 2.10 on it forgets those that left the metadata, and may deadlock (its issue 5476): readers hang."""
+    assert tuple(int(number) for number in libversion()[0].split(".")[:2]) < (2, 10)

@@ -79,7 +79,6 @@ def _is_queued(value_bytes: int, key_bytes: int, config: dict[str, int]) -> bool
         return False
     finally:
         producer.purge()
-        producer.close()
     return True
 
 
