@@ -90,6 +90,11 @@ class RunEvidence:
         return frozenset((segment.topic, segment.partition, segment.broker) for segment in self.segments)
 
     @property
+    def drop_late_answers(self) -> list[str]:
+        """The processes whose client takes nothing from a leader that it has left (``epochs.told_by_its_leader``)."""
+        return [process.name for process in self.model.evidence.processes if process.client == "native"]
+
+    @property
     def size_bytes(self) -> int:
         """How many bytes there are to read."""
         paths = [Path(segment.path) for segment in self.segments] + list(self.histories)
@@ -125,7 +130,8 @@ def audit(
     ]
     readers = [reader for fact in facts.values() for reader in fact.readers]
     progress("comparing what was told, stored and read")
-    built = tables.build(spark, segments, history, files, places, readers, None if here is None else here.tables)
+    late = [(run.name, process) for run in runs for process in run.drop_late_answers]
+    built = tables.build(spark, segments, history, files, places, readers, late, None if here is None else here.tables)
     progress(f"asking {len(findings.CHECKED)} checks")
     # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
     with ThreadPoolExecutor(1) as pool:

@@ -16,6 +16,7 @@ Names of the tables, and what a row of each is:
 - ``positions``  all claims on one offset in one row, likewise.
 - ``deleted``    the same of offsets below ``from_offset``, by acknowledgements and reads alone.
 - ``jumps``      a row that a reader was handed and that does not begin where its session stood (``checks.polls``).
+- ``drop_late_answers``  the processes whose client takes nothing from the answer of a leader that it has left.
 
 Only partitions that the final phase found ``ok`` are judged: without a leader there is no log to judge by.
 """
@@ -80,6 +81,7 @@ class Tables:
     positions: DataFrame
     deleted: DataFrame
     jumps: DataFrame
+    drop_late_answers: DataFrame
     directory: Path | None = None
     kept: list[DataFrame] = field(default_factory=list)
 
@@ -141,6 +143,7 @@ def build(
     files: DataFrame,
     places: Sequence[Place],
     readers: Sequence[ReaderReach],
+    drop_late_answers: Sequence[tuple[str, str]],
     directory: Path | None = None,
 ) -> Tables:
     """Join and sum up the raw rows. ``segments`` and ``history`` should be cached: several tables read them.
@@ -167,6 +170,7 @@ def build(
         positions=positions_of(claims),
         deleted=positions_of(deleted_claims(own_history)),
         jumps=jumps_of(own_history).cache(),
+        drop_late_answers=_drop_late_answers(spark, drop_late_answers),
         directory=directory,
     )
 
@@ -246,6 +250,11 @@ def _reader_bits(spark: SparkSession, readers: Sequence[ReaderReach]) -> DataFra
     own_bits = sorted({(reader.run, reader.process, reader.bit) for reader in readers})
     rows = [{"run": run, "process": process, "bit": bit} for run, process, bit in own_bits]
     return _frame(spark, rows, [_field("run", "process"), _field("bit", kind=pa.int64())])
+
+
+def _drop_late_answers(spark: SparkSession, processes: Sequence[tuple[str, str]]) -> DataFrame:
+    rows = [{"run": run, "process": process, "drops_late_answers": True} for run, process in processes]
+    return _frame(spark, rows, [_field("run", "process"), _field("drops_late_answers", kind=pa.bool_())])
 
 
 def _field(*names: str, kind: pa.DataType | None = None) -> list[tuple[str, pa.DataType]]:

@@ -6,6 +6,7 @@ import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from tests.support.settings import load_settings_of
@@ -32,15 +33,18 @@ def declared(
     replicas: Mapping[str, Iterable[int]],
     streams: Sequence[int] = (),
     planned_faults: int = 0,
+    clients: Mapping[str, str] = MappingProxyType({}),
 ) -> DeclaredEvidence:
-    """What a run declares that these processes and replicas are left of. The first producer writes all ``streams``."""
+    """What a run declares that these processes and replicas are left of. The first producer writes all ``streams``.
+
+    ``clients`` by process; readers are native ones otherwise.
+    """
     found: list[DeclaredProcess] = []
     for name in sorted(processes):
         role = role_of(name)
         writes = role == "producers" and not any(each.streams for each in found) and bool(streams)
-        found.append(
-            DeclaredProcess(name, role, "confluent", min(streams) if writes else -1, len(streams) if writes else 0)
-        )
+        client = clients.get(name, "native" if role in ("readers", "final") else "confluent")
+        found.append(DeclaredProcess(name, role, client, min(streams) if writes else -1, len(streams) if writes else 0))
     brokers = sorted({broker for each in replicas.values() for broker in each})
     return DeclaredEvidence(found, brokers, {name: sorted(each) for name, each in replicas.items()}, planned_faults)
 

@@ -121,6 +121,7 @@ class Story:
     )  # the offset at which a segment begins -> the one that names it
     killed: set[int] = field(default_factory=set)  # brokers without the mark of a clean stop, besides those with a tail
     stopped: set[int] = field(default_factory=set)  # brokers that stopped cleanly even with a tail
+    clients: dict[str, str] = field(default_factory=dict)  # of processes, if not the usual ones
     exits: dict[int, int] = field(default_factory=dict)  # how a broker's process ended, if the run noted it
     phases: list[PhaseSpan] = field(default_factory=list)  # none: those of a run that went as it should
     producer_ids_below: int | None = PRODUCER_IDS_BELOW
@@ -191,7 +192,7 @@ class Story:
         """What the run declared before its load began."""
         replicas = {f"{TOPIC}-{index}": place.log_end_offsets for index, place in self.partitions.items()}
         planned = len({entry.get("number", -1) for entry in self.faults})
-        return declared(self.rows, replicas, self.streams, planned)
+        return declared(self.rows, replicas, self.streams, planned, self.clients)
 
     def delete_below(self, partition: int, offset: int) -> None:
         """The run has records below this offset deleted (DeleteRecords)."""

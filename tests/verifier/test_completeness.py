@@ -155,9 +155,9 @@ def test_a_fault_may_be_over_when_everything_is_healed() -> None:
 CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("declares 1 load processes, and asks for 2", NOTHING,
      a_run_of(load_processes=2), FACTS, CLOSING),
-    ("declares the final readers confluent, and asks for confluent, native", NOTHING,
+    ("declares the final readers native, and asks for confluent, native", NOTHING,
      a_run_of(final_readers=("confluent", "native")), FACTS, CLOSING),
-    ("declares the readers confluent, and asks for none", NOTHING, a_run_of(readers=()), FACTS, CLOSING),
+    ("declares the readers native, and asks for none", NOTHING, a_run_of(readers=()), FACTS, CLOSING),
     ("t has 1 partitions, and was to have 2", NOTHING, a_run_of(partitions=2), FACTS, CLOSING),
     ("declares 3 brokers, and asks for 5", NOTHING, a_run_of(brokers=5), FACTS, CLOSING),
     ("run.json declares the replicas of 1 partitions, not of 2", NOTHING, a_run_of(partitions=2), FACTS, CLOSING),

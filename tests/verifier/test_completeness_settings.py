@@ -32,7 +32,7 @@ ANOTHER: dict[str, Any] = {
     "acks": "1", "idempotence": False, "max_in_flight": 1, "retries": 0, "client": "native", "brokers": 5,
     "partitions": 2, "replication_factor": 2, "unclean_leader_election": True, "unknown_producer": "kafka",
     "replica_lag_time_max_ms": 900_000, "session_timeout_ms": 900_000, "producer_id_expiration_ms": 5,
-    "rate": 1.0, "users": 7, "load_processes": 2, "readers": ("native",), "final_readers": ("native",),
+    "rate": 1.0, "users": 7, "load_processes": 2, "readers": ("confluent",), "final_readers": ("confluent",),
     "stalled_after_s": 900.0,
 }  # fmt: skip
 
@@ -107,7 +107,7 @@ LOAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "partitions": (lambda load: load.update(partitions=9), "partitions 9"),
     "producers": (lambda load: load.update(producers=9), "producers 9"),
     "processes": (lambda load: load.update(processes=9), "processes 9"),
-    "readers": (lambda load: load.update(readers=["native"]), "readers ['native']"),
+    "readers": (lambda load: load.update(readers=["confluent"]), "readers ['confluent']"),
     "final readers": (lambda load: load.update(final_readers=[]), "final_readers []"),
     "another run": (lambda load: load.update(run_id=5), "loadgen/settings.json is of the run 5, not of 77"),
     "another topic": (lambda load: load.update(topic="x"), "loadgen/settings.json writes to x"),

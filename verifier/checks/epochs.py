@@ -1,8 +1,11 @@
-"""The leader epochs of the final log, and until when each was surely in office. Used by the checks of watermarks."""
+"""The leader epochs of the final log, until when each was surely in office, and who may have told a watermark in one.
+
+Used by ``watermark-regression`` and ``read-above-watermark``.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from verifier.checks.acks import standing
@@ -33,3 +36,17 @@ def epochs(tables: Tables) -> DataFrame:
     is_final = F.col("leader_epoch") >= F.col("final_epoch")
     until = F.when(is_final, ALWAYS).otherwise(F.coalesce("sent_ns", F.lit(-1)))
     return found.join(latest, ["place", "leader_epoch"], "left").withColumn("until_ns", until)
+
+
+def told_by_its_leader(tables: Tables, told: DataFrame) -> tuple[DataFrame, Column]:
+    """``told`` with one more column, and the condition that no former leader can have told its ``high_watermark``.
+
+    The condition needs the columns of ``epochs``. What a former leader has committed lies below the first offset of a
+    later epoch, so a watermark above that is the later leader's. One at or below it may come from a former leader
+    whose answer was delayed, by a pause or a slow link, unless the client drops such answers. Only the native one is
+    known to: librdkafka takes the watermark from every answer before it drops those of a broker that the partition
+    has left (``rd_kafka_fetch_reply_handle_partition``), and kafka-python compares nothing but positions.
+    """
+    drops_late = F.coalesce(F.col("drops_late_answers"), F.lit(False))
+    known = told.join(F.broadcast(tables.drop_late_answers), ["run", "process"], "left")
+    return known, drops_late | (F.col("high_watermark") > F.col("begins"))

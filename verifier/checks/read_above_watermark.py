@@ -3,8 +3,9 @@
 Definition. A poll brought an offset at or above the high watermark that its reader knew when it returned, and the
 leader cannot have changed meanwhile. A leader hands out nothing at or above its high watermark, tells it with every
 answer, and never goes back; so what a reader was handed lies below the watermark that it was told last. Another leader
-may tell a lower one: the leader epoch is bounded as in ``watermark-regression``, and an unclean election excuses it. A
-poll whose client knew no watermark is not judged.
+may tell a lower one: the leader epoch is bounded as in ``watermark-regression``, also for clients that take the
+watermark of a former leader's late answer, and an unclean election excuses it. A poll whose client knew no watermark is
+not judged.
 
 This presumes gapless's own brokers, which tell a watermark no lower than the one that bounded the read. Apache Kafka
 takes the watermark that it tells before it reads the log: what was committed between the two is handed out with an
@@ -19,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
-from verifier.checks.epochs import epochs
+from verifier.checks.epochs import epochs, told_by_its_leader
 from verifier.tables import Tables
 
 
@@ -34,11 +35,20 @@ def find(tables: Tables) -> DataFrame:
         & (F.col("last_offset") >= F.col("high_watermark"))
         & (F.col("complete_ns") >= 0)
     ).select(
-        "place", "process", "session", "phase", "high_watermark", "last_offset", "complete_ns", above.alias("above")
+        "place",
+        "run",
+        "process",
+        "session",
+        "phase",
+        "high_watermark",
+        "last_offset",
+        "complete_ns",
+        above.alias("above"),
     )
+    known, by_its_leader = told_by_its_leader(tables, told)
     stands = (F.col("last_offset") >= F.col("begins")) & (F.col("last_offset") < F.col("ends"))
     in_office = F.col("complete_ns") < F.col("until_ns")
-    early = told.join(F.broadcast(epochs(tables)), "place").filter(stands & in_office)
+    early = known.join(F.broadcast(epochs(tables)), "place").filter(stands & in_office & by_its_leader)
     return anomalies(
         early,
         stream=None,

@@ -76,6 +76,12 @@ def epochs(evidence: Evidence) -> list[tuple[int, int, int]]:
     return [(epoch, begin, end) for (epoch, begin), end in zip(ordered, ends, strict=True)] if ordered else []
 
 
+def takes_late_answers(evidence: Evidence, process: str) -> bool:
+    """Whether the watermark that this reader knows may be that of a leader that it has left."""
+    declared = evidence.run.evidence.process(process)
+    return declared is None or declared.client != "native"
+
+
 def watermark_regression(evidence: Evidence) -> Iterator[Anomaly]:
     sessions = defaultdict(list)
     for row in evidence.rows:
@@ -88,8 +94,9 @@ def watermark_regression(evidence: Evidence) -> Iterator[Anomaly]:
             lower, higher = row["high_watermark"], before["high_watermark"]
             if lower >= higher or row["complete_ns"] < 0:
                 continue
+            takes_late = takes_late_answers(evidence, row["process"])
             for epoch, begin, end in epochs(evidence):
-                if not begin <= higher - 1 < end:
+                if not begin <= higher - 1 < end or (takes_late and lower <= begin):
                     continue
                 in_office = [ack["invoke_ns"] for ack in acks if begin <= ack["first_offset"] < end]
                 if epoch >= evidence.final.leader_epoch or any(row["complete_ns"] < time for time in in_office):
@@ -107,7 +114,7 @@ def read_above_watermark(evidence: Evidence) -> Iterator[Anomaly]:
         if not 0 <= watermark <= last:
             continue
         for epoch, begin, end in epochs(evidence):
-            if begin <= last < end:
+            if begin <= last < end and not (takes_late_answers(evidence, row["process"]) and watermark <= begin):
                 in_office = [ack["invoke_ns"] for ack in acks if begin <= ack["first_offset"] < end]
                 if epoch >= evidence.final.leader_epoch or any(row["complete_ns"] < time for time in in_office):
                     excuse = moved(evidence, row["complete_ns"], row["complete_ns"], last + 1)

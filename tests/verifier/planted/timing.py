@@ -72,6 +72,16 @@ def told(high_watermark: int, epoch_at: int = 0) -> Callable[[Story], None]:
     return plant
 
 
+def with_librdkafka(plant: Callable[[Story], None], reader: str = "reader-1") -> Callable[[Story], None]:
+    """The same, of a reader that takes the watermark of a former leader's late answer."""
+
+    def planted(story: Story) -> None:
+        plant(story)
+        story.clients[reader] = "confluent"
+
+    return planted
+
+
 def in_two_sessions(story: Story) -> None:
     """Legal: the second is what another session is told."""
     watermarks(15, 12)(story)
@@ -127,6 +137,30 @@ PLANTED: Mapping[str, Planted] = {
         watermarks(13, 10, epoch_at=12),
         {("watermark-regression", None): {"count": 1, "size": 3, "offset": 10}},
         neighbor="a watermark goes back after an election",
+    ),
+    "a watermark goes back, and librdkafka tells it": Planted(
+        with_librdkafka(watermarks(18, 15, epoch_at=12)),
+        {("watermark-regression", None): {"count": 1, "size": 3, "offset": 15}},
+        neighbor="a former leader's late answer tells librdkafka a lower watermark",
+    ),
+    "a former leader's late answer tells librdkafka a lower watermark": Planted(
+        with_librdkafka(watermarks(18, 12, epoch_at=12))
+    ),
+    "a watermark goes back before an election, and librdkafka tells it": Planted(
+        with_librdkafka(watermarks(12, 9, time_ms=1289, epoch_at=12)),
+        {
+            ("watermark-regression", None): {"count": 1, "size": 3, "offset": 9},
+            ("read-above-watermark", None): {"count": 1, "size": 3, "offset": 9},
+            ("read-before-send", None): {"count": 3, "stream": 2, "sequence": 3, "offset": 9},
+        },
+    ),
+    "handed what was not committed, and librdkafka tells it": Planted(
+        with_librdkafka(told(11)),
+        EARLY_READ,
+        neighbor="handed all that was committed",
+    ),
+    "handed what a former leader's late answer does not cover": Planted(
+        with_librdkafka(told(9, epoch_at=9)),
     ),
     "handed what was not committed yet": Planted(
         told(11),
