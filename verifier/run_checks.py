@@ -24,7 +24,7 @@ from verifier.events import Events
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.excuses import Excuses
-from verifier.facts import Audit
+from verifier.facts import Audit, ReadLag
 from verifier.files import rows as file_rows
 from verifier.files.find import replica_directories
 from verifier.files.replica import ReplicaDirectory
@@ -90,11 +90,6 @@ class RunEvidence:
         return frozenset((segment.topic, segment.partition, segment.broker) for segment in self.segments)
 
     @property
-    def drop_late_answers(self) -> list[str]:
-        """The processes whose client takes nothing from a leader that it has left (``epochs.told_by_its_leader``)."""
-        return [process.name for process in self.model.evidence.processes if process.client == "native"]
-
-    @property
     def size_bytes(self) -> int:
         """How many bytes there are to read."""
         paths = [Path(segment.path) for segment in self.segments] + list(self.histories)
@@ -106,6 +101,11 @@ def staged(
 ) -> staging.Staged:
     """All evidence of these runs, for Spark on this machine; see ``staging.stage``."""
     return staging.stage(directory, _segments(runs), _histories(runs), _replicas(runs), progress, abandoned)
+
+
+def _drop_late_answers(runs: Sequence[RunEvidence]) -> list[tuple[str, str]]:
+    """The processes whose client takes nothing from a leader that it has left (``epochs.told_by_its_leader``)."""
+    return [(run.name, each.name) for run in runs for each in run.model.evidence.processes if each.client == "native"]
 
 
 def audit(
@@ -130,14 +130,10 @@ def audit(
     ]
     readers = [reader for fact in facts.values() for reader in fact.readers]
     progress("comparing what was told, stored and read")
-    late = [(run.name, process) for run in runs for process in run.drop_late_answers]
-    built = tables.build(spark, segments, history, files, places, readers, late, None if here is None else here.tables)
+    directory = None if here is None else here.tables
+    built = tables.build(spark, segments, history, files, places, readers, _drop_late_answers(runs), directory)
     progress(f"asking {len(findings.CHECKED)} checks")
-    # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
-    with ThreadPoolExecutor(1) as pool:
-        lagging = pool.submit(read_lags, built, sorted({name for fact in facts.values() for name in fact.live_readers}))
-        answers = findings.answers_to(built)
-        lags = lagging.result()
+    answers, lags = _ask(built, sorted({name for fact in facts.values() for name in fact.live_readers}))
     regions, sentinels = collect.regions(answers.rows["ledger"], places)
     untold = collect.untold(answers.rows["untold"], places)
     deleted = {row["run"]: int(row["deleted"]) for row in answers.rows.get("deleted", [])}
@@ -178,6 +174,14 @@ def audit(
     for frame in (built.claims, built.ledger, built.jumps, segments, history, files, *built.kept):
         frame.unpersist()
     return audits
+
+
+def _ask(built: tables.Tables, live_readers: list[str]) -> tuple[findings.Answers, dict[str, tuple[ReadLag, ...]]]:
+    """What the checks found, and the read lags by run."""
+    # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
+    with ThreadPoolExecutor(1) as pool:
+        lagging = pool.submit(read_lags, built, live_readers)
+        return findings.answers_to(built), lagging.result()
 
 
 def _segments(runs: Sequence[RunEvidence]) -> list[SegmentFile]:
