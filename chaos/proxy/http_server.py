@@ -1,8 +1,7 @@
-"""A small HTTP/1.1 server on asyncio for the API: keep-alive, Content-Length and chunked bodies, time limits.
+"""The HTTP/1.1 server of the API, on asyncio: connections, time limits and bounds. h11 parses and writes the bytes.
 
-Hand-written because nothing among the dependencies fits: aiohttp is not one of them, and werkzeug (which comes with
-Locust) is WSGI, so it would need threads off the loop that owns the links. Owns requests and responses as bytes;
-what they mean is the handler's. The data of proxies never passes here.
+A whole web framework would bring its own loop or threads, and the loop that owns the links is to serve the API too.
+What requests mean is the handler's matter. The data of proxies never passes here.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import unquote
 
+import h11
+
 from cluster.hosts import REFUSAL, is_ours
 from cluster.seams.clock import Clock
 
@@ -24,8 +25,9 @@ logger = logging.getLogger(__name__)
 _IDLE_TIMEOUT_S = 60.0
 _READ_TIMEOUT_S = 15.0
 _HANDLER_TIMEOUT_S = 25.0
-_MAX_LINE_BYTES = 64 * 1024
-_MAX_HEADERS = 200
+_MAX_HEAD_BYTES = 64 * 1024
+#: h11 bounds a head that is still incomplete: what is read at once may come on top.
+_READ_BYTES = 4096
 _MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
@@ -38,7 +40,6 @@ class HttpRequest:
     target: str
     headers: dict[str, str]
     body: bytes
-    keep_alive: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +49,6 @@ class Response:
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-
-
-class _BadRequest(Exception):
-    """Bytes that are no HTTP: answered with this status, then the connection closes."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 Handler = Callable[[HttpRequest], Awaitable[Response]]
@@ -77,7 +70,7 @@ class HttpServer:
     async def start(self, host: str, port: int) -> int:
         """Listen; returns the port. Raises ``OSError``."""
         self._host = host
-        self._server = await asyncio.start_server(self._serve, host, port, limit=_MAX_LINE_BYTES)
+        self._server = await asyncio.start_server(self._serve, host, port)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -92,36 +85,32 @@ class HttpServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers[writer] = asyncio.current_task()
+        connection = _Connection(reader, writer)
         try:
-            while await self._serve_one(reader, writer):
+            while await self._serve_one(connection):
                 pass
-        except (ConnectionError, asyncio.IncompleteReadError, TimeoutError):
+        except (ConnectionError, TimeoutError):
             pass  # the client went away, or said nothing for too long
         finally:
             del self._writers[writer]
             writer.close()
 
-    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _serve_one(self, connection: _Connection) -> bool:
         """Read one request and answer it; returns whether the connection continues."""
         try:
-            async with asyncio.timeout(_IDLE_TIMEOUT_S):
-                line = await _read_line(reader)
-            if not line:
-                return False
-            async with asyncio.timeout(_READ_TIMEOUT_S):
-                request = await _read_request(line, reader, writer)
-        except _BadRequest as error:
-            phrase = f"{error.status} {HTTPStatus(error.status).phrase}"
+            request = await connection.read()
+        except h11.RemoteProtocolError as error:
+            text = f"{error.error_status_hint} {HTTPStatus(error.error_status_hint).phrase}"
             headers = {"Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
-            self._write(writer, Response(error.status, phrase.encode(), headers), "GET")
-            await writer.drain()
+            await connection.write(
+                self._dated(Response(error.error_status_hint, text.encode(), headers)), has_body=True
+            )
             return False
-        response = await self._handle(request)
-        if not request.keep_alive:
-            response.headers["Connection"] = "close"
-        self._write(writer, response, request.method)
-        await writer.drain()
-        return request.keep_alive
+        if request is None:
+            return False
+        response = self._dated(await self._handle(request))
+        has_body = request.method != "HEAD" and response.status != HTTPStatus.NO_CONTENT
+        return await connection.write(response, has_body=has_body)
 
     async def _handle(self, request: HttpRequest) -> Response:
         if not is_ours(request.headers.get("host"), self._host):
@@ -135,87 +124,74 @@ class HttpServer:
             logger.exception("%s %s failed", request.method, request.target)
             return Response(500, b"internal error\n", {"Content-Type": "text/plain; charset=utf-8"})
 
-    def _write(self, writer: asyncio.StreamWriter, response: Response, method: str) -> None:
-        lines = [f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}"]
-        lines += [f"{name}: {value}" for name, value in response.headers.items()]
-        lines.append(f"Date: {email.utils.formatdate(self._clock.wall_ms() / 1000, usegmt=True)}")
+    def _dated(self, response: Response) -> Response:
+        response.headers["Date"] = email.utils.formatdate(self._clock.wall_ms() / 1000, usegmt=True)
         if response.status != HTTPStatus.NO_CONTENT:
-            lines.append(f"Content-Length: {len(response.body)}")
-        head = "\r\n".join(lines).encode("latin-1", "replace") + b"\r\n\r\n"
-        writer.write(head if method == "HEAD" else head + response.body)
+            response.headers["Content-Length"] = str(len(response.body))
+        return response
 
 
-async def _read_line(reader: asyncio.StreamReader) -> bytes:
-    """A line without its end; empty at the end of the connection or for an empty line."""
-    try:
-        line = await reader.readuntil(b"\n")
-    except asyncio.IncompleteReadError as error:
-        if error.partial:
-            raise
-        return b""
-    except asyncio.LimitOverrunError:
-        raise _BadRequest(431) from None
-    return line.rstrip(b"\r\n")
+class _Connection:
+    """One client's connection: requests in, responses out, one after the other."""
 
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD_BYTES)
 
-async def _read_request(line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> HttpRequest:
-    parts = line.decode("latin-1").split(" ")
-    if len(parts) != 3 or not parts[0] or not parts[2].startswith("HTTP/1.") or not parts[1].startswith(("/", "http")):
-        raise _BadRequest(400)
-    method, target, version = parts
-    headers = await _read_headers(reader)
-    if headers.get("expect", "").lower() == "100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    body = await _read_body(headers, reader)
-    connection = headers.get("connection", "").lower()
-    keep_alive = connection != "close" if version != "HTTP/1.0" else connection == "keep-alive"
-    path = "/" + target.split("//", 1)[1].partition("/")[2] if target.startswith("http") else target
-    return HttpRequest(method, unquote(path.partition("?")[0]), path, headers, body, keep_alive)
+    async def read(self) -> HttpRequest | None:
+        """The next request; None at the end of the connection. Raises ``RemoteProtocolError`` and ``TimeoutError``."""
+        if not self._http.trailing_data[0]:
+            async with asyncio.timeout(_IDLE_TIMEOUT_S):
+                await self._receive()
+        async with asyncio.timeout(_READ_TIMEOUT_S):
+            event = await self._next_event()
+            if not isinstance(event, h11.Request):
+                return None
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
+            if int(headers.get("content-length", 0)) > _MAX_BODY_BYTES:
+                raise h11.RemoteProtocolError("the body is too large", 413)
+            body = await self._read_body()
+        target = event.target.decode("latin-1")
+        if not target.startswith(("/", "http")):
+            raise h11.RemoteProtocolError("the target is no path", 400)
+        if target.startswith("http"):
+            target = "/" + target.split("//", 1)[-1].partition("/")[2]
+        return HttpRequest(event.method.decode("latin-1"), unquote(target.partition("?")[0]), target, headers, body)
 
+    async def write(self, response: Response, *, has_body: bool) -> bool:
+        """Send a response; returns whether the connection continues."""
+        headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in response.headers.items()]
+        reason = HTTPStatus(response.status).phrase
+        head = h11.Response(status_code=response.status, headers=headers, reason=reason.encode())
+        parts = [self._http.send(head)]
+        if has_body:
+            parts.append(self._http.send(h11.Data(data=response.body)))
+        parts.append(self._http.send(h11.EndOfMessage()))
+        self._writer.write(b"".join(part for part in parts if part))
+        await self._writer.drain()
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        self._http.start_next_cycle()
+        return True
 
-async def _read_headers(reader: asyncio.StreamReader) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for _ in range(_MAX_HEADERS):
-        line = (await _read_line(reader)).decode("latin-1")
-        if not line:
-            return headers
-        name, colon, value = line.partition(":")
-        if not colon or not name or name != name.strip():
-            raise _BadRequest(400)
-        headers[name.lower()] = value.strip()
-    raise _BadRequest(431)
+    async def _read_body(self) -> bytes:
+        body = bytearray()
+        while True:
+            event = await self._next_event()
+            if not isinstance(event, h11.Data):
+                return bytes(body)
+            body += event.data
+            if len(body) > _MAX_BODY_BYTES:
+                raise h11.RemoteProtocolError("the body is too large", 413)
 
+    async def _next_event(self) -> object:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+                self._writer.write(self._http.send(go_on) or b"")
+            await self._receive()
+        return event
 
-async def _read_body(headers: dict[str, str], reader: asyncio.StreamReader) -> bytes:
-    encoding = headers.get("transfer-encoding", "").lower()
-    if encoding:
-        if encoding != "chunked":
-            raise _BadRequest(501)
-        return await _read_chunked(reader)
-    length_text = headers.get("content-length", "0")
-    if not (length_text.isascii() and length_text.isdigit()) or len(length_text) > 12:
-        raise _BadRequest(400)
-    length = int(length_text)
-    if length > _MAX_BODY_BYTES:
-        raise _BadRequest(413)
-    return await reader.readexactly(length)
-
-
-async def _read_chunked(reader: asyncio.StreamReader) -> bytes:
-    body = bytearray()
-    while True:
-        try:
-            size = int((await _read_line(reader)).partition(b";")[0], 16)
-        except ValueError:
-            raise _BadRequest(400) from None
-        if size < 0:
-            raise _BadRequest(400)
-        if len(body) + size > _MAX_BODY_BYTES:
-            raise _BadRequest(413)
-        if size == 0:
-            while await _read_line(reader):
-                pass  # trailers
-            return bytes(body)
-        body += await reader.readexactly(size)
-        if await _read_line(reader):
-            raise _BadRequest(400)
+    async def _receive(self) -> None:
+        self._http.receive_data(await self._reader.read(_READ_BYTES))

@@ -39,13 +39,14 @@ def test_a_connection_serves_many_requests(api: Api) -> None:
         for _ in range(2):
             connection.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
             assert read_answer(connection)[0] == 200
-        connection.sendall(b"GET /version HTTP/1.1\r\n\r\nGET /nope HTTP/1.1\r\n\r\nPOST /reset HTTP/1.1\r\n\r\n")
+        ahead = ("GET /version", "GET /nope", "POST /reset")
+        connection.sendall("".join(f"{each} HTTP/1.1\r\nHost: x\r\n\r\n" for each in ahead).encode())
         assert [read_answer(connection)[0] for _ in range(3)] == [200, 404, 204]
 
 
 @pytest.mark.parametrize(
     "request_bytes",
-    [b"GET /version HTTP/1.1\r\nConnection: close\r\n\r\n", b"GET /version HTTP/1.0\r\n\r\n"],
+    [b"GET /version HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", b"GET /version HTTP/1.0\r\n\r\n"],
 )
 def test_a_connection_closes_when_asked(api: Api, request_bytes: bytes) -> None:
     """Connection: close and HTTP/1.0 end the connection after the answer."""
@@ -59,17 +60,17 @@ def test_chunked_bodies(api: Api) -> None:
     """A body in chunks, with an extension and a trailer, is one body."""
     body = b'9;x=y\r\n{"bad": "\r\n3\r\nyes\r\n0\r\nTrailer: 1\r\n\r\n'
     with connect(api.port) as connection:
-        connection.sendall(b"POST /proxies HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
+        connection.sendall(b"POST /proxies HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
         status, answer = read_answer(connection)
         assert (status, b"unexpected EOF" in answer) == (400, True)
-        connection.sendall(b"GET /version HTTP/1.1\r\n\r\n")
+        connection.sendall(b"GET /version HTTP/1.1\r\nHost: x\r\n\r\n")
         assert read_answer(connection)[0] == 200
 
 
 def test_expect_continue(api: Api) -> None:
     """A client that waits for 100 Continue before a body gets it."""
     with connect(api.port) as connection:
-        connection.sendall(b"POST /populate HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+        connection.sendall(b"POST /populate HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
         assert read_answer(connection)[0] == 100
         connection.sendall(b"[]")
         assert read_answer(connection) == (201, b'{"proxies":null}')
@@ -79,15 +80,16 @@ def test_expect_continue(api: Api) -> None:
     ("request_bytes", "status"),
     [
         (b"nonsense\r\n\r\n", 400),
-        (b"GET version HTTP/1.1\r\n\r\n", 400),
+        (b"GET version HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (b"GET /version SPDY/3\r\n\r\n", 400),
-        (b"GET /version HTTP/1.1\r\nno colon\r\n\r\n", 400),
-        (b"GET /version HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"GET /version HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", 413),
-        (b"GET /version HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
-        (b"POST /reset HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
-        (b"GET /version HTTP/1.1\r\n" + b"X: y\r\n" * 300 + b"\r\n", 431),
-        (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", 431),
+        (b"GET /version HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n", 400),
+        (b"GET /version HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"GET /version HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\n\r\n", 413),
+        (b"GET /version HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"POST /reset HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
+        (b"GET /version HTTP/1.1\r\n\r\n", 400),  # no Host
+        (b"GET /version HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 12_000 + b"\r\n", 431),
+        (b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431),
     ],
 )
 def test_what_is_not_http_is_told_so(api: Api, request_bytes: bytes, status: int) -> None:
@@ -115,7 +117,7 @@ def test_garbage_harms_nobody(api: Api, garbage: bytes) -> None:
 def test_a_path_is_cleaned_by_a_redirect(api: Api) -> None:
     """Go's router sends /a/../version to /version, query and all."""
     with connect(api.port) as connection:
-        connection.sendall(b"GET /a/../version?x=1 HTTP/1.1\r\n\r\n")
+        connection.sendall(b"GET /a/../version?x=1 HTTP/1.1\r\nHost: x\r\n\r\n")
         head = connection.recv(4096).decode()
     assert head.startswith("HTTP/1.1 301 Moved Permanently\r\n")
     assert "Location: /version?x=1\r\n" in head
