@@ -25,9 +25,15 @@ LOCKS = ("requirements.lock", "requirements-dev.lock")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
+#: A pin: name, exact version, perhaps where it applies, and the hashes of its files.
+PIN = re.compile(
+    r"(?P<name>[a-z0-9][a-z0-9.-]*)==(?P<version>[0-9][A-Za-z0-9.]*)(?P<marker> ; [^\n]*?)?"
+    r"(?: \\\n    --hash=sha256:[0-9a-f]{64})+\n"
+)
+
+
 def pins(name: str) -> dict[str, str]:
-    lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith("#")]
-    return dict(line.split("==") for line in lines)
+    return {match["name"]: match["version"] for match in PIN.finditer((ROOT / name).read_text())}
 
 
 def declared(*extras: str) -> dict[str, Requirement]:
@@ -36,13 +42,13 @@ def declared(*extras: str) -> dict[str, Requirement]:
 
 
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_is_plain_pins(name: str) -> None:
-    """Name and exact version, sorted, nothing else: no address, no hash, no option."""
-    lines = [line for line in (ROOT / name).read_text().splitlines() if not line.startswith("#")]
-    names = [line.partition("==")[0] for line in lines]
+def test_a_lock_is_pins_with_hashes(name: str) -> None:
+    """Name, exact version and hashes, sorted, nothing else: no address, no option."""
+    text = (ROOT / name).read_text().partition("\n")[2]
+    found = list(PIN.finditer(text))
+    assert "".join(match[0] for match in found) == text
+    names = [match["name"] for match in found]
     assert names == sorted(set(names))
-    for line in lines:
-        assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*==[0-9][A-Za-z0-9.]*", line), line
 
 
 def test_the_locks_hold_what_is_declared() -> None:
