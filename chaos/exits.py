@@ -1,4 +1,4 @@
-"""Exit statuses (README.md) and the errors that stand for them."""
+"""Exit statuses (README.md) and the exceptions that cause them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What a command ends with. Typer's own 2 for bad arguments would read as ``unknown``, so it is mapped."""
+    """The exit status of a command. Typer exits with 2 for bad arguments, which would read as ``unknown``."""
 
     VALID = 0
     INVALID = 1
@@ -17,7 +17,11 @@ class Exit(IntEnum):
 
 
 class BadRequest(Exception):
-    """What was asked for is not possible; one line that names the thing and the fix. Ends with 254."""
+    """The request is not possible; one line names the problem and the fix. Ends with 254."""
+
+
+class BadUsage(BadRequest):
+    """Options that a command does not take together. The line also names the help of the command."""
 
 
 VERDICTS = {"valid": Exit.VALID, "invalid": Exit.INVALID, "unknown": Exit.UNKNOWN}

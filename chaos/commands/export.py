@@ -12,7 +12,7 @@ import typer
 
 from chaos.commands.exportable import BLAMED, check_ends, check_files, excused
 from chaos.commands.stored import run_directory
-from chaos.exits import BadRequest, Exit
+from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.process.one_line import printable, reason
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.by_hand import ByHandError, is_load_by_hand, read_starts
@@ -43,7 +43,7 @@ def export(
         raise BadRequest(f"{run} has no history/*.arrow: the run left none, or they were removed; name another run")
     if edn == jsonl:
         wrong = "--edn or --jsonl, not both" if edn else "a form: add --edn or --jsonl"
-        raise BadRequest(f"export needs {wrong} (see 'gapless export --help')")
+        raise BadUsage(f"export needs {wrong}")
     unsealed = check_files(run, directory) if load is None else []
     from verifier.by_hand import Sieve
     from verifier.operations.export import export_run

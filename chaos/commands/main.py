@@ -13,9 +13,9 @@ import typer
 from typer.exceptions import TyperException
 
 from chaos.commands.examples import epilog
-from chaos.commands.usage import empty_option, usage_line
-from chaos.exits import BadRequest, Exit
-from cluster.process.invocation import NAME
+from chaos.commands.usage import empty_option, see_help, usage_line
+from chaos.exits import BadRequest, BadUsage, Exit
+from cluster.process.invocation import NAME, called
 from cluster.process.one_line import guard_last_resort, printable
 from cluster.process.safe_path import foreign, keep_safe
 
@@ -89,17 +89,22 @@ def common(
     """Breaks a Kafka-like log on purpose and proves what survived."""
 
 
-def run_command(arguments: Sequence[str]) -> int:
-    """Run one command line and answer with its exit status; errors become one line on stderr."""
+def run_command(arguments: Sequence[str], program: str = NAME) -> int:
+    """Run one command line and return its exit status; errors become one line on stderr.
+
+    ``program`` is how the user called us, for hints that can be pasted.
+    """
     if (line := empty_option(arguments)) is not None:
         return _say(line, Exit.BAD_ARGUMENTS)
     try:
-        # without any argument: the help, which is an answer and no error
+        # without arguments: the help, which is not an error
         status = _program(arguments)(list(arguments) or [HELP[-1]], prog_name=NAME, standalone_mode=False)
+    except BadUsage as error:
+        return _say(f"{error}{see_help(program, *arguments[:1])}", Exit.BAD_ARGUMENTS)
     except BadRequest as error:
         return _say(str(error), Exit.BAD_ARGUMENTS)
     except TyperException as error:
-        return _say(usage_line(error, arguments, COMMANDS), Exit.BAD_ARGUMENTS)
+        return _say(usage_line(error, arguments, COMMANDS, program), Exit.BAD_ARGUMENTS)
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", Exit.INTERRUPTED)
     except Exception as error:
@@ -115,7 +120,7 @@ def _say(text: str, status: Exit) -> int:
 
 
 def _log() -> str:
-    """Where the rest of it stands; "" if nothing is logged to a file."""
+    """Where the details are; "" if nothing is logged to a file."""
     files = [each.baseFilename for each in logging.getLogger().handlers if isinstance(each, logging.FileHandler)]
     return f"; see {files[0]}" if files else ""
 
@@ -127,7 +132,7 @@ def main() -> None:
     if (package := foreign(PACKAGES)) is not None:
         fix = "install gapless into a virtual environment of its own"
         sys.exit(_say(f"the package {package} is not gapless's own; {fix}", Exit.BAD_ARGUMENTS))
-    sys.exit(run_command(sys.argv[1:]))
+    sys.exit(run_command(sys.argv[1:], called("chaos.commands.main")))
 
 
 if __name__ == "__main__":

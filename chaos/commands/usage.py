@@ -50,17 +50,25 @@ def empty_option(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def usage_line(error: TyperException, arguments: Sequence[str], commands: Collection[str]) -> str:
-    """The line for a command line that Typer refused, with the command whose help lists the valid ones."""
+def usage_line(error: TyperException, arguments: Sequence[str], commands: Collection[str], program: str) -> str:
+    """The line for a command line that Typer refused, with the help that lists the valid options.
+
+    ``program`` is how the user called us, so that the hint can be pasted.
+    """
     asked = arguments[0] if arguments else ""
     if asked and asked not in commands and not asked.startswith("-"):
-        return f"there is no command {asked!r}{_instead(asked, commands)} (see 'gapless --help')"
+        return f"there is no command {asked!r}{_instead(asked, commands)}{see_help(program)}"
     if asked in commands:
-        return f"{_refusal(error, asked)} (see 'gapless {asked} --help')"
+        return f"{_refusal(error, asked)}{see_help(program, asked)}"
     if getattr(error, "option_name", None) is not None:
         wrong = f"{_refusal(error, 'gapless')} before the command"
-        return f"{wrong}; it may belong after it, as in 'gapless run --seed 7' (see 'gapless --help')"
-    return f"{_refusal(error, 'gapless')} (see 'gapless --help')"
+        return f"{wrong}; it may belong after it, as in '{program} run --seed 7'{see_help(program)}"
+    return f"{_refusal(error, 'gapless')}{see_help(program)}"
+
+
+def see_help(program: str, *command: str) -> str:
+    """The end of the line: which help to read."""
+    return f" (see '{' '.join([program, *command, '--help'])}')"
 
 
 def _instead(asked: str, commands: Collection[str]) -> str:

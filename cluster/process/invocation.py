@@ -1,4 +1,4 @@
-"""How a person starts gapless here: the first word of every command that is printed to be pasted. Owns that word."""
+"""How users call gapless on this machine: the program in every command that is printed for them. Owns that program."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 NAME = "gapless"
-#: Where ``make setup`` puts it, seen from the directory of the sources: for who runs modules of ours without it.
+#: Where ``make setup`` installs it, relative to the sources: for users who run our modules without installing them.
 FROM_THE_SOURCES = f".venv/bin/{NAME}"
 
 
 def program() -> str:
-    """``gapless`` if that is this environment's on PATH; else its path, from here if it is below."""
+    """``gapless`` if PATH finds that of this environment; otherwise its path, relative if it is below the current
+    directory."""
     found, own = shutil.which(NAME), Path(sys.executable).with_name(NAME)
     if found is not None and Path(found).parent == own.parent:
         return NAME
@@ -22,6 +23,12 @@ def program() -> str:
         return FROM_THE_SOURCES
     here = Path.cwd()
     return str(own.relative_to(here) if own.is_relative_to(here) else own)
+
+
+def called(module: str) -> str:
+    """``python -m MODULE`` if this process was called that way; otherwise ``program()``."""
+    head = sys.orig_argv[: len(sys.orig_argv) - len(sys.argv[1:])]
+    return shlex.join(head) if head[-2:] == ["-m", module] else program()
 
 
 def command(words: Iterable[str]) -> str:

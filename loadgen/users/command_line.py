@@ -13,6 +13,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from cluster.process.invocation import command
 from loadgen.durations import seconds_of
 from loadgen.settings import PROCESS_ENV, RUN_DIRECTORY_ENV, SETTINGS_ENV
 from loadgen.tool import BAD_ARGUMENTS
@@ -80,7 +81,7 @@ def refuse_as_we_do(parser: Any) -> None:
             known = [each for action in parser._actions for each in action.option_strings]
             near = get_close_matches(rest.split()[0], known, n=1)
             what = f"there is no option {rest}{f'; did you mean {near[0]}?' if near else ''}"
-        sys.stderr.write(f"gapless load: {what} (see 'gapless load --options')\n")
+        sys.stderr.write(f"gapless load: {what} (see '{command(['load', '--options'])}')\n")
         raise SystemExit(BAD_ARGUMENTS)
 
     parser.error = error

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -201,6 +202,27 @@ def test_the_command_that_is_printed_can_be_pasted(tmp_path: Path, monkeypatch: 
         printed = command(["verify", "a b"])
         assert printed == f"{word} verify 'a b'"
         assert called_as(printed) == word, "and so do the report's own commands"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["run", "-t", "30"], "run --help"),
+        (["verify", "--no-such-option"], "verify --help"),
+        (["frobnicate"], "--help"),
+        (["--seed", "7"], "--help"),
+    ],
+)
+def test_a_refusal_names_the_program_that_was_called(arguments: list[str], hint: str, tmp_path: Path) -> None:
+    """Its hint can be pasted: ``python -m`` where we were called that way, the path of ours where PATH lacks it."""
+    module = [sys.executable, "-m", "chaos.commands.main"]
+    script = [sys.executable, "-c", "from chaos.commands.main import main; main()"]
+    own = Path(sys.executable).with_name("gapless")
+    for argv, program in ((module, module), (script, [str(own) if own.is_file() else ".venv/bin/gapless"])):
+        environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parents[2])}
+        done = subprocess.run([*argv, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 254
+        assert done.stderr.endswith(f"(see '{shlex.join(program)} {hint}')\n"), done.stderr
 
 
 @pytest.mark.parametrize("name", ["my exp", "größe", "it's 50% [x]", "数据"])

@@ -26,7 +26,7 @@ from cluster.process.zookeeper import start_zookeeper
 from cluster.protocol.apis import INTER_BROKER, ApiKey
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
-from tests.support.leftovers import Place
+from tests.support.leftovers import GAPLESS, Place
 from tests.support.require import require
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -233,7 +233,8 @@ def test_data_of_more_brokers_and_fixed_metrics_ports(place: Place) -> None:
 )
 def test_bad_input_to_a_process(arguments: tuple[str, ...], says: str, place: Place) -> None:
     """As in the table of tests/chaos/test_commands.py: one line, 254, no file and no process left."""
-    assert place.run(*arguments, timeout_s=LONG_S) == 254
+    path = f"{GAPLESS.parent}{os.pathsep}{os.environ['PATH']}"
+    assert place.run(*arguments, timeout_s=LONG_S, PATH=path) == 254
     assert says in place.err and place.err.count("\n") == 1 and place.out == ""
     assert not (place.directory / "results").exists()
     place.assert_nothing_left(within_s=1.0)

@@ -13,6 +13,7 @@ import pytest
 from chaos.commands.load import arguments
 from chaos.commands.main import run_command
 from chaos.exits import BadRequest
+from cluster.process.invocation import command
 from loadgen.command import LOCUSTFILE
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
@@ -180,7 +181,7 @@ def test_a_bad_option_is_one_line(argv: list[str], says: str, capsys: pytest.Cap
         parser.parse_args(argv)
     err = capsys.readouterr().err
     assert ended.value.code == 254 and err.count("\n") == 1
-    assert err.startswith(f"gapless load: {says}") and err.endswith("(see 'gapless load --options')\n")
+    assert err.startswith(f"gapless load: {says}") and err.endswith(f"(see '{command(['load', '--options'])}')\n")
 
 
 @pytest.mark.parametrize(
