@@ -17,7 +17,7 @@ def program() -> str:
     """``gapless`` if PATH finds that of this environment; otherwise its path, relative if it is below the current
     directory."""
     found, own = shutil.which(NAME), Path(sys.executable).with_name(NAME)
-    if found is not None and Path(found).parent == own.parent:
+    if found is not None and Path(found).parent.resolve() == own.parent.resolve():
         return NAME
     if not own.is_file():
         return FROM_THE_SOURCES
