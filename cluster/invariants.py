@@ -1,7 +1,7 @@
-"""InvariantBroken: how a ``validate`` says that something which always holds does not.
+"""InvariantBroken: what a ``validate`` function raises when an invariant does not hold.
 
-Owns the exception. The invariants themselves stand next to what they are about, in modules named ``invariants``: in
-words in the module's docstring, in code below it. They read and change nothing. Simulations and tests call them; no
+Owns the exception. The invariants themselves are next to the code that they are about, in modules named ``invariants``:
+in words in the module's docstring, and in code below it. They change nothing. Simulations and tests call them; no
 program of the cluster does.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class InvariantBroken(Exception):
-    """One line: of what (``subject``), which invariant (``name``), and the values that break it (``values``)."""
+    """One line: the object (``subject``), the invariant (``name``), and the values that break it (``values``)."""
 
     def __init__(self, subject: object, name: str, values: str) -> None:
         super().__init__(f"{subject}: {name}: {values}")

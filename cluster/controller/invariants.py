@@ -1,24 +1,24 @@
-"""What always holds of what a controller knows.
+"""Invariants of what a controller knows.
 
-``validate``, whenever no synchronous step of the controller is running:
+``validate`` holds whenever no synchronous step of the controller is running:
 
-* ``replicas-once``: a partition has a replica or more, none of them twice; those that a move adds and those that it
-  removes are replicas, and no one is both.
-* ``isr-of-replicas``: the ISR is never empty, names no one twice, and replicas alone.
-* ``leader-in-isr``: a leader is in the ISR; there may be none.
-* ``epochs-not-above``: leader and partition epochs are not negative; no state is of a later controller epoch.
-* ``brokers-by-id``: brokers are filed under their ids.
+* ``replicas-once``: a partition has at least one replica, and none of them twice. Replicas that a move adds or removes
+  are among them, and none is both added and removed.
+* ``isr-of-replicas``: the ISR is never empty, has no duplicates, and contains only replicas.
+* ``leader-in-isr``: the leader, if there is one, is in the ISR.
+* ``epochs-not-above``: leader and partition epochs are not negative; no state is from a later controller epoch.
+* ``brokers-by-id``: brokers are stored under their ids.
 
-``validate_settled``, between two events of the controller (within one, a broker's end is known before it is acted
-upon), once it has taken over:
+``validate_settled`` holds between two events of the controller, once it has taken over (within an event, the controller
+learns of a broker's failure before it acts on it):
 
-* ``leader-alive``: a leader is registered and can host the partition; if none leads, no member of the ISR could.
-* ``isr-alive``: members of the ISR are registered and can host the partition, but for the last one.
+* ``leader-alive``: the leader is registered and can host the partition; without a leader, no member of the ISR could.
+* ``isr-alive``: the members of the ISR are registered and can host the partition, except the last one.
 
-``validate_written``, against the states of ZooKeeper, at any time while no other controller has succeeded this one:
+``validate_written`` holds against the states in ZooKeeper, as long as no other controller has succeeded this one:
 
-* ``not-ahead``: a state is written before it is believed: its partition epoch is not above what was written, nor is its
-  leader epoch; and at the same partition epoch the state is the one that was written.
+* ``not-ahead``: a state is written before the context has it. Neither its partition epoch nor its leader epoch is above
+  the one that was written, and at the same partition epoch, the state is the one that was written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cluster.invariants import InvariantBroken
 
 
 def validate(context: ControllerContext) -> None:
-    """Each partition by itself. Raises ``InvariantBroken``."""
+    """Each partition separately. Raises ``InvariantBroken``."""
     for broker_id, broker in context.brokers.items():
         if broker.broker_id != broker_id:
             raise InvariantBroken(context, "brokers-by-id", f"{broker_id} is {broker}")
@@ -61,7 +61,7 @@ def _validate_state(
 
 
 def validate_settled(context: ControllerContext) -> None:
-    """The states against the brokers that are there. Raises ``InvariantBroken``."""
+    """The states against the live brokers. Raises ``InvariantBroken``."""
     registered, eligible = context.registered(), context.eligible()
     for topic_partition, _, partition in context.partitions():
         state = partition.state

@@ -1,27 +1,27 @@
-"""What always holds of one log: its bounds, segments, indexes and leader epochs.
+"""Invariants of one log: its bounds, segments, indexes and leader epochs.
 
-Claimed whenever no method of the log is running, as long as its disk has not failed. ``validate`` costs the same for
-every log and says this of where it grows:
+They hold whenever no method of the log is running, unless its disk has failed. ``validate`` checks the end of the log,
+at the same cost for every log:
 
-* ``log-bounds``: first segment's base <= log start (unless the log is compacted: what it began with may be gone) <= log
-  end, 0 <= recovery point <= log end, compacted up to <= log end, and the log ends where its active segment does. (The
-  log start may lie above the recovery point: DeleteRecords moves it past records that are not synced.)
-* ``segment-file``: a file has at least the bytes that count. What a failed write left behind them does not.
-* ``index-within``: index entries lie within their segment: below its end, before its last byte.
-* ``epochs-within``: the newest leader epoch begins at or below the log end and is the one that appends compare with.
+* ``log-bounds``: base offset of the first segment <= log start (unless the log is compacted: its first segments may be
+  gone) <= log end, 0 <= recovery point <= log end, compacted up to <= log end, and the log ends where its active
+  segment ends. (The log start may be above the recovery point: DeleteRecords can move it past unsynced records.)
+* ``segment-file``: a file has at least the bytes that count. Bytes after them, left by a failed write, do not count.
+* ``index-within``: index entries are within their segment: below its end offset, before its last byte.
+* ``epochs-within``: the newest leader epoch begins at or below the log end, and is the one that appends compare with.
 
-``validate_whole`` reads every batch header besides, and says about all segments:
+``validate_whole`` also reads every batch header, and checks all segments:
 
-* ``segments-contiguous``: base offsets ascend, each segment ends where the next begins (at or below that, if
-  compaction may have left holes), and the last one is active.
+* ``segments-contiguous``: base offsets ascend, each segment ends where the next begins (or below that, if compaction
+  may have left holes), and the last one is active.
 * ``epochs-ascend``: leader epochs ascend in number and in start offset; none begins below the log start.
-* ``batches-contiguous``: a segment's batches fill its offsets from base to end without a hole or an overlap; after a
-  compaction they ascend within them.
+* ``batches-contiguous``: the batches of a segment cover its offsets from base to end without a gap or an overlap; after
+  a compaction, they ascend within that range.
 * ``batches-epochs``: each batch has the leader epoch that the epoch cache has for its offset.
-* ``index-batches``: an offset index entry points at a batch and names its last offset; a time index entry names the
-  last offset of a batch with that timestamp, and no batch up to there is newer.
+* ``index-batches``: an offset index entry points at a batch and has its last offset; a time index entry has the last
+  offset of a batch with that timestamp, and no batch up to that one is newer.
 * ``newest-timestamp``: a segment's newest timestamp is that of its batches.
-* ``remembered-batches``: the places that a segment remembers, for lookups without a read, are those of its batches.
+* ``remembered-batches``: the positions that a segment caches, for lookups without a read, are those of its batches.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""What always holds of what one log knows of its producers.
+"""Invariants of what one log knows about its producers.
 
-Claimed whenever no method of the log is running, as long as its disk has not failed. ``validate`` and, for one
-producer, ``validate_entry``:
+They hold whenever no method of the log is running, unless its disk has failed. ``validate`` checks, and
+``validate_entry`` for one producer:
 
-* ``producer-window``: an entry is filed under its producer's id and has the last five batches at most.
-* ``producer-sequences``: a batch has as many sequences as offsets; while the history is known to be complete, each
-  batch continues the sequence of the one before, on the circle of 2^31.
-* ``producer-offsets``: the batches of an entry ascend in offset without an overlap, and all lie below the log end: what
-  was cut off is not remembered.
-* ``producer-marks``: marks ascend, are eight at most, and none is above the log end.
+* ``producer-window``: an entry is stored under its producer's id, and has at most the last five batches.
+* ``producer-sequences``: a batch has as many sequences as offsets. While the history is known to be complete, each
+  batch continues the sequence of the previous one, modulo 2^31.
+* ``producer-offsets``: the batches of an entry ascend in offset without an overlap, and all are below the log end:
+  truncated batches are not remembered.
+* ``producer-marks``: there are at most eight marks, which ascend, and none is above the log end.
 
-``validate_batches``, against the headers of the log itself:
+``validate_batches`` checks the entries against the batch headers in the log:
 
-* ``producer-batches``: a remembered batch that the log still has is there, at that offset, of that producer and epoch,
-  with that sequence; the newest of a known producer's batches in the log is the newest that is remembered.
+* ``producer-batches``: a remembered batch that the log should still have is at its offset in the log, with the same
+  producer, epoch and sequence. For a known producer, the newest batch in the log is the newest one remembered.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def validate(producers: ProducerStates, log_end_offset: int) -> None:
 
 
 def validate_entry(producer_id: int, entry: ProducerEntry, log_end_offset: int) -> None:
-    """What is known of one producer. Raises ``InvariantBroken``."""
+    """What is known about one producer. Raises ``InvariantBroken``."""
     subject = f"producer {producer_id}"
     batches = entry.batches
     if entry.producer_id != producer_id or len(batches) > WINDOW:
@@ -58,7 +58,7 @@ def validate_entry(producer_id: int, entry: ProducerEntry, log_end_offset: int) 
 def validate_batches(
     producers: ProducerStates, headers: Mapping[int, BatchHeader], log_start_offset: int, *, holes_allowed: bool
 ) -> None:
-    """``headers`` are all that the log holds, ascending, by base offset. Raises ``InvariantBroken``."""
+    """``headers`` are all headers in the log, ascending, by base offset. Raises ``InvariantBroken``."""
     newest = {header.producer_id: header for header in headers.values() if header.base_sequence >= 0}
     for producer_id, entry in producers.entries.items():
         subject = f"producer {producer_id}"

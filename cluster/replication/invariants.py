@@ -1,19 +1,21 @@
-"""What always holds of a partition's leadership.
+"""Invariants of a partition's leadership.
 
-Claimed whenever no method of ``LeaderState`` is running and ``advance`` was called for the log end that is given, as
-its owner does after each append. ``validate``:
+They hold whenever no method of ``LeaderState`` is running and ``advance`` was called for the given log end, as its
+owner does after each append. ``validate`` checks:
 
 * ``leader-in-isr``: the leader is in its own ISR.
 * ``isr-of-replicas``: the members of the ISR are replicas.
-* ``isr-maximal``: what the high watermark respects is the committed ISR and the change in flight, which was proposed in
-  this leader and partition epoch.
-* ``follower-within``: no one is known to hold more than the leader: a follower's end <= the log end.
-* ``watermark-within``: high watermark <= log end, and <= the end of every ISR member that has fetched in this epoch;
-  but a member that the change in flight removes may have come back with less: the controller may have agreed already.
-* ``watermark-reached``: while enough are in sync, what the leader and all followers hold lies below the high watermark:
-  it is not behind the least of their ends. (It may be above the least end of all: who is not in sync does not count.)
+* ``isr-maximal``: the ISR that the high watermark waits for is the committed ISR together with the change in flight,
+  which was proposed in this leader epoch and partition epoch.
+* ``follower-within``: no follower is known to have more than the leader: a follower's end <= the log end.
+* ``watermark-within``: high watermark <= log end, and <= the end of every ISR member that has fetched in this epoch.
+  The exception is a member that the change in flight removes: it may have returned with less, because the controller
+  may already have agreed.
+* ``watermark-reached``: while enough replicas are in sync, everything that the leader and all followers have is below
+  the high watermark, that is, it is at or above the lowest of their ends. (It may be above it, since replicas that are
+  not in sync do not count.)
 * ``leader-epochs``: leading since <= leader epoch, which is also that of the ISR; the epoch's start <= log end; 1 <=
-  ``min.insync.replicas`` as it counts <= number of replicas.
+  effective ``min.insync.replicas`` <= number of replicas.
 """
 
 from __future__ import annotations

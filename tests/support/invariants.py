@@ -1,4 +1,4 @@
-"""What the tests of invariants share: the names that a module states and raises, and one that is broken by hand."""
+"""Shared by the tests of invariants: the names that a module states and raises, and one that a test breaks."""
 
 from __future__ import annotations
 

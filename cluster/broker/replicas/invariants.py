@@ -1,20 +1,21 @@
-"""What always holds of one replica: where replication and the log meet, and what its leader was told of a follower.
+"""Invariants of one replica: where replication and the log meet, and what a follower has told its leader.
 
-Claimed whenever no method of the replica or its fetcher is running, as long as the log's disk has not failed.
-``validate``:
+They hold whenever no method of the replica or its fetcher is running, unless the log's disk has failed.
+``validate`` checks:
 
 * ``watermark-in-log``: log start <= high watermark <= log end.
-* ``role-of-leader``: who leads has the leader epoch, the partition epoch and the leader id of its leadership, and its
-  log's newest epoch is that one, begun where the leadership began (or where the log begins, if that is later).
-* ``role-of-follower``: who follows does not follow itself, and its log has no epoch above the one it follows in.
+* ``role-of-leader``: a leader has the leader epoch, the partition epoch and the leader id of its leadership. The newest
+  epoch of its log is that leader epoch, and it starts where the leadership began (or at the log start, if that is
+  later).
+* ``role-of-follower``: a follower does not follow itself, and its log has no epoch above the one in which it follows.
 
-``validate_following``, for all that one broker leads and this one follows:
+``validate_following`` checks all partitions that one broker leads and this one follows:
 
-* ``follows-its-leader``: what is followed from a broker is led by it, as far as the replica knows.
-* ``fetch-at-the-end``: a partition whose place the leader's session holds, and that is no news to it, was told to the
-  leader with our leader epoch and log end of now: the next fetch begins where our log ends.
-* ``follows-somehow``: no one is forgotten: while no request is on its way, each partition is news, pauses, is asked
-  about or is held by the session.
+* ``follows-its-leader``: as far as the replica knows, the broker from which it fetches is its leader.
+* ``fetch-at-the-end``: if the leader's session holds a partition and there is no news about it, the position last sent
+  to the leader is our current leader epoch and log end: the next fetch begins where our log ends.
+* ``follows-somehow``: no partition is forgotten. While no request is in flight, each one has news, is paused, has a
+  question pending, or is held by the session.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _validate_leader(partition: Replica, leader: LeaderState) -> None:
 
 
 def validate_following(following: Following, leader_id: int, *, is_answered: bool) -> None:
-    """What is followed from broker ``leader_id``; ``is_answered``: no request to it is on its way.
+    """The partitions followed from broker ``leader_id``; ``is_answered``: no request to it is in flight.
 
     Raises ``InvariantBroken``.
     """

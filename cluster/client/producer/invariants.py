@@ -1,36 +1,36 @@
-"""What always holds of the batches of one producer: where they wait, what they hold, who has them.
+"""Invariants of the batches of one producer: where they wait, how much memory they hold, and which request has them.
 
-Claimed with the producer's lock held. ``validate_accumulator``, between any two of its methods:
+They hold while the producer's lock is held. ``validate_accumulator`` checks, between any two of its methods:
 
-* ``queue-once``: a queue is not empty, has batches of its own partition alone, and each batch that waits is in one
-  queue once.
-* ``queue-incomplete``: a batch that waits has no outcome, and is among those that have none.
-* ``queue-order``: what has a sequence comes first, in the order of sequences, of one identity; what has none yet is in
-  the order in which it was made.
-* ``open-last``: a batch that may take a record is the last of its queue.
-* ``retry-queued``: what pauses before it is tried again waits in a queue.
-* ``memory``: what ``buffer.memory`` has given out and not got back is what the batches without an outcome hold (only if
-  that number is given: completed batches give theirs back after the lock was let go).
+* ``queue-once``: a queue is not empty and has only batches of its own partition, and each waiting batch is in exactly
+  one queue, once.
+* ``queue-incomplete``: a waiting batch has no outcome, and is among the incomplete batches.
+* ``queue-order``: batches with a sequence come first, in the order of their sequences and with one identity; batches
+  without a sequence follow in the order in which they were created.
+* ``open-last``: a batch that can still take a record is the last one in its queue.
+* ``retry-queued``: a batch that is backing off before a retry waits in a queue.
+* ``memory``: the part of ``buffer.memory`` that is allocated equals what the batches without an outcome hold (only if
+  that number is passed: completed batches free theirs after the lock is released).
 
-``validate_sender``, after ``tick`` and before the next event:
+``validate_sender`` checks, after ``tick`` and before the next event:
 
-* ``in-flight-once``: a batch is in one request at a time, and not in a queue meanwhile.
-* ``in-flight-count``: a node has at most ``max.in.flight.requests.per.connection`` requests, as many as are counted,
-  and none without a connection.
+* ``in-flight-once``: a batch is in at most one request at a time, and then not in a queue.
+* ``in-flight-count``: a node has at most ``max.in.flight.requests.per.connection`` requests, exactly as many as are
+  counted, and none without a connection.
 * ``nothing-forgotten``: a batch without an outcome waits in a queue or is in a request.
-* ``muted``: with one request in flight the partitions in requests are those that are muted, else none is.
-* ``doubtful``: only of a batch without an outcome it matters whether an attempt was stored.
+* ``muted``: with one request in flight, the muted partitions are those in requests; otherwise, no partition is muted.
+* ``doubtful``: only batches without an outcome are doubtful, that is, may be stored by an earlier attempt.
 
-``validate_identity``, as part of that, with idempotence, until the identity is fatal or the sender was told to give up:
-nothing is numbered anymore then, and no one asks for it:
+``validate_identity`` is part of that with idempotence, unless the identity is fatal or the sender was told to abandon
+everything (it then numbers no more batches):
 
-* ``identity-ready``: an identity that is ready has an id and an epoch, none above the last epoch.
-* ``sequence-order``: the batches of a partition that are not settled have the identity of the partition and ascend in
-  sequence; the next new one comes after all of them and after the last that was acknowledged.
-* ``sequence-window``: from the first of them on at most ``max.in.flight`` batches were numbered.
+* ``identity-ready``: a ready identity has an id and an epoch, which is not above the last epoch.
+* ``sequence-order``: the unsettled batches of a partition have the identity of the partition, and their sequences
+  ascend. The next new sequence follows all of them, and the last acknowledged one.
+* ``sequence-window``: from the first of them on, at most ``max.in.flight`` batches were numbered.
 * ``sequence-held``: they wait in a queue or are in a request, and a queued batch with a sequence is one of them.
-* ``at-broker``: those that are said to be at a broker are those that are in a request.
-* ``troubled``: a partition whose sequences are to be resolved or to start again is known to be in trouble.
+* ``at-broker``: the batches recorded as being at a broker are those in a request.
+* ``troubled``: a partition whose sequences are to be resolved or restarted is recorded as troubled.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 def validate_accumulator(accumulator: RecordAccumulator, allocated_bytes: int | None = None) -> None:
-    """``allocated_bytes`` is what is taken of ``buffer.memory``, if no one else holds any. Raises
+    """``allocated_bytes`` is the allocated part of ``buffer.memory``, if only batches hold any. Raises
     ``InvariantBroken``."""
     queued = [batch for queue in accumulator._queues.values() for batch in queue]
     if len(queued) != len(set(queued)) or set(queued) != accumulator._queued:
