@@ -1,16 +1,17 @@
-"""What an election cut off: the elections that the log and the conductor both show, as events. Judges nothing.
+"""What an election truncated: the elections that both the log and the conductor show, as events. Judges nothing.
 
-A worked example, of stream 7. Epoch 3 begins at offset 100 of the final log, which has sequences 0 to 47 of the stream
-below and 60 to 80 above; the conductor saw it begin about 12.0 s. A row says that sequences 45 to 55 were acknowledged
-at offsets 97 to 107, at 11.8 s. Offset 100 is that of sequence 48, and so 48 to 55 become an ``election`` row: sequence
-48, offset 100, 8 values. Had the row no offsets (acks=0), it would be the same: behind 47, which is in an earlier
-epoch, and before 60, which is in this one.
+A worked example, for stream 7. Epoch 3 begins at offset 100 of the final log, which has sequences 0 to 47 of the stream
+below that offset, and 60 to 80 above it; the conductor saw the epoch begin at about 12.0 s. A row says that sequences
+45 to 55 were acknowledged at offsets 97 to 107, at 11.8 s. Sequence 48 has offset 100, so 48 to 55 become an
+``election`` row: sequence 48, offset 100, 8 values. If the row had no offsets (acks=0), the result would be the same:
+after 47, which is in an earlier epoch, and before 60, which is in this one.
 
-How far up can a log that was cut off have reached? Offsets are dense: each of its tail is taken by one attempt to send
-a record, and an attempt is stored at most once, there or in the final log. So the tails of all logs that were cut off
-hold no more than all attempts (the records that were handed over, and those of each retry) less the records that are
-in the final log. If 1,000 records were handed over, 20 of them sent again, and 970 are in the log, then 50 attempts
-are left: what was acknowledged at offset 150 or above was not cut off at 100, whatever the broker said.
+How far up can a truncated log have reached? Offsets are dense: each offset in the truncated tail was taken by one
+attempt to send a record, and an attempt is stored at most once, there or in the final log. So the tails of all
+truncated logs hold at most as many records as there were attempts (the records that were handed over, and those of
+each retry), minus the records in the final log. If 1,000 records were handed over, 20 of them were resent, and 970 are
+in the log, then 50 attempts are left: a record acknowledged at offset 150 or above was not truncated at 100, no matter
+what the broker said.
 """
 
 from __future__ import annotations
@@ -30,32 +31,32 @@ from verifier.standing import standing
 from verifier.tables import Tables
 from verifier.witness import SLACK_NS, EpochStart, WitnessedElection
 
-#: Of an election of which it does not matter how far up a log can have reached.
+#: For an election where it does not matter how far up a log can have reached.
 NO_END = 2**62
 #: Which value is at an offset: its stream, and by how much its sequence is ahead of the offset.
 _VALUE = "struct<stream:bigint,back:bigint>"
 
 
 class JudgedElections:
-    """The elections of all runs that are judged together, and what each cut off. For one thread."""
+    """The elections of all runs that are judged together, and what each one truncated. For one thread."""
 
     def __init__(self, spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> None:
         self._spark = spark
         self._tables = tables
         self._grounds = grounds
         self._told = told(tables.history)
-        #: (run, topic, partition, epoch) that acknowledgements name before the conductor can have missed it.
+        #: (run, topic, partition, epoch) of acknowledgements from before the time when the epoch can have begun.
         self.contradicted: set[tuple[str, str, int, int]] = set()
 
     @cached_property
     def _standing(self) -> DataFrame:
-        """By election and stream: what stands before its epoch, and in it or a later one."""
+        """By election and stream: what the log has before its epoch, and in it or a later one."""
         return standing(self._tables, self._grounds, self._epochs)
 
     def seen(self) -> dict[int, list[WitnessedElection]]:
-        """Every election that the conductor saw, by place, of whose epoch the final log may have nothing.
+        """Every election that the conductor saw, by place; the final log may have nothing from its epoch.
 
-        Such a one cut off what lay at or above the first offset of the epoch that stands before it.
+        Such an election truncated everything at or above the first offset of the epoch that the log has before it.
         """
         starts: dict[int, dict[int, int]] = defaultdict(dict)
         for row in self._epochs.collect():
@@ -74,7 +75,7 @@ class JudgedElections:
 
     @cached_property
     def _epochs(self) -> DataFrame:
-        """Every leader epoch of the final leader's logs, and the first offset at which it or a later one stands."""
+        """Every leader epoch in the final leaders' logs, and the first offset with that epoch or a later one."""
         batches = self._tables.segments.filter(
             F.col("is_leader") & (F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit"))
         )
@@ -92,8 +93,8 @@ class JudgedElections:
     def _left_over(self) -> DataFrame:
         """By place, how many attempts to send a record left none in the final log: ``left_over``, at least 0.
 
-        What was reserved counts as handed over unless it is known that it never was, so that nothing is missed of a
-        process that was killed. Each sentinel row is an attempt; of what is reserved for sentinels most is never used.
+        Reserved sequences count as handed over unless they are known not to have been, so that none of a killed process
+        is missed. Each sentinel row is one attempt; most sequences reserved for sentinels are never used.
         """
         history = self._tables.history
         sequences, of_load = F.col("last_sequence") - F.col("first_sequence") + 1, F.col("stream") < SENTINEL_STREAM
@@ -114,15 +115,16 @@ class JudgedElections:
 
     @cached_property
     def _elections(self) -> DataFrame:
-        """The elections that the conductor saw too, with the times and offsets at which each can have cut off.
+        """The elections that the conductor also saw, with the times and offsets at which each can have truncated.
 
-        One that comes so soon after another that nothing is left of the epoch between them has two rows: the leader in
-        between began somewhere above the start of the epoch that stands before (``reach_offset``), and what it took
-        there was cut off below the start of the next. It took nothing before that last epoch was seen to be over.
+        If an election follows another one so closely that nothing is left of the epoch between them, it has two rows.
+        The leader in between began somewhere above the start of the epoch that the log has before it
+        (``reach_offset``), and what it stored there was truncated below the start of the next epoch. It stored nothing
+        before that earlier epoch was last seen.
         """
         acks = self._told.filter(F.col("f") == "send")
         before = acks.join(F.broadcast(self._epochs), "place").filter(F.col("first_offset") < F.col("start_offset"))
-        # what was sent again, or came late, may be lower than what is below the epoch
+        # resent or late values may have lower sequences than those below the epoch
         above = F.coalesce(F.col("first_offset") >= F.col("start_offset"), F.lit(True))
         in_epoch = (F.col("first_sequence") >= F.col("first_in_turn")) & above
         key = ["place", "epoch"]
@@ -150,7 +152,7 @@ class JudgedElections:
                 if each["place"] == row["place"] and each["epoch"] < row["epoch"]
             }
             standing = max(lower, default=0)
-            # each epoch since the last one that stands may have had a log of its own, now gone
+            # each epoch since the last one in the log may have had its own log, which is now gone
             known = {"place": row["place"], "logs": max(row["epoch"] - standing, 1), **election._asdict()}
             rows.append({**known, "reach_offset": row["start_offset"]})
             gone_ns = grounds.witness.first_after(final.topic, final.partition, standing)
@@ -164,8 +166,8 @@ class JudgedElections:
         return self._above_committed(self._spark.createDataFrame(pa.Table.from_pylist(rows, schema=pa.schema(fields))))
 
     def _above_committed(self, elections: DataFrame) -> DataFrame:
-        """No election of a replica in sync cuts off what is committed: what lies below a high watermark that a reader
-        was told before it. An unclean one may."""
+        """Electing an in-sync replica truncates nothing that is committed, that is, below a high watermark that a
+        reader was told before the election. An unclean election may."""
         clean = [
             number
             for number, place in enumerate(self._tables.places)
@@ -186,7 +188,7 @@ class JudgedElections:
 
     @cached_property
     def cut_off(self) -> DataFrame:
-        """What each election cut off, as events."""
+        """What each election truncated, as events."""
         with_offset = (F.col("f") == "send") & F.col("offset").isNotNull()
         known = self._within_reach
         unplaced = known.filter(~with_offset).select("place", "stream", "sequence", "offset", "values", _about())
@@ -194,9 +196,9 @@ class JudgedElections:
 
     @cached_property
     def _within_reach(self) -> DataFrame:
-        """What was told near an election, by sequences and offsets that its epoch does not have.
+        """What clients were told near an election about sequences and offsets that its epoch does not have.
 
-        ``contends``: whether this election is the first that reaches it.
+        ``contends``: whether this is the first election that reaches it.
         """
         near = F.col("complete_ns").between(F.col("from_ns"), F.col("until_ns"))
         of_elections = self._told.join(F.broadcast(self._elections), "place").filter(near)
@@ -219,10 +221,10 @@ class JudgedElections:
         )
 
     def _in_one_log(self, acks: DataFrame) -> DataFrame:
-        """Drops acknowledgements that name more values at one offset than there were logs to be cut off.
+        """Drops acknowledgements that name more values at one offset than there were truncated logs.
 
-        A log has one value at an offset. There were at most as many logs as epochs since the one that stands before.
-        What is at an offset was not cut off, and counts for no log.
+        A log has one value per offset. There were at most as many logs as epochs since the previous one in the final
+        log. The value that the final log has at the offset was not truncated, and needs no other log.
         """
         key = ["place", "epoch"]
         value = F.struct("stream", (F.col("sequence") - F.col("offset")).alias("back")).cast(_VALUE)
@@ -249,7 +251,7 @@ class JudgedElections:
 
     @property
     def _standing_within_reach(self) -> DataFrame:
-        """What the final log has where each election may have cut something off."""
+        """What the final log has where each election may have truncated something."""
         log = self._tables.log.filter(F.col("stream").isNotNull())
         reach = self._elections.groupBy("place", "epoch").agg(
             F.min("reach_offset").alias("from_offset"), F.max("end_offset").alias("to_offset")

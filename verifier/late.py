@@ -1,7 +1,8 @@
-"""What may arrive late, where brokers know no sequences: as events for ``verifier.events``. Judges nothing.
+"""Sends that may have arrived late at brokers that do not track sequences, as events for ``verifier.events``.
 
-Without idempotence a broker takes whatever arrives, also behind what was sent later over another connection. Which
-settings allow that is ``verifier.expectation``'s; here is which sends it can have happened to.
+Without idempotence, a broker stores a batch whenever it arrives, even after batches that were sent later over another
+connection. Owns which sends this can have happened to. Does not own which settings allow it
+(``verifier.expectation``), and judges nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from verifier.witness import CONNECTION_NS
 
 
 def unanswered(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
-    """What no one knows the outcome of, where the settings let it arrive late: these very sequences.
+    """Sends without an outcome that the settings allow to arrive late: exactly these sequences.
 
-    Its client lost a connection while it was under way. Had the same connection carried what was sent later and
-    acknowledged, that would have come behind it: so nothing later was acknowledged before it was abandoned. Sends of a
-    stream whose times overlap are one ``bout``; ``most`` is how many connections were lost with them.
+    The client lost a connection while the send was in flight. If a later send had been acknowledged over the same
+    connection, it would have arrived after this one, so no later send was acknowledged before this one was abandoned.
+    Sends of a stream whose times overlap form a ``bout``; ``most`` is the number of connections lost during it.
     """
     history = tables.history.filter(F.col("place").isin(_places(tables, grounds, UNANSWERED)) & (F.col("stream") >= 0))
     lost = history.filter((F.col("f") == "disconnect") & (F.col("count") > 0)).select(
@@ -42,7 +43,7 @@ def unanswered(spark: SparkSession, tables: Tables, grounds: Mapping[str, Ground
     answered = native & F.coalesce(F.col("error").rlike(ANSWERED), F.lit(False))
     given_up = sends.filter((F.col("type") == "info") & in_order & ~answered)
     under_way = F.col("at").between(F.col("invoke_ns"), F.col("complete_ns") + CONNECTION_NS)
-    # the row names all that was outstanding; what had been given up before is no longer among it
+    # the row names everything outstanding; sends abandoned before it are no longer included
     outstanding = (F.col("lost_first") <= F.col("last_sequence")) & (F.col("lost_last") >= F.col("first_sequence"))
     found = given_up.join(lost, ["place", "stream"]).filter(
         under_way & (outstanding | (F.col("at") > F.col("complete_ns")))
@@ -57,9 +58,9 @@ def unanswered(spark: SparkSession, tables: Tables, grounds: Mapping[str, Ground
 
 
 def returned(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]) -> DataFrame:
-    """What was acknowledged by a leader that was replaced meanwhile, and led again when it took it.
+    """Sends acknowledged by a leader that was replaced in the meantime, and led again when it stored them.
 
-    It waited on its way to that leader, while what was sent later went to another one.
+    The request was delayed on its way to that leader, while later sends went to another one.
     """
     fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("back_in", pa.int32())]
     fields += [(name, pa.int64()) for name in ("left_ns", "back_ns")]
@@ -81,7 +82,7 @@ def returned(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]
 
 
 def _places(tables: Tables, grounds: Mapping[str, Grounds], excuse: str, client: str | None = None) -> list[int]:
-    """Where the settings let something arrive late with this event, of this client."""
+    """The places whose settings allow late arrivals with this event, for this client."""
     found = []
     for number, place in enumerate(tables.places):
         settings = grounds[place.run].settings
@@ -91,7 +92,7 @@ def _places(tables: Tables, grounds: Mapping[str, Grounds], excuse: str, client:
 
 
 def _where_it_stands(tables: Tables, sends: DataFrame) -> DataFrame:
-    """Each part of these sends that is in the final log, with its ``leader_epoch``."""
+    """The parts of these sends that are in the final log, each with its ``leader_epoch``."""
     log = tables.log.filter(F.col("stream").isNotNull())
     last = F.col("first_sequence") + F.col("last_offset") - F.col("first_offset")
     spans = log.select(
@@ -111,9 +112,10 @@ def _where_it_stands(tables: Tables, sends: DataFrame) -> DataFrame:
 
 
 def _addressed(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds], sends: DataFrame) -> DataFrame:
-    """Without what a client that sends once cannot have sent to the leader of the epoch in which it stands.
+    """Removes sends that a client without retries cannot have sent to the leader of the epoch in which they are stored.
 
-    Its request waits for the one broker to which it was sent: who had not led when it was abandoned was not that one.
+    Such a request waits for the one broker to which it was sent. A broker that had not yet led when the request was
+    abandoned cannot be that broker.
     """
     fields: list[tuple[str, pa.DataType]] = [("place", pa.int32()), ("leader_epoch", pa.int32())]
     fields.append(("since_ns", pa.int64()))

@@ -1,15 +1,16 @@
-"""What the harness itself saw: who led when, and which brokers it broke. This witness is independent of the logs.
+"""What the harness itself saw: which broker led when, and which brokers it broke. This is independent of the logs.
 
-Reads ``leaders.jsonl`` (the conductor's own looks) and ``faults.jsonl``; the rest is pure. It sets the limits: how far
-from an election an acknowledgement may lie to have been cut off by it, and how far back a connection counts that was
-broken, or closed.
+Reads ``leaders.jsonl`` (what the conductor saw at each look) and ``faults.jsonl``; the rest is pure. Owns the limits:
+how far an acknowledgement may be from an election that truncated it, and how far back a lost or closed connection
+counts.
 
-A worked example. The looks at 10.0 s and 10.3 s saw epoch 4 and epoch 5 of a partition: epoch 5 began in between. A
-record that is below its start was sent at 10.1 s, one that is in it was acknowledged at 10.2 s: it began
-between these two. With ``replica.lag.time.max.ms`` 1000, a session of 1 s and ``SLACK_NS`` 3 s it can have cut off what
-was acknowledged from 10.1 - 1 - 1.5 - 3 = 4.6 s to 10.2 + 3 = 13.2 s. If the old leader was isolated from 9 s to 20 s,
-it did not hear of epoch 5 before 20 s: then the reach is 9 - 1.5 - 3 = 4.5 s to 20 + 3 = 23 s. Had it been killed, or
-another broker isolated, the reach would end at 13.2 s: no one was left who could acknowledge and know no better.
+A worked example. The conductor saw epoch 4 of a partition at 10.0 s and epoch 5 at 10.3 s, so epoch 5 began in between.
+A record below its start was sent at 10.1 s, and a record in it was acknowledged at 10.2 s, so it began between these
+two times. With a ``replica.lag.time.max.ms`` of 1000, a session of 1 s and a ``SLACK_NS`` of 3 s, it can have truncated
+what was acknowledged from 10.1 - 1 - 1.5 - 3 = 4.6 s to 10.2 + 3 = 13.2 s. If the old leader was isolated from 9 s to
+20 s, it did not learn about epoch 5 before 20 s: the limits are then 9 - 1.5 - 3 = 4.5 s and 20 + 3 = 23 s. If the old
+leader was killed, or another broker was isolated, the upper limit is 13.2 s: no broker was left that could acknowledge
+without knowing about epoch 5.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from verifier.leaderships import Leadership, Sighting, leaderships
 
 #: How late a client may learn of an acknowledgement, and the conductor of an election, on a busy machine.
 SLACK_NS = 3_000_000_000
-#: What was acknowledged within this time before or after its client noted a lost connection may have been lost with
-#: it. A client notes it within half a second (librdkafka's statistics), or later if its process stands still;
-#: what is under way on a connection that nothing holds up arrives within milliseconds.
+#: Anything acknowledged within this time before or after its client recorded a lost connection may have been lost with
+#: it. A client records the loss within half a second (librdkafka's statistics), or later if its process is stalled;
+#: data in transit on a connection that nothing holds up arrives within milliseconds.
 CONNECTION_NS = 2_000_000_000
 
-#: What was sent within this time before its own client was closed may have been lost with the connections that it
-#: closed. The load waits for a second before it closes a client.
+#: Anything sent within this time before its own client was closed may have been lost with the connections that the
+#: client closed. The load waits for a second before it closes a client.
 CLOSED_NS = 500_000_000
 
-#: These end a connection at once, or touch only what brokers send: nothing that a producer has sent waits under them.
+#: These end a connection immediately, or affect only what brokers send: they hold back nothing that a producer sent.
 _HOLD_NOTHING = frozenset(
     ("reset", "drop-response", "kill-leader", "kill-follower", "kill-controller", "rolling-restart")
 )
@@ -48,9 +49,10 @@ _BROKERS_LINK = re.compile(r"\bb(\d+)-(?:b(\d+)|zk)\b")
 
 
 class Span(NamedTuple):
-    """A fault from its injection to the end of its healing; ``brokers``: those between which and producers it stood.
+    """A fault, from its injection to the end of its healing.
 
-    ``others``: those between which and brokers or ZooKeeper it stood.
+    ``brokers``: the brokers whose links to producers it affected. ``others``: the brokers whose links to other brokers
+    or ZooKeeper it affected.
     """
 
     fault: str
@@ -62,11 +64,12 @@ class Span(NamedTuple):
 
     @property
     def holds_requests(self) -> bool:
-        """Whether what producers send may wait for long while it stands."""
+        """Whether it may hold back for long what producers send."""
         return self.fault not in _HOLD_NOTHING and "responses" not in self.target
 
     def blinded(self, leader: int | None, begin_ns: int, end_ns: int) -> bool:
-        """Whether it hit, and left alive, who led within these times. Who is not recorded may be any broker."""
+        """Whether it hit the broker that led between these times, and left it alive. An unrecorded leader may be any
+        broker."""
         alive = not self.fault.startswith("kill-") and self.fault != "rolling-restart"
         hit = leader in self.brokers | self.others or (leader is None and bool(self.brokers | self.others))
         return alive and hit and self.start_ns <= end_ns and self.end_ns >= begin_ns
@@ -75,9 +78,9 @@ class Span(NamedTuple):
 class EpochStart(NamedTuple):
     """What the log and the acknowledgements say about one leader epoch.
 
-    ``earliest_ns``: a record that stands before it was not sent before then; ``latest_ns``: one that is in it, or
-    after it, was acknowledged then. ``end_offset``: no log that was cut off at its start can have reached up to there
-    (``verifier.elections``).
+    ``earliest_ns``: a record before the epoch was not sent before this time. ``latest_ns``: a record in the epoch, or
+    after it, was acknowledged at this time. ``end_offset``: no log that was truncated at the start of the epoch can
+    have reached this offset (``verifier.elections``).
     """
 
     epoch: int
@@ -88,10 +91,10 @@ class EpochStart(NamedTuple):
 
 
 class WitnessedElection(NamedTuple):
-    """An epoch began about ``about_ns``, and what it can have cut off.
+    """An epoch that began at about ``about_ns``, and what it can have truncated.
 
-    That is what was acknowledged within these times, at an offset from ``start_offset`` on and below ``end_offset``.
-    At ``before_ns`` it had not begun.
+    That is anything acknowledged between ``from_ns`` and ``until_ns``, at an offset from ``start_offset`` up to, but
+    not including, ``end_offset``. At ``before_ns``, the epoch had not begun.
     """
 
     epoch: int
@@ -105,13 +108,13 @@ class WitnessedElection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """``sightings`` by (topic, partition), in their order; ``spans``: the faults, each from injection to heal."""
+    """``sightings`` by (topic, partition), in order; ``spans``: the faults, each from injection to heal."""
 
     sightings: Mapping[tuple[str, int], Sequence[Sighting]] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
 
     def first_after(self, topic: str, partition: int, epoch: int) -> int | None:
-        """When the conductor last looked before it saw a later epoch than this one; None if it never did."""
+        """The conductor's last look before it saw a later epoch than this one; None if it never saw one."""
         seen = self.sightings.get((topic, partition), ())
         return next((each.before_ns for each in seen if each.epoch > epoch), None)
 
@@ -120,9 +123,9 @@ class Witness:
         return leaderships(self.sightings.get((topic, partition), ()))
 
     def held(self, topic: str, partition: int) -> list[Span]:
-        """The faults that stood between producers and the broker that led this partition meanwhile.
+        """The faults that affected links between producers and the broker that led this partition at the time.
 
-        A leader begins to lead after the last look that saw another, and leads until the first look that does.
+        A broker leads from the last look that saw another leader before it, to the first look that sees another one.
         """
         led = self.led(topic, partition)
         return [
@@ -136,9 +139,9 @@ class Witness:
         ]
 
     def contradicts(self, topic: str, partition: int, start: EpochStart) -> bool:
-        """Whether something is in this epoch, or after it, that was acknowledged long before it was seen to begin.
+        """Whether a record in this epoch, or after it, was acknowledged long before the epoch was seen to begin.
 
-        Every broker is asked at each look, and a new leader knows its epoch: a look lags behind by less.
+        Each look asks every broker, and a new leader knows its epoch, so looks do not lag behind that far.
         """
         seen = self.sightings.get((topic, partition), ())
         after = next((each for each in seen if each.epoch >= start.epoch), None)
@@ -149,9 +152,9 @@ class Witness:
     def election(
         self, topic: str, partition: int, start: EpochStart, settings: RunSettings
     ) -> WitnessedElection | None:
-        """The election that began this epoch; None if the conductor saw none: the log alone is no witness.
+        """The election that began this epoch; None if the conductor did not see it, since the log alone proves nothing.
 
-        Acknowledgements narrow the time between two looks; those that contradict them do not move it.
+        Acknowledgements narrow the time between two looks; acknowledgements that contradict the looks do not change it.
         """
         seen = self.sightings.get((topic, partition), ())
         after = next((each for each in seen if each.epoch >= start.epoch), None)
@@ -162,7 +165,7 @@ class Witness:
         latest_ns = min(after.time_ns, after.time_ns if start.latest_ns is None else start.latest_ns)
         earliest_ns = max(after.before_ns, after.before_ns if start.earliest_ns is None else start.earliest_ns)
         earliest_ns = min(earliest_ns, latest_ns)
-        # a follower this far behind may still be elected, and a leader may be dead this long before another one is
+        # a follower may lag this far and still be elected, and a leader may be dead this long before the election
         behind_ns = settings.replica_lag_time_max_ms * 1_500_000 + SLACK_NS
         dead_ns = settings.session_timeout_ms * 1_000_000
         from_ns, until_ns = earliest_ns - dead_ns - behind_ns, latest_ns + SLACK_NS
@@ -170,9 +173,9 @@ class Witness:
         for span in self.spans:
             if span.start_ns > latest_ns + SLACK_NS or span.end_ns < earliest_ns - dead_ns - SLACK_NS:
                 continue
-            # it may have kept the election back, whomever it hit: a dead controller elects no one
+            # it may have delayed the election, no matter which broker it hit: a dead controller elects no leader
             from_ns = min(from_ns, span.start_ns - behind_ns)
-            # a leader that is cut off or paused does not know of its successor, and acknowledges until it is healed
+            # a leader that is cut off or paused does not know about its successor, and acknowledges until it is healed
             if any(span.blinded(each.leader, each.begin_ns, each.end_ns) for each in former):
                 until_ns = max(until_ns, span.end_ns + SLACK_NS)
         return WitnessedElection(
@@ -181,9 +184,9 @@ class Witness:
 
 
 def witness(directory: RunDirectory, topics: Sequence[str]) -> Witness:
-    """What the conductor left of these topics.
+    """What the conductor recorded about these topics.
 
-    A file that cannot be read gives nothing and excuses nothing; ``verifier.closing`` says that it cannot be read.
+    An unreadable file provides nothing and excuses nothing; ``verifier.closing`` reports it.
     """
     seen: Mapping[tuple[str, int], Sequence[Sighting]]
     try:
@@ -198,9 +201,9 @@ def witness(directory: RunDirectory, topics: Sequence[str]) -> Witness:
 
 
 def sightings(entries: Iterable[Mapping[str, object]], topics: Sequence[str]) -> dict[tuple[str, int], list[Sighting]]:
-    """The epochs of each partition, each when it was first seen. Raises ``ValueError``, ``TypeError``, ``KeyError``.
+    """The epochs of each partition, each as it was first seen. Raises ``ValueError``, ``TypeError``, ``KeyError``.
 
-    An entry without a topic is about the only one of the run.
+    An entry without a topic is about the only topic of the run.
     """
     found: dict[tuple[str, int], list[Sighting]] = defaultdict(list)
     only = {"topic": topics[0]} if len(topics) == 1 else {}
@@ -214,12 +217,12 @@ def sightings(entries: Iterable[Mapping[str, object]], topics: Sequence[str]) ->
             and isinstance(epoch, int)
             and isinstance(time_ns, int)
         ):
-            raise TypeError(f"no sighting of a leader: {entry!r:.200}")
+            raise TypeError(f"not a sighting of a leader: {entry!r:.200}")
         known, leader = found[topic, partition], entry.get("leader")
         if not (isinstance(before_ns, int) or (before_ns is None and not known)):
             raise TypeError(f"only the first look at a partition has none before it: {entry!r:.200}")
         if known and epoch < known[-1].epoch:
-            # the conductor notes no epoch but the newest: this is not its record
+            # the conductor records only the newest epoch, so this is not its record
             raise ValueError(f"{topic}-{partition} goes from leader epoch {known[-1].epoch} back to {epoch}")
         if known and epoch == known[-1].epoch and len(leaders := _named(known[-1].leader) | _named(leader)) > 1:
             raise ValueError(f"{topic}-{partition} has leaders {sorted(leaders)} in epoch {epoch}")
@@ -234,7 +237,7 @@ def _named(leader: object) -> set[int]:
 
 
 def spans(happened: Iterable[Injected]) -> tuple[Span, ...]:
-    """The faults that were injected; one without an end lasted to the end of the run."""
+    """The injected faults; one without an end lasted until the end of the run."""
     return tuple(
         Span(
             each.fault,

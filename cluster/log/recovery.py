@@ -1,15 +1,16 @@
-"""Opening the segments of a log after a stop: what is read, what is checked, what is cut off (Kafka's LogLoader).
+"""Opening the segments of a log after a stop: what is read, checked and truncated (Kafka's LogLoader).
 
-Owns which segments are taken over by their indexes and which are walked (so that indexes, epochs and producers are
-rebuilt from the batches), and the treatment of damage:
+Owns which segments are adopted by their indexes and which are walked (to rebuild indexes, epochs and producers from the
+batches), and how damage is handled:
 
-* After an unclean stop what lies at or above the recovery point may be torn or lost: from its segment on checksums are
-  verified, the log is cut at the first bad batch, or where a segment ends before the next one begins, and later
-  segments are deleted. Whole segments below it were synced, and cost next to nothing.
-* If the checkpoint of recovery points was lost, a torn tail is cut off just so. Damage with sound batches after it, or
-  below the last known high watermark, is not one.
-* Damage below the recovery point, or after a clean stop, is not repaired by deleting: it raises, the log stays as it
-  is, and its replica is offline on this broker. Kafka cuts here too, and may lose what is stored nowhere else.
+* After an unclean stop, everything at or above the recovery point may be torn or lost. From the segment of the recovery
+  point on, checksums are verified. The log is truncated at the first bad batch, or where a segment ends before the next
+  one begins, and later segments are deleted. Whole segments below the recovery point were synced, and cost almost
+  nothing.
+* If the checkpoint of recovery points was lost, a torn tail is truncated in the same way. Damage that is followed by
+  sound batches, or that is below the last known high watermark, is not a torn tail.
+* Damage below the recovery point, or after a clean stop, is not repaired by deleting. It raises, the log stays as it
+  is, and its replica is offline on this broker. Kafka truncates here too, and may lose records that exist nowhere else.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
 
-#: ``trusted_below`` after a clean stop.
+#: The value of ``trusted_below`` after a clean stop.
 UNTIL_THE_END = 2**63 - 1
 
 _LOG_FILE = re.compile(r"(\d{20})\.log")
@@ -42,10 +43,10 @@ _SWAP_FILE = re.compile(r"(\d{20})\.log\.swap")
 
 
 def tidy(directory: str, storage: Storage) -> list[int]:
-    """Finish what a crash interrupted, remove leftovers, and return the base offsets, ascending.
+    """Finish what a crash interrupted, remove leftovers, and return the base offsets in ascending order.
 
-    Leftovers are ``.deleted``, ``.tmp`` and ``.cleaned``, indexes without a log, and ``.swap`` without its batches.
-    Raises ``StorageFailed`` if a compacted segment is damaged.
+    Leftovers are ``.deleted``, ``.tmp`` and ``.cleaned`` files, indexes without a log, and ``.swap`` files without
+    their batches. Raises ``StorageFailed`` if a compacted segment is damaged.
     """
     names = storage.listdir(directory)
     swaps = {int(match[1]) for name in names if (match := _SWAP_FILE.fullmatch(name))}
@@ -60,9 +61,9 @@ def tidy(directory: str, storage: Storage) -> list[int]:
 
 
 def _finish_swap(directory: str, base_offset: int, bases: set[int], storage: Storage) -> set[int]:
-    """Let a compacted segment take the place of the originals that are left within it; returns the base offsets.
+    """Replace the remaining originals of a compacted segment by it; returns the base offsets.
 
-    Its batches get their name last, so that all of this can be done again after another crash.
+    The file with the batches is renamed last, so that all of this can be repeated after another crash.
     """
     stem = f"{directory}/{base_offset:020d}"
     file = storage.open(f"{stem}.log{SWAP_SUFFIX}")
@@ -85,14 +86,16 @@ def _finish_swap(directory: str, base_offset: int, bases: set[int], storage: Sto
 
 
 class StaleHistories(Exception):
-    """What was noted of the producers is not of the records that are here."""
+    """The recorded producer state does not match the records in the log."""
 
 
 @dataclass(slots=True)
 class Opening:
-    """The segments ``bases`` of one directory on their way. Offsets below ``trusted_below`` were synced or stopped
-    cleanly. If no one knows anymore what was synced, that is 0, and ``committed_to`` the last known high watermark;
-    else None. ``verified_bytes`` counts what may have been torn, as it was found.
+    """The opening of the segments ``bases`` of one directory.
+
+    Offsets below ``trusted_below`` were synced, or the stop was clean. If it is no longer known what was synced,
+    ``trusted_below`` is 0 and ``committed_to`` is the last known high watermark; otherwise ``committed_to`` is None.
+    ``verified_bytes`` counts the bytes, as they were found, that may have been torn.
     """
 
     directory: str
@@ -106,9 +109,9 @@ class Opening:
     verified_bytes: int = 0
 
     def run(self, adopted: int, begin_walk: Callable[[], None]) -> list[Segment]:
-        """Take over the first ``adopted`` segments by their indexes, then walk the others; told of it before.
+        """Adopt the first ``adopted`` segments by their indexes, then call ``begin_walk`` and walk the others.
 
-        Raises ``StorageFailed``: see the module's text.
+        Raises ``StorageFailed``: see the module's docstring.
         """
         segments: list[Segment] = []
         self.verified_bytes = 0
@@ -136,10 +139,10 @@ class Opening:
         return segments
 
     def _is_lost(self, end: int, base_offset: int) -> bool:
-        """Whether what lay between the end of a segment and the next segment is lost.
+        """Whether records between the end of a segment and the next segment are lost.
 
-        In a compacted log it may have been compacted away, but only below the recovery point (``cleaner.py``), or a
-        batch so far up that it needed a segment of its own (``LocalLog.roll``).
+        In a compacted log, they may have been compacted away, but only below the recovery point (``cleaner.py``); or
+        the next batch has such a high offset that it needed a segment of its own (``LocalLog.roll``).
         """
         if end == base_offset:
             return False
@@ -149,7 +152,7 @@ class Opening:
         return knows and base_offset > self.trusted_below and base_offset - end <= INT32_MAX
 
     def _adopt(self, segment: Segment) -> str | None:
-        # Producers are taken from what was noted of them later on.
+        # The producers are read later from their recorded state.
         aside = LogReplay(self.replay.epochs, ProducerStates(), holes_allowed=self.replay.holes_allowed)
         try:
             adopt(segment, aside)
@@ -170,30 +173,30 @@ class Opening:
         return walk(segment, self.replay, check_crc=verifies)
 
     def _cut_off(self, last: Segment, later: list[int], problem: str) -> None:
-        """End the log where ``last`` is good, or raise. Later segments go first, the newest before the others, so that
-        a crash meanwhile leaves no hole."""
+        """Truncate the log to the good part of ``last``, or raise. Later segments are removed first, from the newest to
+        the oldest, so that a crash in between leaves no hole."""
         message = f"{last.file.path} is good up to offset {last.next_offset} and byte {last.size_bytes}: {problem}"
         fix = (
-            f"nothing is cut off. If another replica has the records, stop this broker and remove {self.directory}: "
-            f"they are fetched again. To give up everything from offset {last.next_offset} on, stop it and remove "
+            f"nothing is truncated. If another replica has the records, stop this broker and remove {self.directory}: "
+            f"they are fetched again. To discard everything from offset {last.next_offset} on, stop it and remove "
             f"this partition's line from {RECOVERY_POINT_FILE}"
         )
         if last.next_offset < self.trusted_below:
-            raise StorageFailed(f"{message}; what follows was stored safely once, so {fix}")
+            raise StorageFailed(f"{message}; what follows was once stored safely, so {fix}")
         if self.committed_to is not None:
             stored_to = max(self.committed_to, self._sound_behind(last, later) or 0)
             if stored_to > last.next_offset:
                 raise StorageFailed(
-                    f"{message}; records up to offset {stored_to} were stored, this is no torn tail, so {fix}"
+                    f"{message}; records up to offset {stored_to} were stored, so this is not a torn tail, and {fix}"
                 )
-        logger.warning("%s; cutting off the rest and %d later segments", message, len(later))
+        logger.warning("%s; truncating the rest and deleting %d later segments", message, len(later))
         for base_offset in reversed(later):
             remove_segment(self.directory, base_offset, self.storage)
         if last.size_bytes < last.file.size_bytes:
             last.cut(last.size_bytes, last.next_offset)
 
     def _sound_behind(self, last: Segment, later: list[int]) -> int | None:
-        """The end of a whole batch behind the good part of ``last``, None if there is none."""
+        """The end of a whole batch after the good part of ``last``; None if there is none."""
         found = sound_batch_behind(last.file, last.size_bytes, last.next_offset)
         for base_offset in later if found is None else ():
             file = self.storage.open(f"{self.directory}/{base_offset:020d}.log", create=False)

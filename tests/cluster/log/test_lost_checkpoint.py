@@ -74,7 +74,7 @@ def test_damage_with_whole_batches_behind_it_is_an_error(on, base, position, che
     before = log_files(on)
     for clean in (True, False, True):
         logs = manager(on)
-        with pytest.raises(StorageFailed, match="this is no torn tail") as caught:
+        with pytest.raises(StorageFailed, match="this is not a torn tail") as caught:
             logs.get_or_create("t", 0, None, TINY)
         assert path_of(base) in caught.value.message
         assert "remove data/t-0" in caught.value.message and CHECKPOINT.removeprefix("data/") in caught.value.message
@@ -93,7 +93,7 @@ def test_damage_within_the_last_segment_is_seen_too(on) -> None:
 
 
 def test_a_segment_that_is_gone_is_an_error(on) -> None:
-    """What was deleted from the middle is no torn tail."""
+    """What was deleted from the middle is not a torn tail."""
     on.storage.remove(path_of(4))
     with pytest.raises(StorageFailed, match="there is nothing between it and segment 6"):
         manager(on).get_or_create("t", 0, None, TINY)
@@ -132,7 +132,7 @@ def test_after_a_clean_stop_nothing_may_be_torn(on) -> None:
     logs.close(clean=True)
     on.storage.remove(CHECKPOINT)
     on.storage.open(path_of(8)).truncate(67)
-    for expected in ("was stored safely once", "this is no torn tail"):
+    for expected in ("was once stored safely", "this is not a torn tail"):
         with pytest.raises(StorageFailed, match=expected):
             manager(on).get_or_create("t", 0, None, TINY)
 

@@ -97,7 +97,7 @@ def test_damage_above_the_recovery_point_cuts_the_log_and_all_later_segments(on,
     assert (log.log_end_offset, log.segment_base_offsets, log.recovery_point) == (5, [0, 2, 4], 3)
     assert read_all(log) == b"".join(stored[:5])
     assert not any(name.startswith((f"{6:020d}.log", f"{8:020d}.log")) for name in on.storage.listdir(DIRECTORY))
-    assert "cutting off the rest and 2 later segments" in caplog.text
+    assert "truncating the rest and deleting 2 later segments" in caplog.text
     entry = log.producers.get(7)
     assert entry is not None and entry.last_sequence == 4
     append(log, producer_id=7, producer_epoch=0, base_sequence=5)
@@ -110,7 +110,7 @@ def test_damage_in_what_was_synced_is_not_repaired_by_deleting(on, clean):
     path = f"{DIRECTORY}/{4:020d}.log"
     on.storage.open(path).pwrite(b"\x07", 16)  # the magic, which is seen without checksums
     before = {name: on.storage.read(f"{DIRECTORY}/{name}") for name in on.storage.listdir(DIRECTORY)}
-    with pytest.raises(StorageFailed, match="stored safely once") as caught:
+    with pytest.raises(StorageFailed, match="once stored safely") as caught:
         open_log(on, SMALL, clean=clean, recovery_point=7)
     assert caught.value.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     logs = {name for name in before if name.endswith(".log")}
