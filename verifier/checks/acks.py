@@ -1,9 +1,9 @@
-"""Acknowledgements that can be relied on in time. Used by ``realtime-order`` and ``watermark-regression``.
+"""Acknowledgements whose place and time are reliable. Used by ``realtime-order`` and ``watermark-regression``.
 
-A row of the history is one acknowledgement of consecutive values at consecutive offsets. It stands if each of its
-values is in the final log once, at the very offset that was acknowledged: what was lost, moved or stored again has no
-one place, and where it was for a while says nothing about the order of what stayed. Rows below the start of what is
-judged are left out for the same reason.
+A row of the history is one acknowledgement of consecutive values at consecutive offsets. It counts if each of its
+values is in the final log exactly once, at the very offset that was acknowledged. A value that was lost, moved or
+stored again has no single place, and its temporary place says nothing about the order of the others. Rows below the
+start of what is judged are left out for the same reason.
 
 A row's ``invoke_ns`` is before each of its values was sent, its ``complete_ns`` after each was acknowledged.
 """
@@ -18,7 +18,7 @@ from verifier.tables import Tables
 
 
 def standing(tables: Tables) -> DataFrame:
-    """The rows that stand: place, stream, sequences, offsets and both times; sentinels included."""
+    """The rows that count: place, stream, sequences, offsets and both times; sentinels included."""
     told = tables.history.filter(
         F.col("f").isin("send", "sentinel")
         & (F.col("type") == "ok")

@@ -1,4 +1,4 @@
-"""What the checks of files beside the log share: findings as anomalies. The rules are ``verifier.files``'s."""
+"""Shared by the checks of files beside the log: findings as anomalies. The rules are those of ``verifier.files``."""
 
 from __future__ import annotations
 

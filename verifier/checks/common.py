@@ -1,4 +1,4 @@
-"""The shape in which every check returns what it found. Owns the columns of an anomaly; finds none itself."""
+"""The form in which every check returns its findings. Owns the columns of an anomaly; finds none itself."""
 
 from __future__ import annotations
 

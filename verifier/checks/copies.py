@@ -1,14 +1,14 @@
-"""Whose copies they are: the cause of a value that stands more than once. Used by ``duplicate`` and ``log-duplicate``.
+"""Who made the copies: the cause of a value that is stored more than once. Used by ``duplicate`` and ``log-duplicate``.
 
-The producer id and epoch of the copies in the log tell who appended twice:
+The producer id and epoch of the copies in the log show who appended the value twice:
 
-- ``broker``: the copies carry the same (producer id, epoch): the broker failed to recognize the duplicate.
+- ``broker``: the copies have the same (producer id, epoch): the broker failed to recognize the duplicate.
 - ``client-resend``: each of two copies has its own: the client sent the value again under a new identity.
-- ``client-resend-after-error``: the same, and the history records for this stream a delivery that timed out: after
-  that librdkafka sends what else was in flight again under a new id or epoch, by design (its issue 4953). Not if the
-  later copy has an older epoch of the same id: a broker must refuse that (``producer-epoch-regression``).
+- ``client-resend-after-error``: the same, and the history records for this stream a delivery that timed out. After
+  that, librdkafka by design resends everything else in flight under a new id or epoch (its issue 4953). This does not
+  apply if the later copy has an older epoch of the same id: a broker must refuse that (``producer-epoch-regression``).
 - ``mixed``: three or more copies under several identities: the client sent it again, and the broker may have failed.
-- ``unidentified``: a copy carries no producer id (idempotence is off), so there is no telling.
+- ``unidentified``: a copy has no producer id (idempotence is off), so the cause cannot be determined.
 - ``vanished``: fewer than two copies are in the final log; a reader saw one that is gone.
 """
 

@@ -1,8 +1,8 @@
 """duplicate: readers were handed one value at two offsets.
 
 Definition. Over all reads of both phases, the value was delivered at two or more different offsets of its partition.
-(If the same offset is delivered twice, the reader repeated it, not the log.) The cause says who appended twice:
-``verifier.checks.copies``. What the log itself holds twice is ``log-duplicate``.
+(If the same offset is delivered twice, the reader repeated it, not the log.) The cause says who appended it twice:
+``verifier.checks.copies``. Copies in the log itself are ``log-duplicate``.
 
     reads: 7:(s1/7) 8:(s1/8) 9:(s1/7)                                                   s1/7 is at 7 and at 9
 """

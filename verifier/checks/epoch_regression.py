@@ -1,9 +1,9 @@
-"""epoch-regression: a batch carries a lower leader epoch than one before it.
+"""epoch-regression: a batch has a lower leader epoch than one before it.
 
 Definition. In the files of any replica, below the limit up to which it may be compared: a batch whose leader epoch is
-lower than that of an earlier batch. Every leader writes its own epoch, and followers copy it, so epochs only grow; two
-leaders that wrote into one log, or a batch that was moved, are found even if all replicas agree. Batches that are
-corrupt are ``log-corrupt``'s. Legal: an epoch without any batch, and anything above the limit.
+lower than that of an earlier batch. Every leader writes its own epoch, and followers copy it, so epochs never decrease.
+Two leaders that wrote into one log, or a batch that was moved, are found even if all replicas agree. Corrupt batches
+are ``log-corrupt``. Legal: an epoch without any batch, and anything above the limit.
 
     file: [0..9 epoch 1] [10..19 epoch 3] [20..29 epoch 2]       epoch 2 was already over
 """

@@ -1,20 +1,20 @@
-"""inconsistent-offsets: two sources disagree about what is at an offset.
+"""inconsistent-offsets: two sources disagree about the value at an offset.
 
 Definition. Acknowledgements (with an offset), reads and the final leader's log all say which value is at which
 (partition, offset). An anomaly is an offset
 
-- with two or more different values over all these (Jepsen's definition), or
-- at which a value was read while the final log, which reaches further, holds nothing there (read, then lost), or
-- at which a value was acknowledged while the log holds nothing there and holds that value elsewhere.
+- with two or more different values across all of these (Jepsen's definition), or
+- at which a value was read, while the final log extends further but has nothing there (read, then lost), or
+- at which a value was acknowledged, while the log has nothing there but has that value elsewhere.
 
-Below the offset up to which records were to be deleted (``verifier.deletions``) only the first of them is judged: what
-two clients were told of one offset cannot both be true, whatever the log has forgotten since. It is not where the
-settings allow that an election cuts off what was acknowledged (acks=0, acks=1, unclean elections): which epoch stood
-there was deleted, too.
+Below the offset up to which records were to be deleted (``verifier.deletions``), only the first of them is judged: two
+clients cannot both have been told the truth about one offset, no matter what the log has deleted since. It is not
+judged if the settings allow an election to truncate acknowledged records (acks=0, acks=1, unclean elections), since the
+epochs that were there have been deleted as well.
 
-A value that was acknowledged and is nowhere in the log is ``lost-write``; it counts here only if it was read or
+A value that was acknowledged and is nowhere in the log is ``lost-write``; it counts here only if it was read or if
 something else took its place. The cause is ``read`` if a read is involved (whatever acks is set to, a reader must never
-be handed what may still vanish), else ``acknowledged``. A place whose bytes are damaged is ``log-corrupt``'s.
+be handed a value that may still vanish), else ``acknowledged``. A place with damaged bytes is ``log-corrupt``.
 
     send  s1/7 -> ok, offset 7            log: 7:(s2/3)            offset 7 is claimed by s1/7 and held by s2/3
 """

@@ -1,6 +1,6 @@
-"""int-nonmonotonic-poll: within one poll the offsets of a partition go back, or repeat.
+"""int-nonmonotonic-poll: within one poll, the offsets of a partition go back or repeat.
 
-Definition. As ``nonmonotonic-poll``, between two records of one partition in the same poll.
+Definition. As ``nonmonotonic-poll``, but between two records of one partition in the same poll.
 
     one poll of session 1: 5, 6, 5                                                          offset 5 came again
 """

@@ -1,6 +1,6 @@
 """int-poll-skip: within one poll, a reader skipped something.
 
-Definition. As ``poll-skip``, between two records of one partition in the same poll.
+Definition. As ``poll-skip``, but between two records of one partition in the same poll.
 
     log: 7:(s1/7) 8:(s1/8) 9:(s1/9)         one poll of session 1: 7, 9                         s1/8 was skipped
 """

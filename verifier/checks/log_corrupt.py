@@ -1,12 +1,13 @@
-"""log-corrupt: bytes on disk are not what was written.
+"""log-corrupt: bytes on disk are not those that were written.
 
 Definition. In any replica, below the limit up to which it may be compared: (a) a batch whose CRC does not match, whose
-header contradicts itself, or whose records contradict it (records are read on the final leader alone: another replica's
-batch with a correct CRC is either the leader's or ``log-divergence``'s); cause ``batch``; (b) bytes that are not a
-batch where one must be: a file ends in them, or is cut off, before the limit; cause ``tail``; (c) in the final leader's
-log, a sequenced value whose own checksums fail although the batch's CRC matches; cause ``value``; (d) a batch at an
-offset below the one that names its file: anyone who looks for its offset opens the file before; cause ``segment``. A
-torn tail above the limit is legal: a killed broker leaves one. So is a file whose first batch lies above its name.
+header contradicts itself, or whose records contradict the header; cause ``batch`` (records are read only on the final
+leader: another replica's batch with a correct CRC either equals the leader's or is ``log-divergence``); (b) bytes that
+are not a batch where one must be: before the limit, a file ends in such bytes or is truncated; cause ``tail``; (c) in
+the final leader's log, a sequenced value whose own checksums fail although the batch's CRC matches; cause ``value``;
+(d) a batch at an offset below the one in its file's name, since a lookup of its offset opens the previous file; cause
+``segment``. A torn tail above the limit is legal, because a killed broker leaves one. So is a file whose first batch is
+above the offset in its name.
 
     file: [0..9] [10..19, crc stored 0x1234, computed 0x9876] [20..29]                  batch 10..19 is corrupt
 """

@@ -1,11 +1,11 @@
-"""log-divergence: a replica holds other batches than the final leader.
+"""log-divergence: a replica has other batches than the final leader.
 
 Definition. From the start (that of the leader's log, or a later one of the replica's own up to which records were to be
 deleted) to the limit (the smaller of the final high watermark and the replica's own log end offset), batch by batch, by
-base offset: a batch that the leader has and the replica has not (cause ``missing``), one that the replica
-has and the leader has not (cause ``extra``), or one that both have with another CRC, leader epoch or size (cause
-``different``; the CRC covers neither base offset nor epoch, so these are compared apart). Batches that are corrupt on
-either side are ``log-corrupt``'s. What lies above the limit is legal: an unreplicated tail.
+base offset: a batch that the leader has and the replica does not have (cause ``missing``), one that the replica has and
+the leader does not have (cause ``extra``), or one that both have with a different CRC, leader epoch or size (cause
+``different``; the CRC covers neither base offset nor epoch, so these are compared separately). Batches that are corrupt
+on either side are ``log-corrupt``. Anything above the limit is legal: it is an unreplicated tail.
 
     leader b1: [0..9 crc A] [10..19 crc B]      b2: [0..9 crc A] [10..19 crc C]         b2 diverges at offset 10
 """

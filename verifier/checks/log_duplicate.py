@@ -1,7 +1,7 @@
-"""log-duplicate: the log holds one value at two offsets.
+"""log-duplicate: the log has one value at two offsets.
 
-Definition. Between log start and final high watermark, the final leader's log holds the value at two or more offsets.
-The cause says who appended twice: ``verifier.checks.copies``.
+Definition. Between log start and final high watermark, the final leader's log has the value at two or more offsets. The
+cause says who appended it twice: ``verifier.checks.copies``.
 
     log: 7:(s1/7, producer 1000, base sequence 7)  9:(s1/7, producer 1000, base sequence 7)    cause: broker
 """

@@ -1,9 +1,9 @@
 """log-gap: something is missing from the middle of the log.
 
-Definition. Below the final high watermark, in the final leader's log, (a) offsets that no batch covers, from the log's
-start to the high watermark; cause ``offsets``; or (b) sequences of a stream that were acknowledged and are missing
+Definition. Below the final high watermark, in the final leader's log, (a) offsets that no batch covers, from the log
+start to the high watermark; cause ``offsets``; or (b) sequences of a stream that were acknowledged and are missing,
 while a later one of the stream is present; cause ``sequences``, one anomaly per stretch of missing sequences. Sequences
-that ended as ``info`` or ``fail`` may be absent. What other replicas lack is ``log-divergence``.
+with the outcome ``info`` or ``fail`` may be absent. Batches missing on other replicas are ``log-divergence``.
 
     file: [0..9] [20..29]                                        offsets 10..19 are missing
     log: (s1/3) (s1/6), and s1/4, s1/5 were acknowledged         sequences 4..5 of s1 are missing

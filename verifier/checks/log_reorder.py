@@ -1,8 +1,9 @@
-"""log-reorder: the log holds values or batches in an order in which they were not sent.
+"""log-reorder: the log has values or batches in an order in which they were not sent.
 
-Definition. (a) In the final leader's log, a value (its first copy) comes after one of its stream that the same producer
-sent later (``verifier.checks.order``); cause ``values``. (b) In a file of any replica, a batch begins below an offset
-that an earlier batch already reached; cause ``offsets``. Only below the limit up to which the replica may be compared.
+Definition. (a) In the final leader's log, a value (its first copy) comes after a value of its stream that the same
+producer sent later (``verifier.checks.order``); cause ``values``. (b) In a file of any replica, a batch begins below an
+offset that an earlier batch already reached; cause ``offsets``. Only below the limit up to which the replica may be
+compared.
 
     log: 8:(s1/5) 9:(s1/4)                          s1/4 comes after s1/5
     file: [0..9] [20..29] [10..19]                  the third batch goes back to offset 10

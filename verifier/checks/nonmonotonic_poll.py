@@ -1,8 +1,8 @@
-"""nonmonotonic-poll: a poll begins at or before what its session had already reached.
+"""nonmonotonic-poll: a poll begins at or before the position that its session had already reached.
 
 Definition. Two polls of one session and partition follow each other, or a poll follows the assignment or seek of its
-session, and the first offset of the poll is below the position reached: something is handed out again, or was skipped
-before. A new assignment is a new session and begins where it says. Jepsen's external nonmonotonic-poll, on offsets.
+session, and the first offset of the poll is below the position reached: something is delivered again, or was skipped
+before. A new assignment is a new session and begins at its own offset. Jepsen's external nonmonotonic-poll, on offsets.
 
     polls of session 1: [5..7], [7..9]                                                      offset 7 came again
 """

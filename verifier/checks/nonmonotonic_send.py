@@ -1,11 +1,11 @@
 """nonmonotonic-send: clients were told positions that contradict the order in which a producer sent.
 
 Definition. A stream is written in the order of its sequences, by one producer at a time (``verifier.checks.order``). A
-value's position is the lowest offset at which it was acknowledged or read. An anomaly is a value whose position comes
-after that of one that the same producer sent later; and an acknowledged one that comes after one that any producer of
-the stream sent later, since its client had the answer before it continued under another producer id. A value that is no
-longer in the log has no position (it is ``lost-write``, and its offset may have been given to another). Jepsen's
-external nonmonotonic-send; what the log itself holds out of order is ``log-reorder``.
+value's position is the lowest offset at which it was acknowledged or read. An anomaly is a value whose position is
+after that of a value that the same producer sent later. It is also an acknowledged value whose position is after that
+of a value that any producer of the stream sent later, since its client had the acknowledgement before it continued
+under another producer id. A value that is no longer in the log has no position (it is ``lost-write``, and its offset
+may have been reused). Jepsen's external nonmonotonic-send; values out of order in the log itself are ``log-reorder``.
 
     sends  s1/4 -> ok, offset 9      s1/5 -> ok, offset 8                            s1/4 comes after s1/5
 """

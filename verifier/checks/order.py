@@ -1,8 +1,8 @@
-"""Values that come after one of their stream that was sent later. Used by ``nonmonotonic-send`` and ``log-reorder``.
+"""Values after one of their stream that was sent later. Used by ``nonmonotonic-send`` and ``log-reorder``.
 
-Order is promised within one producer. When a fatal error ends a producer, the next one continues the stream, and what
-the first had in flight may still arrive after it: such a value is compared only with those of the same producer id.
-What was acknowledged had arrived before its client sent anything under another id, and so it is compared with all.
+Order is guaranteed within one producer. When a fatal error ends a producer, the next one continues the stream, and what
+the first had in flight may still arrive later: such a value is compared only with values of the same producer id. An
+acknowledged value had arrived before its client sent anything under another id, so it is compared with all.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Definition. (a) A sequenced value of this run, in the final leader's log or in a
 reserved for its stream and partition; cause ``never-reserved``; (b) one whose only outcome was ``fail``: its send
 certainly failed; cause ``failed``; (c) in the log, a value that is not a sequenced value or belongs to another run;
 cause ``foreign``; (d) an offset at which a reader was handed bytes that are not a value of this run, although the log's
-bytes there are intact; cause ``undecodable``; (e) in the log, a batch whose attributes no producer of a run asks for: a
-transaction, a control batch, a delete horizon (nothing is compacted), or a bit without a meaning; cause ``attributes``.
-Jepsen's check raises here; a transaction's aborted value is ``G1a``, not this.
+bytes there are intact; cause ``undecodable``; (e) in the log, a batch with attributes that no producer of a run sets: a
+transaction, a control batch, a delete horizon (nothing is compacted), or an undefined bit; cause ``attributes``.
+Jepsen's check raises here; the value of an aborted transaction is ``G1a``, not this.
 
     reserved: s1/0..s1/4095         log: ... 17:(s9/3) ...                                  there is no s9
 """

@@ -1,10 +1,10 @@
-"""How readers went from one delivery to the next. Used by the four checks of polls; finds nothing itself.
+"""How readers moved from one delivery to the next. Used by the four checks of polls; finds nothing itself.
 
-Rows are compared, never values: a row spans consecutive offsets, and the next one of the same session and partition is
-to begin right after it. A session begins where its ``assign`` says, and continues where a ``seek`` says. A session of
-which neither is on record is judged from its second row on. One that follows another session of its process may begin
-further back, never further on than the process had come: it would leave out what lies between. Rows with the same
-``op`` are what one poll brought.
+Rows are compared, never values: a row covers consecutive offsets, and the next row of the same session and partition
+must begin right after it. A session begins at the offset of its ``assign``, and continues at that of a ``seek``. A
+session without either is judged from its second row on. A session that follows another one of its process may begin
+earlier, but never beyond the position that the process had reached: it would skip what is in between. Rows with the
+same ``op`` were returned by one poll.
 """
 
 from __future__ import annotations

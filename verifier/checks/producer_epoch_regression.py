@@ -1,10 +1,11 @@
-"""producer-epoch-regression: a producer's batch carries a lower producer epoch than one before it.
+"""producer-epoch-regression: a producer's batch has a lower producer epoch than one before it.
 
 Definition. In the final leader's log, from its start to the limit, without control batches: a batch of a producer id
-whose epoch is lower than that of an earlier batch (by offset) of the same id. A producer that raises its epoch is done
-with the old one, and the broker refuses what still arrives under it (Kafka: ``ProducerAppendInfo.checkProducerEpoch``,
-``INVALID_PRODUCER_EPOCH``; KIP-98, KIP-360). Wrong even if all replicas agree, whatever the values are. Batches that
-are corrupt are ``log-corrupt``'s. Legal: an epoch that rises, by whatever step, and any epoch of another id.
+whose epoch is lower than that of an earlier batch (by offset) of the same id. A producer that increments its epoch no
+longer uses the old one, and the broker refuses batches that still arrive with it (Kafka:
+``ProducerAppendInfo.checkProducerEpoch``, ``INVALID_PRODUCER_EPOCH``; KIP-98, KIP-360). This is wrong even if all
+replicas agree, whatever the values are. Corrupt batches are ``log-corrupt``. Legal: an epoch that increases by any
+amount, and any epoch of another id.
 
     log: 0:[p7 e0 seq 0..9] 10:[p7 e1 seq 0..9] 20:[p7 e0 seq 10..19]        epoch 0 of producer 7 was already over
 """

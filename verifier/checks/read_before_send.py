@@ -1,9 +1,10 @@
 """read-before-send: a reader was handed a value before it was sent.
 
-Definition. A poll that brought the value had returned before the earliest time at which the value can have been sent.
-Both times are of one machine's monotonic clock. A row of sends has the earliest intended time of its values, and no
-value is sent before it is due: so that the earlier of two possible times is compared with the later end of a poll, and
-what the clocks cannot tell apart is legal. A send that certainly did not happen has no time (``phantom``).
+Definition. A poll that returned the value ended before the earliest time at which the value can have been sent. Both
+times are from one machine's monotonic clock. A row of sends has the earliest intended time of its values, and no value
+is sent before it is due. So the earliest possible time of the send is compared with the latest possible time of the
+poll, and anything that the clocks cannot distinguish is legal. A send that certainly did not happen has no time
+(``phantom``).
 
     poll: returned at 2 s, brought s1/4             send s1/4: intended for 3 s
 """

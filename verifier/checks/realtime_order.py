@@ -1,12 +1,13 @@
-"""realtime-order: a value comes after one that was sent only once it had been acknowledged.
+"""realtime-order: a value comes after one that was sent only after it had been acknowledged.
 
-Definition. In one partition a value was acknowledged before another one was sent, and yet its offset is the higher of
+Definition. In one partition, a value was acknowledged before another one was sent, and yet its offset is the higher of
 the two. Both are acknowledged with offsets and are in the final log there (``verifier.checks.acks``), whichever
-producer sent them: a log is linearizable, also across producers. The anomaly is the value that was sent later and
-stands before.
+producer sent them: a log is linearizable, even across producers. The anomaly is the value that was sent later and comes
+first in the log.
 
-Both times are of one machine's monotonic clock, and each errs on the safe side: a value counts as acknowledged when
-its whole row was known to be, and as sent from the earliest intended time of its row on. What overlaps has no order.
+Both times are from one machine's monotonic clock, and each errs on the safe side: a value counts as acknowledged when
+its whole row was known to be, and as sent from the earliest intended time of its row on. Overlapping sends have no
+order.
 
     send s1/4: acknowledged at 2 s, offset 9        send s2/0: from 3 s on, offset 8         s2/0 comes before s1/4
 """

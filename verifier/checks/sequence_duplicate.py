@@ -1,10 +1,10 @@
 """sequence-duplicate: one sequence of a producer is at two offsets.
 
 Definition. In the final leader's log, from its start to the limit: the same producer id, epoch and base sequence at
-more than one offset. A broker knows what a producer has appended and answers a repetition without appending it, so
-this is wrong even if all replicas agree, whatever the values are. Legal: the same sequence under another epoch or
-id (the client's doing), the same batch twice at one offset in a file (``log-reorder``), and a sequence that comes again
-after 2147483648 others.
+more than one offset. A broker knows what a producer has appended, and acknowledges a repetition without appending it,
+so this is wrong even if all replicas agree, whatever the values are. Legal: the same sequence under another epoch or
+id (this is due to the client), the same batch twice at one offset in a file (``log-reorder``), and a sequence that
+recurs after 2147483648 others.
 
     log: 0:[p7 e0 seq 0..9] 10:[p7 e0 seq 10..19] 20:[p7 e0 seq 0..9]        sequence 0 is at 0 and at 20
 """

@@ -1,12 +1,12 @@
 """sequence-gap: a producer's batches do not follow each other.
 
-Definition. In the final leader's log, from its start to the limit, the batches of one producer id and epoch in the
-order of their offsets, without control batches: a batch whose base sequence is not the successor of the last sequence
-of the one before (2147483647 is followed by 0). Cause ``skipped`` if it lies ahead of it, on the nearer side of the
-circle, and ``backwards`` if behind; cause ``first`` if an epoch's first batch does not begin at 0. That is legal where
-the log's start has moved, because the earlier batches may have been deleted, and under
-``gapless.unknown.producer=kafka``, which takes any first sequence. Legal too: a new epoch that begins at 0 after
-anything. Found also when all replicas agree.
+Definition. In the final leader's log, from its start to the limit, among the batches of one producer id and epoch in
+the order of their offsets, without control batches: a batch whose base sequence is not the successor of the last
+sequence of the previous batch (0 follows 2147483647). The cause is ``skipped`` if it is ahead of the successor (modulo
+2^31, in the shorter direction), and ``backwards`` if it is behind. The cause is ``first`` if an epoch's first batch
+does not begin at 0. That is legal if the log start has moved, because earlier batches may have been deleted, and under
+``gapless.unknown.producer=kafka``, which accepts any first sequence. Also legal: a new epoch that begins at 0 after
+anything. Found even if all replicas agree.
 
     log: [p7 e0 seq 0..9] [p7 e0 seq 20..29]        sequences 10..19 of producer 7 were skipped
 """

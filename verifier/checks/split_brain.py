@@ -1,10 +1,10 @@
-"""split-brain: two batches of one leader epoch and base offset that are not the same.
+"""split-brain: two different batches have the same leader epoch and base offset.
 
-Definition. Anywhere in the files of a partition's replicas, also above the high watermark: batches with the same leader
-epoch and the same base offset whose CRC, size or last offset differ. An epoch has one leader, and it writes each offset
-once, so an epoch and an offset name one batch forever; two batches mean that two brokers believed they were the leader,
-or that one broker wrote twice. Batches that are corrupt are ``log-corrupt``'s. Legal: the same offset in another epoch,
-which is what a truncated tail leaves on the replica that was cut off.
+Definition. Anywhere in the files of a partition's replicas, even above the high watermark: batches with the same leader
+epoch and the same base offset whose CRC, size or last offset differ. An epoch has one leader, which writes each offset
+once, so an epoch and an offset identify one batch forever. Two batches mean that two brokers believed they were the
+leader, or that one broker wrote twice. Corrupt batches are ``log-corrupt``. Legal: the same offset in another epoch,
+which is what a truncated tail leaves on the replica that was isolated.
 
     b1: [0..9 epoch 1] [10..19 epoch 1, crc A]      b2: [0..9 epoch 1] [10..19 epoch 1, crc B]      two leaders at 10
 """

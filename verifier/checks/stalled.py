@@ -1,10 +1,11 @@
-"""stalled: a partition takes no writes although everything is healed.
+"""stalled: a partition accepts no writes although everything is healed.
 
 Definition. Every fault is healed and every replica is back in its ISR (phase ``heal`` has ended), and the load
-continues for longer than the bound ``stalled_after_s`` (phase ``recovery``). A partition is stalled if a record was
-under way to it in that time and nothing was acknowledged in it. The conductor ends the phase as soon as every partition
-takes writes, so only a partition that does not is waited for. A partition in which nothing was ever acknowledged
-counts, too. If the replicas do not come back into sync, there is no phase ``recovery``, and the run is unknown.
+continues for longer than the bound ``stalled_after_s`` (phase ``recovery``). A partition is stalled if a record was in
+flight to it during that time and nothing was acknowledged in it. The conductor ends the phase as soon as every
+partition accepts writes, so it waits only for partitions that do not. A partition in which nothing was ever
+acknowledged counts as well. If the replicas do not come back into sync, there is no phase ``recovery``, and the run is
+unknown.
 
     heal ends at 50 s      t-0: acknowledged at 50.2 s      t-1: 40 records sent, nothing acknowledged until 60 s
 """

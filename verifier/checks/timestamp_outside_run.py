@@ -1,10 +1,11 @@
-"""timestamp-outside-run: a batch's timestamp lies outside the run.
+"""timestamp-outside-run: a batch's timestamp is outside the run.
 
-Definition. On any replica, a batch whose base timestamp or newest timestamp (CreateTime or LogAppendTime, in ms) lies
-before the run began (cause ``before``) or after the end of its last phase (cause ``after``), by more than 60 s and
-what the wall clock was found behind or ahead by: the run's processes share one machine's clock, which may be set while
-it lasts. If it moved by more than 60 s, nothing is judged; if a phase did not end, only ``before`` is. The load's
-clients give every record a time, so -1 (none) is ``before``. Batches that are corrupt are ``log-corrupt``'s.
+Definition. On any replica, a batch whose base timestamp or newest timestamp (CreateTime or LogAppendTime, in ms) is
+before the run began (cause ``before``) or after the end of its last phase (cause ``after``), by more than 60 s plus the
+amount by which the wall clock was found to be behind or ahead: the processes of the run share one machine's clock,
+which may be set during the run. If it moved by more than 60 s, nothing is judged; if a phase did not end, only
+``before`` is. The load's clients give every record a timestamp, so -1 (none) is ``before``. Corrupt batches are
+``log-corrupt``.
 
     run: 12:00:00 to 12:01:10        file: [0..9 at 12:00:05] [10..19 at 1970-01-01]        batch 10..19 is too early
 """

@@ -1,8 +1,8 @@
 """torn-tail: after a clean stop, a file ends in bytes that are not a batch.
 
-Definition. On any replica whose broker stopped cleanly (``checkpoint-mismatch`` says what that is), bytes
-after the last whole batch of a segment, wherever they lie. Below the limit they are ``log-corrupt`` as well. Legal:
-after a kill, half a batch behind everything that is committed; the next start cuts it off.
+Definition. On any replica whose broker stopped cleanly (as defined by ``checkpoint-mismatch``), bytes after the last
+whole batch of a segment, at any offset. Below the limit, they are ``log-corrupt`` as well. Legal: after a kill, half a
+batch after everything that is committed; the next start truncates it.
 
     .kafka_cleanshutdown is there        file: [0..9] [10..19] and the first 70 bytes of a batch
 """

@@ -1,11 +1,11 @@
-"""unknown-producer-id: a batch carries a producer id that no client was ever given.
+"""unknown-producer-id: a batch has a producer id that was never given to any client.
 
-Definition. On any replica, a batch whose producer id is not -1 (none) and lies outside everything that the cluster had
-handed out by the end of the run. Ids are handed out in blocks that follow each other from 0 on, each recorded in
-``/latest_producer_id_block`` before any id of it is given to a client; ``run.json`` has where the newest block ends
-(``producer_ids_below``). If that could not be read, only ids below -1 are judged. Batches that are corrupt are
-``log-corrupt``'s. Legal: an id of a block that is in no history, since a client may end before it learned its id,
-other clients may write too, and blocks have ids that no client was given.
+Definition. On any replica, a batch whose producer id is not -1 (none) and is outside everything that the cluster had
+allocated by the end of the run. Ids are allocated in consecutive blocks, starting at 0, and each block is recorded in
+``/latest_producer_id_block`` before any id in it is given to a client; ``run.json`` has the end of the newest block
+(``producer_ids_below``). If that could not be read, only ids below -1 are judged. Corrupt batches are ``log-corrupt``.
+Legal: an allocated id that is in no history, since a client may end before it learns its id, other clients may write
+too, and blocks have ids that no client was given.
 
     /latest_producer_id_block: 1000..1999        file: [0..9 p41] [10..19 p7000]        no client was given 7000
 """
