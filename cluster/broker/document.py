@@ -1,6 +1,6 @@
-"""The reference of what is served, made from the tables: ``python -m cluster.broker.document``.
+"""The reference of supported requests, generated from the tables: ``python -m cluster.broker.document``.
 
-Owns the words. A test holds that ``docs/apis.md`` is exactly this, and that the broker's listeners serve exactly that.
+Owns the text. A test checks that ``docs/apis.md`` is exactly this, and that the broker's listeners serve exactly that.
 """
 
 from __future__ import annotations
@@ -14,31 +14,32 @@ _HEAD = f"""# What is served
 
 <!-- Made by `python -m cluster.broker.document`; do not edit. -->
 
-The brokers speak Kafka's protocol as of Kafka 3.8. Any client that keeps to the requests below works with them:
-producers, idempotent ones included, readers that assign partitions and offsets, admin clients for topics and settings.
-**Consumer groups, transactions, authentication and ACLs are not served.**
+The brokers speak the protocol of Kafka 3.8. Any client that uses only the requests below works with them: producers,
+including idempotent ones, consumers that assign partitions and offsets, and admin clients for topics and settings.
+**Consumer groups, transactions, authentication and ACLs are not supported.**
 
-| Client wants | What it gets |
+| Request | Response |
 | --- | --- |
-| to subscribe with a `group.id`, committed offsets | INVALID_REQUEST from FindCoordinator, with the reason |
+| to subscribe with a `group.id`, or committed offsets | INVALID_REQUEST from FindCoordinator, with the reason |
 | a `transactional.id` | CLUSTER_AUTHORIZATION_FAILED from FindCoordinator, with the reason, and from InitProducerId |
 | any other request that is not listed here | the connection is closed; most clients send only what ApiVersions offers |
 
-The broker's log names the first client that asked for a group, the first that asked for a transaction, and says why.
+The broker's log names the first client that requested a group and the first that requested a transaction, with the
+reason.
 
-- **librdkafka** (confluent-kafka, kcat, ...): `poll` returns the error once, with the reason. It does so too for a
+- **librdkafka** (confluent-kafka, kcat, ...): `poll` returns the error once, with the reason. This also happens to a
   consumer that assigns its partitions, because it needs a `group.id` and looks for its coordinator anyway: keep
-  polling, and records follow. Set `enable.auto.commit=false`, or `close` waits 45 s for a coordinator to commit to.
-  `init_transactions` fails with a fatal error. `kcat -G` ends; `kcat -C` has no group and is served.
-- **kafka-python, aiokafka**: with a `group_id` the first poll or `start` raises `InvalidRequestError`; with
-  `group_id=None` and `assign` all is served. Transactions raise at `init_transactions` or `start`.
-- **Java** (by its source): `poll` throws `InvalidRequestException`, which refers to the broker's log, and
-  `initTransactions` throws with the reason. `assign` without `group.id` is served.
+  polling, and records follow. Set `enable.auto.commit=false`; otherwise `close` waits 45 s for a coordinator to commit
+  to. `init_transactions` fails with a fatal error. `kcat -G` exits; `kcat -C` has no group and works.
+- **kafka-python, aiokafka**: with a `group_id`, the first poll or `start` raises `InvalidRequestError`; with
+  `group_id=None` and `assign`, everything works. Transactions raise at `init_transactions` or `start`.
+- **Java** (according to its source): `poll` throws `InvalidRequestException`, which refers to the broker's log, and
+  `initTransactions` throws with the reason. `assign` without `group.id` works.
 
 ## For clients
 
-Versions are those that ApiVersions offers. Of Produce, {PRODUCE_MIN_VERSION} and newer are served: librdkafka does not
-compress where 0 is not offered.
+Versions are those that ApiVersions offers. Of Produce, the brokers support {PRODUCE_MIN_VERSION} and newer; ApiVersions
+also offers older versions, because librdkafka does not compress if 0 is not offered.
 """
 
 #: What each API is used for; every one of ``ApiKey`` has its words.
@@ -46,8 +47,8 @@ _CLIENTS: Mapping[ApiKey, str] = {
     ApiKey.PRODUCE: "acks 0, 1 and all; idempotence; every codec",
     ApiKey.FETCH: "with fetch sessions",
     ApiKey.LIST_OFFSETS: "earliest, latest, by time, the newest time",
-    ApiKey.METADATA: "creates a topic that is asked for if `auto.create.topics.enable`",
-    ApiKey.FIND_COORDINATOR: "answers that there is none (above)",
+    ApiKey.METADATA: "creates a requested topic if `auto.create.topics.enable`",
+    ApiKey.FIND_COORDINATOR: "always an error (above)",
     ApiKey.API_VERSIONS: "",
     ApiKey.CREATE_TOPICS: "at the controller",
     ApiKey.DELETE_TOPICS: "at the controller",
@@ -87,14 +88,14 @@ def document() -> str:
     lines += [
         f"| {name(key)} | {key.value} | {_window(SUPPORTED[key])} | {_CLIENTS[key]} |" for key in sorted(SUPPORTED)
     ]
-    lines += ["", "## Between brokers", "", "On the brokers' own listener, besides those above.", ""]
+    lines += ["", "## Between brokers", "", "On the inter-broker listener, in addition to those above.", ""]
     lines += ["| Request | Key | Version |", "| --- | --- | --- |"]
     lines += [f"| {name(key)} | {key.value} | {_window(INTER_BROKER[key])} |" for key in sorted(INTER_BROKER)]
     lines += ["", "## Not served", "", "| For | Requests |", "| --- | --- |"]
     lines += [
         f"| {what} | {', '.join(f'{name(key)} ({key.value})' for key in keys)} |" for what, keys in _ABSENT.items()
     ]
-    return "\n".join([*lines, "", "Nor is any request with a key above these.", ""])
+    return "\n".join([*lines, "", "Requests with a higher key are not supported either.", ""])
 
 
 def absent() -> set[ApiKey]:
