@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, is_large
-from cluster.broker.server import Exchange
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload

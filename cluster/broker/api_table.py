@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from cluster.broker.answering import answering, answering_later
+from cluster.broker.exchange import Api, Exchange
 from cluster.broker.handlers import (
     alter_configs,
     api_versions,
@@ -30,7 +31,6 @@ from cluster.broker.handlers import (
 from cluster.broker.handlers.from_controller import FROM_CONTROLLER
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.portions import Beside, Steps
-from cluster.broker.server import Api, Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
 

@@ -19,6 +19,7 @@ from cluster.broker.api_table import api_table
 from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
 from cluster.broker.control.control_plane import ControlPlane
 from cluster.broker.endpoints import PeerAddresses, advertised_endpoints
+from cluster.broker.exchange import Api
 from cluster.broker.handlers.from_controller import deliver
 from cluster.broker.handlers.metadata import MetadataHandler, TopicCreator
 from cluster.broker.housekeeping import Housekeeping
@@ -34,7 +35,7 @@ from cluster.broker.replicas.isr_proposals import IsrProposals
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
-from cluster.broker.server import Api, ClientConnection
+from cluster.broker.server import ClientConnection
 from cluster.broker.services import Services
 from cluster.broker.topic_settings import log_defaults, topic_settings
 from cluster.config.broker import BrokerConfig

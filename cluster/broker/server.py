@@ -1,8 +1,8 @@
 """One client's connection: requests are taken in order, answers leave in order, one bad frame ends one connection.
 
 Owns the queue of answers of a connection, pipelining, and what happens to what cannot be served (KIP-511,
-docs/reference/kafka.md "Order on a connection"). Does not own the handlers, the sockets (a ``Transport`` does) or the
-layout of any message.
+docs/reference/kafka.md "Order on a connection"). Does not own how much may wait (``backlog``), the handlers, the
+sockets (a ``Transport`` does) or the layout of any message.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
+from cluster.broker.backlog import Backlog, answer_bytes
+from cluster.broker.exchange import Api, Exchange, Parked
 from cluster.broker.metrics import Counters
-from cluster.broker.request_metrics import ApiMetrics
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.messages import encode_unsupported_api_versions, parse_request_header
@@ -23,111 +22,6 @@ from cluster.seams.storage import Payload
 from cluster.seams.transport import Connection
 
 logger = logging.getLogger(__name__)
-
-#: Unanswered requests of one connection above which no more are read until half of them are answered.
-MAX_UNANSWERED = 100
-
-
-class Parked(Protocol):
-    """A request that waits although its connection could be answered at once (a fetch, until there are bytes)."""
-
-    def finish_now(self) -> None: ...
-
-    def abandon(self) -> None: ...
-
-
-class Exchange:
-    """One request on its way to its answer. Exactly one of ``respond``, ``skip`` and ``refuse`` ends it."""
-
-    __slots__ = (
-        "answered_ns",
-        "api_version",
-        "client_id",
-        "connection",
-        "correlation_id",
-        "handled_ns",
-        "is_ended",
-        "is_sent",
-        "metrics",
-        "parts",
-        "started_ns",
-    )
-
-    def __init__(
-        self,
-        connection: ClientConnection,
-        api_version: int,
-        correlation_id: int,
-        client_id: str | None,
-        metrics: ApiMetrics,
-        started_ns: int,
-    ) -> None:
-        self.connection = connection
-        self.metrics = metrics
-        self.started_ns = started_ns
-        # Of a request that is not answered at once: when its handler returned, and when its answer was there.
-        self.handled_ns = 0
-        self.answered_ns = 0
-        self.is_sent = False
-        self.api_version = api_version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.parts: Sequence[Payload] | None = None
-        self.is_ended = False
-
-    def __repr__(self) -> str:
-        return f"<Exchange {self.correlation_id} of {self.connection!r}>"
-
-    @property
-    def listener(self) -> str:
-        return self.connection.listener
-
-    def respond(self, parts: Sequence[Payload]) -> None:
-        """The answer, with its header; it leaves when all earlier answers have left."""
-        self.parts = parts
-        self.is_ended = True
-        if self.handled_ns:
-            self.answered_ns = self.connection.counters.now_ns()
-        self.connection.exchange_ended()
-
-    def note_times(self) -> None:
-        """The answer, which was not there when the handler returned, is on its way now."""
-        now_ns = self.connection.counters.now_ns()
-        self.metrics.delayed(self.started_ns, self.handled_ns, self.answered_ns or self.handled_ns, now_ns)
-
-    def skip(self) -> None:
-        """There is no answer (acks=0)."""
-        self.is_ended = True
-        self.connection.exchange_ended()
-
-    def refuse(self, reason: str) -> None:
-        """Close the connection instead of answering."""
-        self.connection.refuse(reason)
-
-    def park(self, parked: Parked) -> None:
-        """The answer waits for something; a further request on this connection makes it wait no more."""
-        self.connection.parked = parked
-
-    def hold(self, work: Awaitable[None]) -> None:
-        """``work`` will end this. Nothing else of this connection is processed meanwhile: order is kept."""
-        self.connection.run(self, work)
-
-    def later(self, work: Awaitable[Sequence[Payload]]) -> None:
-        """Answer when ``work`` is done. Nothing else of this connection is processed meanwhile: order is kept."""
-        self.connection.run(self, work)
-
-
-@dataclass(frozen=True, slots=True)
-class Api:
-    """One API as served on a listener: the versions that are accepted, and who handles a request's body.
-
-    The body is a view that is valid only during the call.
-    """
-
-    key: ApiKey
-    min_version: int
-    max_version: int
-    handle: Callable[[Exchange, memoryview], None]
 
 
 class ClientConnection:
@@ -151,6 +45,7 @@ class ClientConnection:
         self.counters = counters
         self._metrics = counters.api.apis
         self._exchanges: deque[Exchange] = deque()
+        self._backlog = Backlog()
         self._task: asyncio.Task[None] | None = None
         self._is_open = True
         self._is_paused = False
@@ -222,14 +117,42 @@ class ClientConnection:
             exchange.respond([encode_unsupported_api_versions(correlation_id, window)])
         else:
             self.refuse(f"version {version} of {api.key.name}")
-        if len(self._exchanges) >= MAX_UNANSWERED:
-            self._pause()
+        if not exchange.is_sent:
+            self._pace()
 
-    def exchange_ended(self) -> None:
-        """Send every answer that nothing earlier stands before."""
+    def exchange_ended(self, ended: Exchange) -> None:
+        """Send every answer that nothing earlier stands before, and keep this one if something does."""
+        self._send_answers()
+        if not ended.is_sent:
+            self.keep(ended, 0 if ended.parts is None else answer_bytes(ended.parts))
+            self._pace()
+        elif self._is_paused:
+            self._pace()
+
+    def keep(self, exchange: Exchange, size_bytes: int) -> None:
+        """An unanswered request keeps this much until its answer leaves, or until it keeps something else."""
+        self._backlog.change(exchange.kept_bytes, size_bytes)
+        exchange.kept_bytes = size_bytes
+
+    def _pace(self) -> None:
+        """Read on if the next request may start, and not otherwise."""
+        if self._task is not None or not self._is_open:
+            return
+        exchanges, is_paused = self._exchanges, self._is_paused
+        first_bytes = exchanges[0].kept_bytes if exchanges else 0
+        if not self._backlog.may_start(len(exchanges), first_bytes, is_paused=is_paused):
+            self._pause()
+        elif is_paused:
+            self._is_paused = False
+            if not self._is_held:
+                self._connection.resume_reading()
+
+    def _send_answers(self) -> None:
         exchanges = self._exchanges
         while exchanges and exchanges[0].is_ended:
             exchange = exchanges.popleft()
+            if exchange.kept_bytes:
+                self._backlog.change(exchange.kept_bytes, 0)
             if exchange.parts is not None:
                 self._connection.send_frame(exchange.parts)
             exchange.is_sent = True
@@ -237,10 +160,6 @@ class ClientConnection:
                 exchange.note_times()
         if self._is_last and not exchanges:
             self._connection.close()
-        elif self._is_paused and self._task is None and len(exchanges) <= MAX_UNANSWERED // 2:
-            self._is_paused = False
-            if not self._is_held:
-                self._connection.resume_reading()
 
     def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
         """Answer ``exchange`` with what ``work`` returns, if it does, and read nothing until then."""
@@ -264,7 +183,7 @@ class ClientConnection:
         else:
             self._task = None
             if parts is None:
-                self.exchange_ended()
+                self._pace()
             else:
                 exchange.respond(parts)
 
@@ -288,7 +207,7 @@ class ClientConnection:
         if self.parked is not None:
             parked, self.parked = self.parked, None
             parked.finish_now()
-        self.exchange_ended()
+        self._send_answers()
 
     def on_closed(self, reason: str) -> None:
         self._is_open = False

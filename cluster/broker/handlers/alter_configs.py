@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Pauses
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.broker.settings import REFUSALS, SettingsChange, alter, refusal
 from cluster.config.alteration import Alteration, altered, replaced

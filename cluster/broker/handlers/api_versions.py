@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from cluster.broker.server import Exchange
+from cluster.broker.exchange import Exchange
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_request, encode_response, response_class

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.broker.server import Exchange
+from cluster.broker.exchange import Exchange
 from cluster.broker.services import Services
 
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import named
 from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions
-from cluster.broker.replicas.record_deletion import DeletionResult, WantedDeletion
-from cluster.broker.server import Exchange
+from cluster.broker.replicas.record_deletion import DelayedDeletion, DeletionResult, WantedDeletion
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response, response_class
@@ -22,9 +22,11 @@ def handle(services: Services, beside: Beside, exchange: Exchange, body: memoryv
         exchange.later(_of_large(services, beside, exchange, bytes(body)))
         return
     request = decode_request(ApiKey.DELETE_RECORDS, exchange.api_version, body)
-    rest = _delete(
-        services, beside, exchange, request, lambda results: exchange.respond([_encoding(exchange, results)()])
-    )
+
+    def respond(results: list[DeletionResult]) -> None:
+        exchange.respond([_encoding(exchange, results)()])
+
+    rest = _delete(services, beside, request, respond, exchange.wait)
     if rest is not None:
         exchange.hold(rest)
 
@@ -33,7 +35,7 @@ async def _of_large(services: Services, beside: Beside, exchange: Exchange, body
     """Nothing else of the connection is taken until it is answered, which is at most the time that the client gives."""
     request = await beside.run(partial(decode_request, ApiKey.DELETE_RECORDS, exchange.api_version, body))
     answered: asyncio.Future[list[DeletionResult]] = asyncio.get_running_loop().create_future()
-    rest = _delete(services, beside, exchange, request, answered.set_result)
+    rest = _delete(services, beside, request, answered.set_result, exchange.wait)
     if rest is not None:
         await rest
     return [await beside.run(_encoding(exchange, await answered))]
@@ -42,9 +44,9 @@ async def _of_large(services: Services, beside: Beside, exchange: Exchange, body
 def _delete(
     services: Services,
     beside: Beside,
-    exchange: Exchange,
     request: Any,
     respond: Callable[[list[DeletionResult]], None],
+    waits: Callable[[DelayedDeletion], None],
 ) -> Awaitable[None] | None:
     """Delete, and respond when it is done; what is returned, if anything, is the rest of the work on this broker."""
     topics = named(
@@ -55,7 +57,7 @@ def _delete(
         for topic, offsets in topics.items()
         for partition, offset in offsets.items()
     ]
-    steps = services.replicas.deletion.delete(wanted, request.timeout_ms, respond)
+    steps = services.replicas.deletion.delete(wanted, request.timeout_ms, respond, waits)
     portions = Portions(steps, services.counters.now_ns)
     return None if portions.begin() else portions.finish(beside)
 

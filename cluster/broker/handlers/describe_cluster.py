@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.metadata import brokers_on, controller_on
 from cluster.broker.portions import Steps
-from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Pauses
-from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.broker.settings import REFUSALS, Setting, describe, refusal
 from cluster.protocol.apis import ApiKey

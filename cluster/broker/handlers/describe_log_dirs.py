@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.replica import Replica
-from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode

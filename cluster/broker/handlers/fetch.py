@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.replicas.fetch_checks import FetchedBy, fetch_error
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
 from cluster.broker.replicas.fetcher import broker_epoch_in
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.replica_manager import ReplicaManager
-from cluster.broker.server import Exchange
 from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResult, build_response, parse_request
@@ -58,7 +58,7 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, fr
             return
     delayed = replicas.fetch(request, reader, respond, session)
     if delayed is not None:
-        exchange.park(delayed)
+        exchange.park(delayed, len(request.partitions))
 
 
 def _as_known(replicas: ReplicaManager, result: FetchResult, version: int) -> FetchResult:

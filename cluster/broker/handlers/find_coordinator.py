@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps
-from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.coordinator.location import Location, locate
 from cluster.protocol.apis import ApiKey

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.control.links.producer_ids import CoordinatorLoading, NoProducerIds
+from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.find_coordinator import located
-from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.coordinator.location import CoordinatorType
 from cluster.protocol.apis import ApiKey

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import named, repeated
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.offset_lookup import NOTHING, FoundOffset, WantedOffset, look_up
-from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.log.errors import LogError
 from cluster.protocol.apis import ApiKey

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 from uuid import UUID
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.metadata_cache import LiveBroker, MetadataCache, PartitionMetadata, TopicMetadata
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS
-from cluster.broker.server import Exchange
 from cluster.metadata.znodes import Endpoint
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode

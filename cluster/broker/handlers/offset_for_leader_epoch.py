@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import named
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.server import Exchange
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from functools import partial
 
+from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.replicas.replica_manager import ReplicaManager
-from cluster.broker.server import Exchange
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult, build_response, parse_request
@@ -32,7 +32,8 @@ def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview) -> No
         request = request._replace(partitions=each_once(request.partitions))
     answer = partial(_answer, exchange, request.acks)
     now_ms = exchange.started_ns // 1_000_000
-    rest = replicas.writes.produce(request, exchange.client_id, version >= ZSTD_VERSION, now_ms, answer)
+    zstd_allowed = version >= ZSTD_VERSION
+    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait)
     if rest is not None:
         exchange.hold(rest)
 

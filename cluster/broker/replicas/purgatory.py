@@ -10,6 +10,7 @@ import asyncio
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from sys import getsizeof
 from typing import Generic, Protocol, TypeVar
 
 from cluster.protocol.errors import ErrorCode
@@ -19,6 +20,10 @@ from cluster.protocol.produce import ProduceResult
 TICK_MS = 5
 #: Empty buckets are swept out at this number, once they are as many as the others.
 _SWEEP_AT = 1024
+
+#: What a request that waits takes: itself, and each of its partitions, as measured.
+_REQUEST_BYTES = 1_000
+_RESULT_BYTES = 360
 
 #: The answer for one partition of a request.
 Result = TypeVar("Result")
@@ -141,6 +146,14 @@ class Delayed(ABC, Generic[Result]):
     def is_done(self) -> bool:
         return self._respond is None
 
+    @property
+    def size_bytes(self) -> int:
+        """The memory of what it keeps, about: its results and its places in the queues of partitions."""
+        results = self._results
+        if len(results) == 1:
+            return _REQUEST_BYTES
+        return _REQUEST_BYTES + len(results) * _RESULT_BYTES + sum(map(self._text_bytes, results))
+
     def settle(self, index: int, error_code: ErrorCode) -> None:
         """The fate of one partition is known."""
         if index not in self._waiting:
@@ -168,6 +181,10 @@ class Delayed(ABC, Generic[Result]):
     def _failed(self, result: Result, error_code: ErrorCode) -> Result:
         """The answer for the same partition with an error."""
 
+    def _text_bytes(self, result: Result) -> int:
+        """What a result that is an error keeps besides: texts that no one else has."""
+        return 0
+
 
 class DelayedProduce(Delayed[ProduceResult]):
     """A produce request under acks=all: its partitions wait for their high watermarks."""
@@ -176,6 +193,12 @@ class DelayedProduce(Delayed[ProduceResult]):
 
     def _failed(self, result: ProduceResult, error_code: ErrorCode) -> ProduceResult:
         return failed(result, error_code)
+
+    def _text_bytes(self, result: ProduceResult) -> int:
+        if not result.error_code:
+            return 0
+        texts = (result.topic, result.error_message, *(text for _, text in result.record_errors))
+        return sum(map(getsizeof, texts))
 
 
 def failed(result: ProduceResult, error_code: ErrorCode, message: str | None = None) -> ProduceResult:

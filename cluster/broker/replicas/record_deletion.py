@@ -77,10 +77,14 @@ class RecordDeletion:
         return f"<RecordDeletion with {self._wheel!r}>"
 
     def delete(
-        self, wanted: Sequence[WantedDeletion], timeout_ms: int, respond: Callable[[list[DeletionResult]], None]
+        self,
+        wanted: Sequence[WantedDeletion],
+        timeout_ms: int,
+        respond: Callable[[list[DeletionResult]], None],
+        waits: Callable[[DelayedDeletion], None],
     ) -> Generator[None]:
         """Delete here step by step, and respond when every live replica of every partition has. None is in ``wanted``
-        twice."""
+        twice. ``waits`` gets what waits for followers, if anything."""
         results: list[DeletionResult] = []
         waiting: list[tuple[int, Replica, int]] = []
         for index, asked in enumerate(wanted):
@@ -102,6 +106,7 @@ class RecordDeletion:
         for index, partition, offset in waiting:
             partition.waiters.add_deletion(offset, delayed, index)
             partition.waiters.wake_followers()
+        waits(delayed)
         for _, partition, _ in waiting:
             partition.settle_deletions()
 

@@ -37,6 +37,7 @@ AT_ONCE_NS = 20_000_000
 LOOK_EACH = 10
 
 Respond = Callable[[list[ProduceResult]], None]
+Waits = Callable[[DelayedProduce], None]
 #: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
 Waiting = tuple[int, Replica, int, int]
 
@@ -70,9 +71,16 @@ class Writes:
         return f"<Writes to {len(self._partitions)} partitions>"
 
     def produce(
-        self, request: ProduceRequest, client_id: str | None, zstd_allowed: bool, now_ms: int, respond: Respond
+        self,
+        request: ProduceRequest,
+        client_id: str | None,
+        zstd_allowed: bool,
+        now_ms: int,
+        respond: Respond,
+        waits: Waits,
     ) -> Awaitable[None] | None:
-        """Append what a producer sent, and respond when its acks say so. ``now_ms`` is monotonic.
+        """Append what a producer sent, and respond when its acks say so. ``now_ms`` is monotonic; ``waits`` gets what
+        waits for acknowledgements, if anything.
 
         Nothing of the frame is kept. What is returned, if anything, is to be awaited before another request of the same
         connection is taken: it continues with the batches that are examined elsewhere.
@@ -109,8 +117,8 @@ class Writes:
             postponed.append((len(results), _kept(wanted)))
             results.append(ProduceResult(wanted.topic, wanted.partition, ErrorCode.NONE))
         if postponed:
-            return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, respond)
-        self._finish(request, results, waiting, respond)
+            return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, respond, waits)
+        self._finish(request, results, waiting, respond, waits)
         return None
 
     def _is_enough(self, done: int, until_ns: int) -> bool:
@@ -125,6 +133,7 @@ class Writes:
         waiting: list[Waiting],
         postponed: list[tuple[int, ProducePartition]],
         respond: Respond,
+        waits: Waits,
     ) -> None:
         """The rest of a request."""
         effort, pause = Effort.all(), Pauses(self._clock.monotonic_ns)
@@ -145,7 +154,7 @@ class Writes:
                 results[index] = self._refused(wanted, error)
             else:
                 results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
-        self._finish(request, results, self._still_waiting(results, waiting), respond)
+        self._finish(request, results, self._still_waiting(results, waiting), respond, waits)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
         """No one has told of what was acknowledged since the first of them was written."""
@@ -197,7 +206,12 @@ class Writes:
         return result
 
     def _finish(
-        self, request: ProduceRequest, results: list[ProduceResult], waiting: list[Waiting], respond: Respond
+        self,
+        request: ProduceRequest,
+        results: list[ProduceResult],
+        waiting: list[Waiting],
+        respond: Respond,
+        waits: Waits,
     ) -> None:
         if not waiting:
             respond(results)
@@ -205,6 +219,7 @@ class Writes:
         delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self._wheel, request.timeout_ms)
         for index, partition, required_offset, epoch in waiting:
             partition.waiters.add_produce(required_offset, epoch, delayed, index)
+        waits(delayed)
 
     def _admit(
         self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from cluster.broker.answering import answering_later
+from cluster.broker.backlog import MAX_UNANSWERED
 from cluster.broker.checkpoints import in_place
+from cluster.broker.exchange import Api, Exchange
 from cluster.broker.metrics import Counters
 from cluster.broker.portions import Beside
-from cluster.broker.server import MAX_UNANSWERED, Api, ClientConnection, Exchange
+from cluster.broker.server import ClientConnection
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import encode_request, request_class, response_class
 from cluster.protocol.produce import parse_request
@@ -65,12 +67,13 @@ class Bench:
     def __init__(self) -> None:
         self.connection = FakeConnection()
         self.waiting: list[Exchange] = []
+        self.at_once: list[bytes] = [b"now"]
         self.counters = Counters()
         apis = {
             key: Api(ApiKey(key), 0, 3, handle)
             for key, handle in (
                 (ApiKey.PRODUCE, lambda exchange, _body: self.waiting.append(exchange)),
-                (ApiKey.METADATA, lambda exchange, _body: exchange.respond([b"now"])),
+                (ApiKey.METADATA, lambda exchange, _body: exchange.respond(self.at_once)),
                 (ApiKey.FETCH, self._fail),
             )
         }
