@@ -35,6 +35,14 @@ class Waiting(Protocol):
         """The memory of what it keeps, about."""
         ...
 
+    def finish_now(self) -> None:
+        """Answer with what is known."""
+        ...
+
+    def abandon(self) -> None:
+        """No one wants the answer anymore. What was asked may still come about."""
+        ...
+
 
 class Asking(Protocol):
     """The connection that a request came on, as the request sees it."""
@@ -52,6 +60,8 @@ class Asking(Protocol):
     def exchange_ended(self, ended: Exchange) -> None: ...
 
     def keep(self, exchange: Exchange, size_bytes: int) -> None: ...
+
+    def wait(self, exchange: Exchange, waiting: Waiting) -> None: ...
 
     def refuse(self, reason: str) -> None: ...
 
@@ -74,6 +84,7 @@ class Exchange:
         "metrics",
         "parts",
         "started_ns",
+        "waiting",
     )
 
     def __init__(
@@ -99,6 +110,7 @@ class Exchange:
         self.is_ended = False
         #: What it counts for among what its connection keeps (``backlog``).
         self.kept_bytes = 0
+        self.waiting: Waiting | None = None
 
     def __repr__(self) -> str:
         return f"<Exchange {self.correlation_id} of {self.connection!r}>"
@@ -135,8 +147,8 @@ class Exchange:
         self.connection.keep(self, partitions * PARKED_BYTES)
 
     def wait(self, waiting: Waiting) -> None:
-        """The answer waits for other brokers, and ``waiting`` gives it."""
-        self.connection.keep(self, waiting.size_bytes)
+        """The answer waits for other brokers, and ``waiting`` gives it. It is abandoned if the connection closes."""
+        self.connection.wait(self, waiting)
 
     def hold(self, work: Awaitable[None]) -> None:
         """``work`` will end this. Nothing else of this connection is processed meanwhile: order is kept."""

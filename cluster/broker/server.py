@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from cluster.broker.backlog import Backlog, answer_bytes
-from cluster.broker.exchange import Api, Exchange, Parked
+from cluster.broker.exchange import Api, Exchange, Parked, Waiting
 from cluster.broker.metrics import Counters
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import MalformedRequest
@@ -22,6 +22,11 @@ from cluster.seams.storage import Payload
 from cluster.seams.transport import Connection
 
 logger = logging.getLogger(__name__)
+
+#: How often a connection with a request that waits is checked, and for how many checks such requests wait on when the
+#: peer has closed its end: it may read still.
+CHECK_EACH_S = 1.0
+LAST_CHECKS = 5
 
 
 class ClientConnection:
@@ -47,6 +52,9 @@ class ClientConnection:
         self._exchanges: deque[Exchange] = deque()
         self._backlog = Backlog()
         self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        #: Checks since the peer closed its end.
+        self._checks = 0
         self._is_open = True
         self._is_paused = False
         self._is_last = False
@@ -134,6 +142,28 @@ class ClientConnection:
         self._backlog.change(exchange.kept_bytes, size_bytes)
         exchange.kept_bytes = size_bytes
 
+    def wait(self, exchange: Exchange, waiting: Waiting) -> None:
+        """A request waits for other brokers. It waits no more when no one can read its answer."""
+        if not self._is_open:
+            waiting.abandon()
+            return
+        exchange.waiting = waiting
+        self.keep(exchange, waiting.size_bytes)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(CHECK_EACH_S, self._check)
+
+    def _check(self) -> None:
+        """Check whether the peer has left: while reading is paused, no one says so."""
+        self._timer = None
+        waiting = [exchange.waiting for exchange in self._exchanges if exchange.waiting is not None]
+        if not waiting:
+            return
+        self._checks = self._checks + 1 if self.is_gone() else 0
+        if self._checks >= LAST_CHECKS:
+            for each in waiting:
+                each.finish_now()
+        self._timer = asyncio.get_running_loop().call_later(CHECK_EACH_S, self._check)
+
     def _pace(self) -> None:
         """Read on if the next request may start, and not otherwise."""
         if self._task is not None or not self._is_open:
@@ -198,7 +228,7 @@ class ClientConnection:
             self._is_open = False
             self.counters.refused_frames += 1
             logger.debug("closing the connection of %s: %s", self._connection.peer, reason)
-            self._exchanges.clear()
+            self._drop()
             self._connection.close()
 
     def on_eof(self) -> None:
@@ -212,8 +242,19 @@ class ClientConnection:
     def on_closed(self, reason: str) -> None:
         self._is_open = False
         self._gone(self)
-        self._exchanges.clear()
+        self._drop()
+        # What runs for this connection runs on: half of a change of metadata would be worse than an unread answer.
+
+    def _drop(self) -> None:
+        """No answer can leave anymore, so none is waited for."""
+        exchanges, self._exchanges = self._exchanges, deque()
+        for exchange in exchanges:
+            if exchange.waiting is not None:
+                exchange.waiting.abandon()
+        exchanges.clear()
         if self.parked is not None:
             self.parked.abandon()
             self.parked = None
-        # What runs for this connection runs on: half of a change of metadata would be worse than an unread answer.
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

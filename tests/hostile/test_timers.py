@@ -6,7 +6,7 @@ import asyncio
 import random
 import tracemalloc
 
-from cluster.broker.replicas.purgatory import TimerWheel
+from cluster.broker.replicas.timer_wheel import TimerWheel
 from tests.support.virtual_time import run
 
 

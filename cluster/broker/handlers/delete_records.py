@@ -17,6 +17,27 @@ from cluster.protocol.messages import decode_request, encode_response, response_
 from cluster.seams.storage import Payload
 
 
+class _Awaited:
+    """A deletion whose results a task awaits: it gets some, also when no one wants the answer."""
+
+    __slots__ = ("_delayed",)
+
+    def __init__(self, delayed: DelayedDeletion) -> None:
+        self._delayed = delayed
+
+    def __repr__(self) -> str:
+        return f"_Awaited({self._delayed!r})"
+
+    @property
+    def size_bytes(self) -> int:
+        return self._delayed.size_bytes
+
+    def finish_now(self) -> None:
+        self._delayed.finish_now()
+
+    abandon = finish_now
+
+
 def handle(services: Services, beside: Beside, exchange: Exchange, body: memoryview) -> None:
     if len(body) > BYTES_AT_ONCE:
         exchange.later(_of_large(services, beside, exchange, bytes(body)))
@@ -35,7 +56,11 @@ async def _of_large(services: Services, beside: Beside, exchange: Exchange, body
     """Nothing else of the connection is taken until it is answered, which is at most the time that the client gives."""
     request = await beside.run(partial(decode_request, ApiKey.DELETE_RECORDS, exchange.api_version, body))
     answered: asyncio.Future[list[DeletionResult]] = asyncio.get_running_loop().create_future()
-    rest = _delete(services, beside, request, answered.set_result, exchange.wait)
+
+    def waits(delayed: DelayedDeletion) -> None:
+        exchange.wait(_Awaited(delayed))
+
+    rest = _delete(services, beside, request, answered.set_result, waits)
     if rest is not None:
         await rest
     return [await beside.run(_encoding(exchange, await answered))]

@@ -1,25 +1,21 @@
-"""Requests that must wait: produces for the high watermark, fetches for bytes; and the wheel that ends their wait.
+"""Requests that must wait: produces for the high watermark, fetches for bytes.
 
-Owns the life of a delayed request: settled, woken or expired, exactly once (Kafka's DelayedOperation). Does not
-own the keys: each ``Replica`` holds the requests that wait for it, and wakes them. No task is made per request.
+Owns the life of a delayed request: settled, woken, expired or abandoned, exactly once (Kafka's DelayedOperation). Does
+not own the keys: each ``Replica`` holds the requests that wait for it, and wakes them. Nor time: the wheel
+(``timer_wheel``) ends what has waited long enough. No task is made per request.
 """
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from sys import getsizeof
 from typing import Generic, Protocol, TypeVar
 
+from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult
-
-#: The grain of the wheel: a wait may last this much longer than asked, and a tick ends all that are due at once.
-TICK_MS = 5
-#: Empty buckets are swept out at this number, once they are as many as the others.
-_SWEEP_AT = 1024
 
 #: What a request that waits takes: itself, and each of its partitions, as measured.
 _REQUEST_BYTES = 1_000
@@ -29,98 +25,20 @@ _RESULT_BYTES = 360
 Result = TypeVar("Result")
 
 
-class Expiring(Protocol):
-    """Something that does not wait forever."""
+class PartitionQueue(Protocol):
+    """The queue of a partition, which is told who leaves it before its turn."""
 
-    def expire(self) -> None:
-        """The time is over. Not called after ``TimerWheel.cancel``."""
-        ...
+    def produce_left(self) -> None: ...
 
-
-class TimerWheel:
-    """Deadlines in buckets of ``TICK_MS``, one timer of the loop for all of them."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._buckets: dict[int, dict[Expiring, None]] = {}
-        self._ticks: list[int] = []
-        self._empty = 0
-        self._sweep_at = _SWEEP_AT
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_tick = 0
-
-    def __repr__(self) -> str:
-        return f"<TimerWheel {sum(map(len, self._buckets.values()))} waiting>"
-
-    def waiting(self, kind: type[Expiring]) -> int:
-        """How many of a kind wait. May be called from another thread, and is then as true as such a number can be."""
-        return sum(isinstance(operation, kind) for bucket in list(self._buckets.values()) for operation in list(bucket))
-
-    def add(self, operation: Expiring, delay_ms: int) -> int:
-        """Call ``operation.expire()`` after ``delay_ms``; returns the tick to give to ``cancel``."""
-        tick = int(self._loop.time() * 1000 + delay_ms) // TICK_MS + 1
-        bucket = self._buckets.get(tick)
-        if bucket is None:
-            self._buckets[tick] = {operation: None}
-            heapq.heappush(self._ticks, tick)
-            if self._timer is None or tick < self._timer_tick:
-                self._arm()
-        else:
-            if not bucket:
-                self._empty -= 1
-            bucket[operation] = None
-        return tick
-
-    def cancel(self, operation: Expiring, tick: int) -> None:
-        """Forget an operation; nothing happens if it has expired already."""
-        bucket = self._buckets.get(tick)
-        if bucket is not None and bucket.pop(operation, tick) is None and not bucket:
-            # Not removed at once: the next request may want the same tick.
-            self._empty += 1
-            if self._empty >= self._sweep_at:
-                self._sweep()
-
-    def _sweep(self) -> None:
-        """Forget the buckets that no one waits in: their deadlines may be weeks away."""
-        self._buckets = {tick: bucket for tick, bucket in self._buckets.items() if bucket}
-        self._ticks = sorted(self._buckets)
-        self._empty = 0
-        self._sweep_at = max(_SWEEP_AT, len(self._buckets))
-
-    def close(self) -> None:
-        """Forget everything."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._buckets.clear()
-        self._ticks.clear()
-        self._empty = 0
-
-    def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_tick = self._ticks[0]
-        self._timer = self._loop.call_at(self._timer_tick * TICK_MS / 1000, self._turn)
-
-    def _turn(self) -> None:
-        self._timer = None
-        now_tick = int(self._loop.time() * 1000) // TICK_MS
-        # The loop may call a timer within its clock's resolution too early: the tick it was armed for is due.
-        now_tick = max(now_tick, self._timer_tick)
-        while self._ticks and self._ticks[0] <= now_tick:
-            bucket = self._buckets.pop(heapq.heappop(self._ticks))
-            self._empty -= not bucket
-            for operation in bucket:
-                operation.expire()
-        if self._ticks and self._timer is None:
-            self._arm()
+    def deletion_left(self) -> None: ...
 
 
 class Delayed(ABC, Generic[Result]):
     """A request that waits for some of its partitions.
 
     ``results`` are those of all its partitions, in order, as they will be if all goes well; ``waiting`` the indexes
-    of those that are not settled yet. ``respond`` gets the final results, once.
+    of those that are not settled yet. ``respond`` gets the final results, once. What is done keeps nothing: partitions
+    may know it for longer.
     """
 
     __slots__ = ("_respond", "_results", "_tick", "_waiting", "_wheel")
@@ -134,7 +52,7 @@ class Delayed(ABC, Generic[Result]):
         timeout_ms: int,
     ) -> None:
         self._results = results
-        self._waiting = set(waiting)
+        self._waiting: dict[int, PartitionQueue | None] = dict.fromkeys(waiting)
         self._respond: Callable[[list[Result]], None] | None = respond
         self._wheel = wheel
         self._tick = wheel.add(self, timeout_ms)
@@ -154,11 +72,15 @@ class Delayed(ABC, Generic[Result]):
             return _REQUEST_BYTES
         return _REQUEST_BYTES + len(results) * _RESULT_BYTES + sum(map(self._text_bytes, results))
 
+    def waits_at(self, index: int, place: PartitionQueue) -> None:
+        """Part ``index`` is in the queue of a partition, and is settled from there."""
+        self._waiting[index] = place
+
     def settle(self, index: int, error_code: ErrorCode) -> None:
         """The fate of one partition is known."""
         if index not in self._waiting:
             return
-        self._waiting.remove(index)
+        del self._waiting[index]
         if error_code is not ErrorCode.NONE:
             self._results[index] = self._failed(self._results[index], error_code)
         if not self._waiting:
@@ -169,13 +91,32 @@ class Delayed(ABC, Generic[Result]):
         """Answer REQUEST_TIMED_OUT where nothing is known: what was asked may or may not come about."""
         for index in self._waiting:
             self._results[index] = self._failed(self._results[index], ErrorCode.REQUEST_TIMED_OUT)
-        self._waiting.clear()
+        self._finish()
+
+    def finish_now(self) -> None:
+        """The same before the time is over."""
+        self._wheel.cancel(self, self._tick)
+        self.expire()
+
+    def abandon(self) -> None:
+        """No one wants the answer anymore. What was asked continues, and may come about."""
+        self._wheel.cancel(self, self._tick)
+        self._respond = None
         self._finish()
 
     def _finish(self) -> None:
         respond, self._respond = self._respond, None
+        results, self._results = self._results, []
+        waiting, self._waiting = self._waiting, {}
+        for place in waiting.values():
+            if place is not None:
+                self._leave(place)
         if respond is not None:
-            respond(self._results)
+            respond(results)
+
+    @abstractmethod
+    def _leave(self, place: PartitionQueue) -> None:
+        """Tell a partition that it need not settle this."""
 
     @abstractmethod
     def _failed(self, result: Result, error_code: ErrorCode) -> Result:
@@ -190,6 +131,9 @@ class DelayedProduce(Delayed[ProduceResult]):
     """A produce request under acks=all: its partitions wait for their high watermarks."""
 
     __slots__ = ()
+
+    def _leave(self, place: PartitionQueue) -> None:
+        place.produce_left()
 
     def _failed(self, result: ProduceResult, error_code: ErrorCode) -> ProduceResult:
         return failed(result, error_code)

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from cluster.broker.journal import Journal
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS
-from cluster.broker.replicas.purgatory import Delayed, TimerWheel
+from cluster.broker.replicas.purgatory import Delayed, PartitionQueue
 from cluster.broker.replicas.replica import Replica
+from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 
@@ -49,8 +50,13 @@ class DelayedDeletion(Delayed[DeletionResult]):
 
     __slots__ = ()
 
+    def _leave(self, place: PartitionQueue) -> None:
+        place.deletion_left()
+
     def began(self, index: int, low_watermark: int) -> None:
         """All live replicas of one partition have deleted what was asked."""
+        if self.is_done:
+            return
         self._results[index] = self._results[index]._replace(low_watermark=low_watermark)
         self.settle(index, ErrorCode.NONE)
 

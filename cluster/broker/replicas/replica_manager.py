@@ -17,10 +17,11 @@ from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.host import Proposer, Proposing, RequestRefused
-from cluster.broker.replicas.purgatory import DelayedFetch, TimerWheel
+from cluster.broker.replicas.purgatory import DelayedFetch
 from cluster.broker.replicas.reads import Reads
 from cluster.broker.replicas.record_deletion import RecordDeletion
 from cluster.broker.replicas.replica import Replica
+from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.writes import Writes
 from cluster.broker.rules import Rules
 from cluster.isr import IsrProposal

@@ -10,15 +10,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from cluster.broker.replicas.fetch_checks import FetchedBy
-from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
+from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce, PartitionQueue
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.leader import LeaderState, acknowledgement
 
 #: (leadership, leader epoch of the append, required offset) -> the answer, None while it must wait.
 Acknowledgement = Callable[[LeaderState | None, int, int], ErrorCode | None]
 
-#: What is settled is swept out of a queue when that has grown to this and doubled.
-_SWEEP_AT = 1024
+#: What was answered otherwise is swept out of a queue when it is this many and at least half of it.
+_SWEEP_AT = 16
 
 
 class Watcher(Protocol):
@@ -37,6 +37,8 @@ class Deletion(Protocol):
 
     def settle(self, index: int, error_code: ErrorCode) -> None: ...
 
+    def waits_at(self, index: int, place: PartitionQueue) -> None: ...
+
 
 class Waiters:
     """The requests that wait at one partition."""
@@ -47,9 +49,9 @@ class Waiters:
         "_consumers",
         "_deletions",
         "_followers",
+        "_left_deletions",
+        "_left_produces",
         "_produces",
-        "_sweep_at",
-        "_sweep_deletions_at",
         "_watchers",
     )
 
@@ -58,14 +60,15 @@ class Waiters:
         #: (required offset, arrival, leader epoch of the append, request, which part of it)
         self._produces: list[tuple[int, int, int, DelayedProduce, int]] = []
         self._arrived = 0
-        self._sweep_at = _SWEEP_AT
+        #: How many of them were answered otherwise, and wait for nothing.
+        self._left_produces = 0
         #: A fetch, and which of its partitions this one is.
         self._consumers: dict[DelayedFetch, int] = {}
         self._followers: dict[DelayedFetch, int] = {}
         self._watchers: dict[Watcher, None] = {}
         #: (offset, arrival, request, which part of it)
         self._deletions: list[tuple[int, int, Deletion, int]] = []
-        self._sweep_deletions_at = _SWEEP_AT
+        self._left_deletions = 0
 
     def __repr__(self) -> str:
         return f"<Waiters {len(self._produces)} produces, {len(self._consumers) + len(self._followers)} fetches>"
@@ -73,12 +76,18 @@ class Waiters:
     def add_produce(self, required_offset: int, append_epoch: int, produce: DelayedProduce, index: int) -> None:
         """Settle part ``index`` of ``produce`` when the high watermark reaches ``required_offset``, or this leadership
         ends."""
-        if len(self._produces) >= self._sweep_at:
-            self._produces = [waiter for waiter in self._produces if not waiter[3].is_done]
-            heapq.heapify(self._produces)
-            self._sweep_at = max(_SWEEP_AT, 2 * len(self._produces))
         self._arrived += 1
         heapq.heappush(self._produces, (required_offset, self._arrived, append_epoch, produce, index))
+        produce.waits_at(index, self)
+
+    def produce_left(self) -> None:
+        """One of them was answered otherwise. Called when it is done."""
+        self._left_produces += 1
+        if self._left_produces >= max(_SWEEP_AT, len(self._produces) / 2):
+            # In place: this may come from within an answer.
+            self._produces[:] = [waiter for waiter in self._produces if not waiter[3].is_done]
+            heapq.heapify(self._produces)
+            self._left_produces = 0
 
     def settle_produces(self, leader: LeaderState | None) -> None:
         """Answer those whose fate is known now. When the leadership has ended, that is all of them."""
@@ -89,16 +98,24 @@ class Waiters:
             if code is None:
                 return
             heapq.heappop(produces)
-            produce.settle(index, code)
+            if produce.is_done:
+                self._left_produces -= 1
+            else:
+                produce.settle(index, code)
 
     def add_deletion(self, offset: int, deletion: Deletion, index: int) -> None:
         """Settle part ``index`` of ``deletion`` when no live replica's log begins below ``offset`` anymore."""
-        if len(self._deletions) >= self._sweep_deletions_at:
-            self._deletions = [waiter for waiter in self._deletions if not waiter[2].is_done]
-            heapq.heapify(self._deletions)
-            self._sweep_deletions_at = max(_SWEEP_AT, 2 * len(self._deletions))
         self._arrived += 1
         heapq.heappush(self._deletions, (offset, self._arrived, deletion, index))
+        deletion.waits_at(index, self)
+
+    def deletion_left(self) -> None:
+        """One of them was answered otherwise. Called when it is done."""
+        self._left_deletions += 1
+        if self._left_deletions >= max(_SWEEP_AT, len(self._deletions) / 2):
+            self._deletions[:] = [waiter for waiter in self._deletions if not waiter[2].is_done]
+            heapq.heapify(self._deletions)
+            self._left_deletions = 0
 
     def settle_deletions(self, leader: LeaderState | None, log_start_offset: int) -> None:
         """Answer those that are done, or all if this replica does not lead anymore."""
@@ -106,13 +123,17 @@ class Waiters:
             return
         if leader is None:
             waiting, self._deletions = self._deletions, []
+            self._left_deletions = 0
             for _, _, deletion, index in waiting:
                 deletion.settle(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
         low_watermark = leader.low_watermark(log_start_offset)
         while self._deletions and self._deletions[0][0] <= low_watermark:
             _, _, deletion, index = heapq.heappop(self._deletions)
-            deletion.began(index, low_watermark)
+            if deletion.is_done:
+                self._left_deletions -= 1
+            else:
+                deletion.began(index, low_watermark)
 
     def add_fetch(self, fetch: DelayedFetch, index: int, reader: FetchedBy) -> None:
         """Wake ``fetch`` when there may be more for it here, which is its partition number ``index``."""

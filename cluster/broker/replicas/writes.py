@@ -16,8 +16,9 @@ from cluster.broker.checkpoints import Blocking
 from cluster.broker.portions import Pauses
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS, VALID_ACKS, Looked, admit, look_inside
-from cluster.broker.replicas.purgatory import DelayedProduce, TimerWheel, failed
+from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
+from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.waiters import Acknowledgement
 from cluster.log.appending import AppendInfo
 from cluster.log.checkpoints import TopicPartition

@@ -6,13 +6,17 @@ import asyncio
 import gc
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.broker.backlog import MAX_UNANSWERED, MAX_WAITING_BYTES, Backlog, answer_bytes
-from cluster.broker.exchange import PARKED_BYTES
-from cluster.broker.replicas.purgatory import DelayedProduce, TimerWheel
+from cluster.broker.exchange import PARKED_BYTES, Exchange
+from cluster.broker.replicas.purgatory import DelayedProduce
+from cluster.broker.replicas.record_deletion import DelayedDeletion
+from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.waiters import Waiters
+from cluster.broker.server import CHECK_EACH_S, LAST_CHECKS
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import encode_request, request_class
@@ -175,15 +179,15 @@ PARTITIONS = 250
 REQUESTS = 40
 
 
-def produce_to_all(number: int) -> bytes:
+def produce_to(topic: str, partitions: int, number: int) -> bytes:
     request = request_class(ApiKey.PRODUCE)
     records = batch(b"%d" % number)
-    parts = [request.TopicProduceData.PartitionProduceData(index=i, records=records) for i in range(PARTITIONS)]
+    parts = [request.TopicProduceData.PartitionProduceData(index=i, records=records) for i in range(partitions)]
     message = request(
         transactional_id=None,
         acks=-1,
         timeout_ms=3_600_000,
-        topic_data=[request.TopicProduceData(name="many", partition_data=parts)],
+        topic_data=[request.TopicProduceData(name=topic, partition_data=parts)],
     )
     return encode_request(message, 9, number, "c")
 
@@ -199,7 +203,7 @@ def test_produces_that_wait_for_followers() -> None:
         cuts = cut_followers(cluster)
         sender = await raw(cluster)
         for number in range(REQUESTS):
-            sender.connection.send_frame([produce_to_all(number)])
+            sender.connection.send_frame([produce_to("many", PARTITIONS, number)])
         await asyncio.sleep(1)
         waiting = manager.wheel.waiting(DelayedProduce)
         assert 2 <= waiting <= 3 + MAX_WAITING_BYTES // (360 * mine)
@@ -207,5 +211,119 @@ def test_produces_that_wait_for_followers() -> None:
             cluster.network.heal(*cut)
         await cluster.until(lambda: len(sender.frames) == REQUESTS)
         assert [int.from_bytes(data[:4], "big") for data in sender.frames] == list(range(REQUESTS))
+
+    with_topic(check, brokers=2, replicas=2, replica_lag_time_max_ms="600000")
+
+
+def test_who_is_gone_leaves_nothing_that_waits() -> None:
+    """A client whose connection breaks: its produces wait no more, and everything that it sent is in the log."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        manager = cluster.nodes[1].replicas
+        cuts = cut_followers(cluster)
+        sender = await raw(cluster)
+        for number in range(REQUESTS):
+            sender.connection.send_frame([produce_to(TOPIC, 1, number)])
+        await asyncio.sleep(1)
+        assert manager.wheel.waiting(DelayedProduce) == REQUESTS
+        sender.connection.abort()
+        await asyncio.sleep(1)
+        assert manager.wheel.waiting(DelayedProduce) == 0
+        waiters = manager.partitions[TOPIC, 0].waiters
+        assert int(repr(waiters).split()[1]) < 20
+        for cut in cuts:
+            cluster.network.heal(*cut)
+        assert (await client.produce(TOPIC, batch(b"last"))).base_offset == REQUESTS
+
+    with_topic(check, brokers=2, replicas=2, replica_lag_time_max_ms="600000")
+
+
+def test_who_has_closed_one_end_is_not_waited_for_long() -> None:
+    """It may read still: what waits for followers is answered after some seconds, whatever its timeout."""
+
+    async def check(cluster: MemoryCluster, _client: Client) -> None:
+        cut_followers(cluster)
+        sender = await raw(cluster)
+        sender.connection.send_frame([produce_to(TOPIC, 1, 7)])
+        sender.connection.send_eof()  # type: ignore[attr-defined]
+        async with asyncio.timeout(2 * CHECK_EACH_S * LAST_CHECKS):
+            await sender.ended.wait()
+        [answer] = sender.frames
+        assert (answer[:4], ErrorCode.REQUEST_TIMED_OUT.to_bytes(2, "big") in answer) == ((7).to_bytes(4, "big"), True)
+
+    with_topic(check, brokers=2, replicas=2, replica_lag_time_max_ms="600000")
+
+
+class Waits:
+    """A request that waits for other brokers."""
+
+    size_bytes = 1000
+
+    def __init__(self, exchange: Exchange) -> None:
+        self.exchange = exchange
+        self.abandoned = 0
+        exchange.wait(self)
+
+    def finish_now(self) -> None:
+        self.exchange.respond([b"late"])
+
+    def abandon(self) -> None:
+        self.abandoned += 1
+
+
+def test_who_has_left_is_noticed_also_while_reading_is_paused() -> None:
+    """A full connection hears of no end: it is checked, and answers what waits; who stays is waited for."""
+
+    async def main() -> None:
+        bench = Bench()
+        for _ in range(MAX_UNANSWERED):
+            bench.client.on_frame(frame(ApiKey.PRODUCE))
+        for exchange in bench.waiting:
+            Waits(exchange)
+        await asyncio.sleep(100)
+        assert bench.connection.sent == []
+        bench.connection.left = True
+        await asyncio.sleep(2 * CHECK_EACH_S * LAST_CHECKS)
+        assert bench.connection.sent == [b"late"] * MAX_UNANSWERED
+
+    run(main())
+
+
+def test_what_waits_is_abandoned_once() -> None:
+    """When its connection is closed, from either end; also what begins to wait after that."""
+
+    async def main() -> None:
+        for is_refused in (True, False):
+            bench = Bench()
+            for _ in range(2):
+                bench.client.on_frame(frame(ApiKey.PRODUCE))
+            before = Waits(bench.waiting[0])
+            if is_refused:
+                bench.client.refuse("no reason")
+            bench.client.on_closed("closed")
+            after = Waits(bench.waiting[1])
+            assert (before.abandoned, after.abandoned) == (1, 1)
+
+    run(main())
+
+
+@pytest.mark.parametrize("times", [1, 2000], ids=["small", "large"])
+def test_a_deletion_of_who_is_gone_waits_no_more(times: int) -> None:
+    """DeleteRecords that waits for followers, also one that is decoded beside the loop."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        assert (await client.produce(TOPIC, batch(b"a"), acks=-1)).error == 0
+        manager = cluster.nodes[1].replicas
+        cut_followers(cluster)
+        request = request_class(ApiKey.DELETE_RECORDS)
+        asked = request.DeleteRecordsTopic.DeleteRecordsPartition(partition_index=0, offset=-1)
+        topics = [request.DeleteRecordsTopic(name=TOPIC, partitions=[asked] * times)]
+        sender = await raw(cluster)
+        sender.connection.send_frame([encode_request(request(topics=topics, timeout_ms=3_600_000), 2, 7, "c")])
+        await cluster.until(lambda: manager.wheel.waiting(DelayedDeletion) == 1)
+        sender.connection.abort()
+        await asyncio.sleep(1)
+        assert manager.wheel.waiting(DelayedDeletion) == 0
+        assert not cluster.failures
 
     with_topic(check, brokers=2, replicas=2, replica_lag_time_max_ms="600000")

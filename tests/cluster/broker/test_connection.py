@@ -36,13 +36,14 @@ class FakeConnection:
         self.sent: list[bytes] = []
         self.reading = True
         self.closed = False
+        self.left = False
 
     def send_frame(self, parts: Any) -> None:
         assert not self.closed
         self.sent.append(b"".join(bytes(part) for part in parts))
 
     def is_left(self) -> bool:
-        return self.closed
+        return self.closed or self.left
 
     def pause_reading(self) -> None:
         self.reading = False

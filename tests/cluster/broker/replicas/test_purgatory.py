@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from cluster.broker.replicas.purgatory import TICK_MS, DelayedFetch, DelayedProduce, TimerWheel
+from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
+from cluster.broker.replicas.timer_wheel import TICK_MS, TimerWheel
 from cluster.broker.replicas.waiters import Waiters
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult
@@ -156,7 +157,33 @@ def test_timed_out_produces_are_swept_out() -> None:
             waiters.add_produce(number, 3, produce, 0)
             if number % 100 == 0:
                 await asyncio.sleep(1)
-        assert int(repr(waiters).split()[1]) < 1300
+        assert int(repr(waiters).split()[1]) < 300
+        await asyncio.sleep(1)
+        assert int(repr(waiters).split()[1]) < 20
+
+    run(main())
+
+
+def test_an_abandoned_produce_keeps_nothing() -> None:
+    """No one wants its answer: it is not answered, and leaves its timer, its results and the queues it waits in."""
+
+    async def main() -> None:
+        wheel, waiters, answers = TimerWheel(asyncio.get_running_loop()), Waiters(), []
+        live = DelayedProduce(results(1), [0], answers.append, wheel, 1000)
+        for number in range(100):
+            produce = DelayedProduce(results(3), [0, 2], answers.append, wheel, 1_000_000)
+            waiters.add_produce(number, 3, produce, 2)
+            if number == 50:
+                waiters.add_produce(number, 3, live, 0)
+            produce.abandon()
+            produce.abandon()
+            assert produce.is_done
+            assert repr(produce) == "<DelayedProduce waiting for 0 of 0>"
+        assert repr(wheel) == "<TimerWheel 1 waiting>"
+        assert int(repr(waiters).split()[1]) < 20
+        waiters.settle_produces(leading(1000))
+        assert repr(waiters) == "<Waiters 0 produces, 0 fetches>"
+        assert [found[0].error_code for found in answers] == [ErrorCode.NONE]
 
     run(main())
 

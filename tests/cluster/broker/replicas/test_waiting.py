@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from cluster.broker.replicas.fetch_checks import FetchedBy
-from cluster.broker.replicas.purgatory import TICK_MS, Delayed, DelayedFetch, DelayedProduce, TimerWheel
+from cluster.broker.replicas.purgatory import Delayed, DelayedFetch, DelayedProduce
 from cluster.broker.replicas.record_deletion import DelayedDeletion, DeletionResult
+from cluster.broker.replicas.timer_wheel import TICK_MS, TimerWheel
 from cluster.broker.replicas.waiters import Waiters
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.produce import ProduceResult
@@ -52,7 +53,7 @@ class Stress:
         self.asked: list[tuple[float, int]] = []
         self.answers: list[list[float]] = []
         self.abandoned: set[int] = set()
-        self.fetches: list[tuple[int, DelayedFetch]] = []
+        self.leaving: list[tuple[int, DelayedFetch | DelayedProduce | DelayedDeletion]] = []
         self.codes: set[int] = set()
 
     def begin(self, timeout_ms: int) -> int:
@@ -78,6 +79,7 @@ class Stress:
             place = self.places[number]
             offset = place.leader.high_watermark + self.random.randint(1, 5)
             place.waiters.add_produce(offset, place.leader.leader_epoch, delayed, index)
+        self.leaving.append((request, delayed))
 
     def delete(self) -> None:
         request = self.begin(timeout_ms := self.random.randrange(LONGEST_MS))
@@ -93,6 +95,7 @@ class Stress:
         )
         assert isinstance(delayed, DelayedDeletion)
         place.waiters.add_deletion(place.log_start_offset + self.random.randint(1, 3), delayed, 0)
+        self.leaving.append((request, delayed))
 
     def fetch(self) -> None:
         request = self.begin(timeout_ms := self.random.randrange(LONGEST_MS))
@@ -112,7 +115,7 @@ class Stress:
         delayed = DelayedFetch(attempt, unwatch, self.loop, self.wheel, timeout_ms)
         for index, number in enumerate(numbers):
             self.places[number].waiters.add_fetch(delayed, index, reader)
-        self.fetches.append((request, delayed))
+        self.leaving.append((request, delayed))
 
     def event(self) -> None:
         place = self.random.choice(self.places)
@@ -132,13 +135,13 @@ class Stress:
                 place.leader = leading(leader.leader_epoch + 1, leader.high_watermark)
                 place.waiters.settle_produces(place.leader)
                 place.waiters.wake_all()
-            case 6 if self.fetches:
-                request, fetch = self.random.choice(self.fetches)
-                if not fetch.is_done:
+            case 6 if self.leaving:
+                request, delayed = self.random.choice(self.leaving)
+                if not delayed.is_done:
                     self.abandoned.add(request)
-                    fetch.abandon()
-            case 7 if self.fetches:
-                self.random.choice(self.fetches)[1].finish_now()
+                    delayed.abandon()
+            case 7 if self.leaving:
+                self.random.choice(self.leaving)[1].finish_now()
 
     async def play(self) -> None:
         for _ in range(REQUESTS):
