@@ -60,7 +60,8 @@ class FrameMemory:
 
     def take(self, holder: Holder, size_bytes: int) -> bool:
         """Whether ``holder`` may have a request of this size. If not it is to read no more until ``go_on``."""
-        if not self._waiting and self._fits(holder, size_bytes):
+        # Who has begun is not to wait behind those who wait for it.
+        if self._held.get(holder, 0) >= size_bytes or (not self._waiting and self._fits(holder, size_bytes)):
             return True
         self._waiting[holder] = size_bytes
         self._trim()

@@ -66,6 +66,19 @@ def test_buffers_that_nothing_is_in_are_given_back_first() -> None:
     run(main())
 
 
+def test_who_has_begun_does_not_wait_behind_others() -> None:
+    """A buffer grows in several steps for one request: it has room for all of it from the first of them."""
+
+    async def main() -> None:
+        memory = FrameMemory(100, asyncio.get_running_loop())
+        first, second = Connection(memory), Connection(memory)
+        assert first.take(80)
+        assert not second.take(80)
+        assert first.take(80)
+
+    run(main())
+
+
 def test_half_a_request_is_not_waited_for_long() -> None:
     """Who sends nothing more must go, but only when others wait; who sends on, or is not read from, may stay."""
 
