@@ -67,6 +67,8 @@ class Asking(Protocol):
 
     def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None: ...
 
+    def release_request(self) -> None: ...
+
 
 class Exchange:
     """One request on its way to its answer. Exactly one of ``respond``, ``skip`` and ``refuse`` ends it."""

@@ -120,6 +120,8 @@ class ClientConnection:
                 metrics.at_once.note(now_ns() - started_ns)
             else:
                 exchange.handled_ns = now_ns()
+                if self._task is not None:
+                    self._connection.keep_request(len(frame))
         elif api.key is ApiKey.API_VERSIONS:
             window = (api.min_version, api.max_version)
             exchange.respond([encode_unsupported_api_versions(correlation_id, window)])
@@ -197,25 +199,30 @@ class ClientConnection:
         self._task = asyncio.get_running_loop().create_task(self._run(exchange, work))
 
     async def _run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
+        reason = ""
+        parts = None
         try:
             parts = await work
         except MalformedRequest as error:
-            self._task = None
-            self.refuse(str(error))
+            reason = str(error)
         except ConnectionError as error:
             # Anyone who had to be asked is gone, or this broker is leaving: the client will look for another.
-            self._task = None
-            self.refuse(f"it cannot be served now: {error}")
+            reason = f"it cannot be served now: {error}"
         except Exception:
             logger.exception("a request of %s failed, its connection is closed", self._connection.peer)
-            self._task = None
-            self.refuse("the request failed")
+            reason = "the request failed"
+        self._task = None
+        self.release_request()
+        if reason:
+            self.refuse(reason)
+        elif parts is None:
+            self._pace()
         else:
-            self._task = None
-            if parts is None:
-                self._pace()
-            else:
-                exchange.respond(parts)
+            exchange.respond(parts)
+
+    def release_request(self) -> None:
+        """Nothing of the bytes of the request that is worked on is kept anymore."""
+        self._connection.keep_request(0)
 
     def _pause(self) -> None:
         if not self._is_paused:

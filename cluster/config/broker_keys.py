@@ -48,7 +48,7 @@ _NETWORK: list[Key] = [
     integer(
         "queued.max.request.bytes",
         536_870_912,
-        "What large requests of one listener's connections take together while they are received; others wait then. "
+        "What large requests of one listener's connections take together until they are processed; others wait then. "
         "-1 is no limit, which is Kafka's default.",
         -1,
     ),

@@ -14,7 +14,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from cluster.protocol.errors import ProtocolError
-from cluster.protocol.framing import FrameBuffer
+from cluster.protocol.framing import INITIAL_BYTES, KEEP_BYTES, FrameBuffer
 from cluster.seams.descriptors import is_for_connections
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.peer_state import has_left
@@ -115,6 +115,12 @@ class AsyncioConnection(asyncio.BufferedProtocol):
 
     def is_left(self) -> bool:
         return self._transport is None or self._at_eof or has_left(self._transport)
+
+    def keep_request(self, size_bytes: int) -> None:
+        if self._memory is not None:
+            self._memory.keep(self, size_bytes if size_bytes > INITIAL_BYTES else 0)
+            if self._frames.allocated_bytes > KEEP_BYTES:
+                self._frames.trim()
 
     def pause_reading(self) -> None:
         self._paused = True

@@ -2,7 +2,8 @@
 ``SimpleMemoryPool``).
 
 Owns who has how much, who waits for more, and who has to go: a request that has begun has room for all of it, so that
-it can be finished, and the next waits. While one waits, buffers that nothing is in are given back, and a connection
+it can be finished, and the next waits. What is worked on counts until it was answered: its parts may have been copied.
+While one waits, buffers that nothing is in are given back, and a connection
 that sends nothing of the rest of its request for some seconds is closed: else a few bytes would keep everyone waiting
 until ``connections.max.idle.ms``. Requests that fit into the buffer that every connection has are not counted.
 """
@@ -47,7 +48,9 @@ class FrameMemory:
     def __init__(self, limit_bytes: int, loop: asyncio.AbstractEventLoop) -> None:
         self._limit_bytes = limit_bytes
         self._loop = loop
+        #: Their buffers, and what is worked on beside these. Both together have ``_held_bytes``.
         self._held: dict[Holder, int] = {}
+        self._kept: dict[Holder, int] = {}
         self._held_bytes = 0
         #: In the order in which they came, with what each waits for.
         self._waiting: dict[Holder, int] = {}
@@ -72,8 +75,18 @@ class FrameMemory:
             self._timer = self._loop.call_later(_LOOK_EACH_S, self._look)
         return False
 
+    def keep(self, holder: Holder, size_bytes: int) -> None:
+        """A request of ``holder`` is worked on and takes this beside the buffer, also when that is given back; 0 when
+        it was answered."""
+        before = self._kept.pop(holder, 0)
+        if size_bytes:
+            self._kept[holder] = size_bytes
+        self._held_bytes += size_bytes - before
+        if self._waiting:
+            self._serve(None)
+
     def give(self, holder: Holder) -> None:
-        """It has, or waits for, nothing anymore."""
+        """Its buffer has, and it waits for, nothing anymore."""
         self._waiting.pop(holder, None)
         self._held_bytes -= self._held.pop(holder, 0)
         if self._waiting:

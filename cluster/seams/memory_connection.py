@@ -93,6 +93,9 @@ class MemoryConnection:
     def is_left(self) -> bool:
         return self._gone
 
+    def keep_request(self, size_bytes: int) -> None:
+        """Nothing has a bound here."""
+
     def pause_reading(self) -> None:
         self._paused = True
 

@@ -66,6 +66,11 @@ class Connection(Protocol):
         paused, when ``on_eof`` does not come yet."""
         ...
 
+    def keep_request(self, size_bytes: int) -> None:
+        """The frame that is being delivered, of this size, is worked on after ``on_frame``; 0 when that is over, also
+        after ``on_closed``. It counts as long for ``queued_max_bytes``."""
+        ...
+
     def pause_reading(self) -> None:
         """Deliver no more frames until ``resume_reading``; what arrived meanwhile is kept, bounded."""
         ...
@@ -109,8 +114,8 @@ class Transport(Protocol):
         queued_max_bytes: int = -1,
     ) -> Listener:
         """Listen; port 0 picks one. ``send_buffer_bytes`` is SO_SNDBUF of what is accepted, -1 the system's.
-        ``queued_max_bytes`` bounds what large frames of all its connections take together, -1 is no bound. Raises
-        ``OSError`` if the port is taken."""
+        ``queued_max_bytes`` bounds what large frames of all its connections take together, until they were worked on;
+        -1 is no bound. Raises ``OSError`` if the port is taken."""
         ...
 
     async def connect(

@@ -17,7 +17,7 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
     ),
     "cluster.broker.node": (335, "the wiring of one broker, and the order in which it starts and stops"),
     "cluster.broker.replicas.replica": (335, "one replica's face towards requests, roles and settings"),
-    "cluster.seams.asyncio_connection": (340, "one socket: reading, sending, pausing and ending share its state"),
+    "cluster.seams.asyncio_connection": (350, "one socket: reading, sending, pausing and ending share its state"),
     "cluster.log.manager": (370, "all replicas of one broker: opening, checkpoints and deletion share their state"),
     "cluster.log.partition_log": (470, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.log.segment": (370, "one file with its indexes: lookups, appends and cuts share their positions"),

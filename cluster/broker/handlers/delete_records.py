@@ -63,6 +63,9 @@ async def _of_large(services: Services, beside: Beside, exchange: Exchange, body
     rest = _delete(services, beside, request, answered.set_result, waits)
     if rest is not None:
         await rest
+    # What waits for followers, for as long as the client likes, is not the request.
+    del body, request, rest
+    exchange.connection.release_request()
     return [await beside.run(_encoding(exchange, await answered))]
 
 

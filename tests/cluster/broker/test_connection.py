@@ -45,6 +45,8 @@ class FakeConnection:
     def is_left(self) -> bool:
         return self.closed or self.left
 
+    def keep_request(self, size_bytes: int) -> None: ...
+
     def pause_reading(self) -> None:
         self.reading = False
 

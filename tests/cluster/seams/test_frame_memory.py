@@ -79,6 +79,27 @@ def test_who_has_begun_does_not_wait_behind_others() -> None:
     run(main())
 
 
+def test_what_is_worked_on_counts_without_its_buffer() -> None:
+    """A request whose buffer is given back, or whose connection is gone, keeps its room until it was answered."""
+
+    async def main() -> None:
+        memory = FrameMemory(100, asyncio.get_running_loop())
+        working, other = Connection(memory), Connection(memory)
+        assert working.take(80)
+        memory.keep(working, 80)
+        memory.give(working)
+        assert repr(memory) == "FrameMemory(80 of 100 bytes, 0 waiting)"
+        assert not other.take(60)
+        memory.give(working)
+        assert not other.has_gone_on
+        memory.keep(working, 0)
+        assert other.has_gone_on
+        memory.keep(working, 0)
+        assert repr(memory) == "FrameMemory(60 of 100 bytes, 0 waiting)"
+
+    run(main())
+
+
 def test_half_a_request_is_not_waited_for_long() -> None:
     """Who sends nothing more must go, but only when others wait; who sends on, or is not read from, may stay."""
 
