@@ -1,10 +1,10 @@
 """Which connections a broker takes, and which it does not keep: ``max.connections``, ``max.connections.per.ip`` and
 ``connections.max.idle.ms`` (Kafka's ConnectionQuotas and IdleExpiryManager).
 
-Owns the open connections by listener and address, and the timer that looks for idle ones. Unlike in Kafka, anyone
-who comes when there are enough is not left waiting in the backlog but turned away at once: there is one loop, and who
-waits in silence learns nothing. A peer is never turned away for the total: then the client that has been silent for
-longest has to go. Does not own the sockets, nor the file descriptors that are kept back
+Owns the open connections by listener and address, and the timers that look for idle ones and for peers that have left.
+Unlike in Kafka, anyone who comes when there are enough is not left waiting in the backlog but turned away at once:
+there is one loop, and who waits in silence learns nothing. A peer is never turned away for the total: then the client
+that has been silent for longest has to go. Does not own the sockets, nor the file descriptors that are kept back
 (``cluster.seams.descriptors``).
 """
 
@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 #: The idle ones are looked for this often within ``connections.max.idle.ms``, with pauses between these two.
 _LOOKS = 10
 _LOOK_MS = (1000, 60_000)
+#: Connections are told this often to check whether their peers have left.
+CHECK_EACH_S = 1.0
 #: Refusals are logged at most this often.
 _LOGGED_NS = 10_000_000_000
 _NS_PER_MS = 1_000_000
@@ -40,21 +42,27 @@ class Admission:
         self._open: dict[ClientConnection, None] = {}
         self._by_ip: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
+        self._check_timer: asyncio.TimerHandle | None = None
         self._logged_ns: int | None = None
 
     def __repr__(self) -> str:
         return f"<Admission: {len(self._open)} connections of {len(self._by_ip)} addresses>"
 
     def start(self) -> None:
-        """Begin to look for idle connections; not at all if ``connections.max.idle.ms`` is negative."""
+        """Begin to check connections, also for idle ones if ``connections.max.idle.ms`` is not negative."""
+        self._check_timer = asyncio.get_running_loop().call_later(CHECK_EACH_S, self._check)
+        self._look_later()
+
+    def _look_later(self) -> None:
         if self._idle_ms >= 0:
             least, most = _LOOK_MS
             delay_ms = min(most, max(least, self._idle_ms // _LOOKS))
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._look)
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._check_timer):
+            if timer is not None:
+                timer.cancel()
 
     def enter(self, client: ClientConnection) -> None:
         """Take a connection in, or turn it away. ``leave`` must follow, in either case, when it is closed."""
@@ -110,4 +118,9 @@ class Admission:
         if idle:
             logger.info("%d connections closed: silent for connections.max.idle.ms=%d", len(idle), self._idle_ms)
             self._counters.idle_connections += len(idle)
-        self.start()
+        self._look_later()
+
+    def _check(self) -> None:
+        for client in list(self._open):
+            client.check()
+        self._check_timer = asyncio.get_running_loop().call_later(CHECK_EACH_S, self._check)

@@ -23,9 +23,7 @@ from cluster.seams.transport import Connection
 
 logger = logging.getLogger(__name__)
 
-#: How often a connection with a request that waits is checked, and for how many checks such requests wait on when the
-#: peer has closed its end: it may read still.
-CHECK_EACH_S = 1.0
+#: For how many checks requests wait for other brokers when the peer closed its end: it may read still.
 LAST_CHECKS = 5
 
 
@@ -52,7 +50,6 @@ class ClientConnection:
         self._exchanges: deque[Exchange] = deque()
         self._backlog = Backlog()
         self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         #: Checks since the peer closed its end.
         self._checks = 0
         self._is_open = True
@@ -151,20 +148,17 @@ class ClientConnection:
             return
         exchange.waiting = waiting
         self.keep(exchange, waiting.size_bytes)
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(CHECK_EACH_S, self._check)
 
-    def _check(self) -> None:
-        """Check whether the peer has left: while reading is paused, no one says so."""
-        self._timer = None
-        waiting = [exchange.waiting for exchange in self._exchanges if exchange.waiting is not None]
-        if not waiting:
+    def check(self) -> None:
+        """Called each second: what waits for other brokers is answered soon after the peer has left. While reading is
+        paused, no one else says so."""
+        if not self._exchanges:
             return
-        self._checks = self._checks + 1 if self.is_gone() else 0
+        waiting = [exchange.waiting for exchange in self._exchanges if exchange.waiting is not None]
+        self._checks = self._checks + 1 if waiting and self.is_gone() else 0
         if self._checks >= LAST_CHECKS:
             for each in waiting:
                 each.finish_now()
-        self._timer = asyncio.get_running_loop().call_later(CHECK_EACH_S, self._check)
 
     def _pace(self) -> None:
         """Read on if the next request may start, and not otherwise."""
@@ -262,6 +256,3 @@ class ClientConnection:
         if self.parked is not None:
             self.parked.abandon()
             self.parked = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.broker.admission import CHECK_EACH_S, Admission
 from cluster.broker.backlog import MAX_UNANSWERED, MAX_WAITING_BYTES, Backlog, answer_bytes
 from cluster.broker.exchange import PARKED_BYTES, Exchange
 from cluster.broker.replicas.purgatory import DelayedProduce
 from cluster.broker.replicas.record_deletion import DelayedDeletion
 from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.waiters import Waiters
-from cluster.broker.server import CHECK_EACH_S, LAST_CHECKS
+from cluster.broker.server import LAST_CHECKS
+from cluster.config.broker import validate
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import encode_request, request_class
@@ -280,11 +282,16 @@ def test_who_has_left_is_noticed_also_while_reading_is_paused() -> None:
             bench.client.on_frame(frame(ApiKey.PRODUCE))
         for exchange in bench.waiting:
             Waits(exchange)
+        config = validate({"broker.id": "1", "zookeeper.connect": "memory", "connections.max.idle.ms": "-1"})
+        admission = Admission(config, bench.counters)
+        admission.enter(bench.client)
+        admission.start()
         await asyncio.sleep(100)
         assert bench.connection.sent == []
         bench.connection.left = True
         await asyncio.sleep(2 * CHECK_EACH_S * LAST_CHECKS)
         assert bench.connection.sent == [b"late"] * MAX_UNANSWERED
+        admission.close()
 
     run(main())
 
