@@ -8,6 +8,7 @@ from cluster.protocol.fetch_request import (
     build_request,
     build_request_body,
     parse_request,
+    replica_id_of,
 )
 from cluster.protocol.fetch_response import FetchResponse, FetchResult, build_response, parse_response
 
@@ -21,4 +22,5 @@ __all__ = [
     "build_response",
     "parse_request",
     "parse_response",
+    "replica_id_of",
 ]

@@ -22,6 +22,8 @@ pytestmark = pytest.mark.integration
 
 #: No turn of the broker's loop takes more, whatever is asked.
 BOUND_S = 0.5
+#: What is done in steps takes a few milliseconds each; other turns of a busy machine come on top.
+STEPS_S = 0.06
 
 
 def produce(plain: Plain, topic: str, records: bytes) -> Any:
@@ -73,6 +75,34 @@ def test_a_fetch_of_one_partition_very_often(broker: Target, plain: Plain) -> No
             assert (found.error_code, found.high_watermark) == (ErrorCode.NONE, 2)
     assert watch.turn_s < BOUND_S, watch
     assert kept_bytes < 20_000_000
+
+
+def test_a_fetch_of_very_many_unknown_partitions(broker: Target, plain: Plain) -> None:
+    """A megabyte that names 36,000 partitions: each is refused, in steps that others come between."""
+    wanted = [FetchPartition("unknown", number, -1, 0, -1, -1, 1 << 20) for number in range(36_000)]
+    request = FetchRequest(-1, 500, 1, 1 << 20, 1, 0, -1, wanted)
+    with watching(broker) as watch:
+        plain.put(build_request(12, 7, "hostile", request))
+        found = parse_response(memoryview(bytearray(plain.take())), 12).partitions
+    assert [each.partition for each in found] == [*range(36_000)]
+    assert {each.error_code for each in found} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert watch.turn_s < STEPS_S, watch
+
+
+def test_a_large_fetch_that_waits_is_woken(broker: Target, plain: Plain) -> None:
+    """It names a thousand partitions and finds nothing: what is produced then, or as it is read, is its answer."""
+    plain.create_topic("wide", partitions=1000)
+    wanted = [FetchPartition("wide", number, -1, 0, -1, -1, 1 << 20) for number in range(1000)]
+    request = FetchRequest(-1, 60_000, 1, 1 << 20, 0, 0, -1, wanted)
+    for number in range(3):
+        with Plain(broker.port) as waiting:
+            waiting.put(build_request(12, 7, "hostile", request))
+            produce(plain, "wide", batch(b"a"))
+            found = parse_response(memoryview(bytearray(waiting.take())), 12).partitions
+        assert len(found) == 1000
+        assert found[0].high_watermark == number + 1
+        assert found[0].records
+        wanted[0] = wanted[0]._replace(fetch_offset=number + 1)
 
 
 TIMES = 10_000

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
+from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, chunks
 from cluster.broker.replicas.fetch_checks import FetchedBy, fetch_error
-from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
+from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION
 from cluster.broker.replicas.fetcher import broker_epoch_in
 from cluster.broker.replicas.host import RequestRefused
+from cluster.broker.replicas.purgatory import DelayedFetch
+from cluster.broker.replicas.reads import PARTITIONS_A_STEP
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.fetch import FetchResult, build_response, parse_request
+from cluster.protocol.fetch import FetchRequest, FetchResult, build_response, parse_request, replica_id_of
 
 READ_COMMITTED = 1
 #: Up to this version a client does not know KAFKA_STORAGE_ERROR.
@@ -20,45 +25,120 @@ NO_STORAGE_ERROR_VERSION = 5
 ZSTD_VERSION = 10
 
 
-def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview, *, from_brokers: bool) -> None:
+def handle(
+    replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: memoryview, *, from_brokers: bool
+) -> None:
     """``from_brokers``: the listener is the brokers' own. Elsewhere no one may pass for a follower: what a follower
     fetches is taken as proof that it has what stands before."""
-    version = exchange.api_version
-    request = parse_request(body, version)
-    if len(request.partitions) > 1:
-        # Of a partition that is named several times the last word counts, as in Kafka's map.
-        request = request._replace(partitions=each_once(request.partitions))
-    session: FetchSession | None = None
-
-    def respond(results: list[FetchResult], error_code: ErrorCode = ErrorCode.NONE) -> None:
-        replicas.counters.fetch_answered(error_code, results, to_broker=request.replica_id >= 0)
-        if request.isolation_level == READ_COMMITTED:
-            # A list says that we know of aborted transactions; null is for those who did not ask.
-            results = [result._replace(aborted=[]) for result in results]
-        if version < ZSTD_VERSION:
-            results = [_as_known(replicas, result, version) for result in results]
-        session_id = NO_SESSION if session is None else session.session_id
-        exchange.respond(build_response(version, exchange.correlation_id, error_code, session_id, results))
-
-    reader = FetchedBy()
+    if len(body) > BYTES_AT_ONCE and replica_id_of(body) < 0:
+        exchange.hold(_large(replicas, beside, exchange, bytes(body)))
+        return
+    request = _parse(body, exchange.api_version)
     if request.replica_id < 0:
-        if request.session_id != NO_SESSION and request.session_epoch not in FULL_FETCH_EPOCHS:
-            respond([], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-            return
+        _from_consumer(replicas, exchange, request)
+    elif from_brokers:
+        _from_follower(replicas, exchange, request)
     else:
-        if not from_brokers:
-            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            respond([fetch_error(wanted.topic, wanted.partition, code) for wanted in request.partitions])
-            return
-        reader = FetchedBy(request.replica_id, broker_epoch_in(exchange.client_id))
-        try:
-            session = replicas.admit(request, reader)
-        except RequestRefused as error:
-            respond([], error.error_code)
-            return
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        refused = [fetch_error(wanted.topic, wanted.partition, code) for wanted in request.partitions]
+        _respond(replicas, exchange, request, refused)
+
+
+def _parse(body: memoryview | bytes, version: int) -> FetchRequest:
+    request = parse_request(memoryview(body), version)
+    # Of a partition that is named several times the last word counts, as in Kafka's map.
+    return request._replace(partitions=each_once(request.partitions)) if len(request.partitions) > 1 else request
+
+
+def _from_consumer(replicas: ReplicaManager, exchange: Exchange, request: FetchRequest) -> None:
+    if _continues_session(request):
+        _respond(replicas, exchange, request, [], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        return
+    delayed = replicas.fetch(request, FetchedBy(), partial(_respond, replicas, exchange, request))
+    if delayed is not None:
+        exchange.park(delayed, len(request.partitions))
+
+
+def _continues_session(request: FetchRequest) -> bool:
+    """Consumers are given no session, so there is none to continue."""
+    return request.session_id != NO_SESSION and request.session_epoch not in FULL_FETCH_EPOCHS
+
+
+async def _large(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: bytes) -> None:
+    """A consumer's fetch that may name tens of thousands: parsed and encoded off the event loop, read in steps."""
+    request = await beside.run(partial(_parse, body, exchange.api_version))
+    if _continues_session(request):
+        _respond(replicas, exchange, request, [], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        return
+    portions = Portions(_steps(replicas, exchange, request), exchange.connection.counters.now_ns)
+    portions.begin()
+    found = await portions.finish(beside)
+    if not isinstance(found, DelayedFetch):
+        build = partial(
+            build_response, exchange.api_version, exchange.correlation_id, ErrorCode.NONE, NO_SESSION, found
+        )
+        exchange.respond(await beside.run(build))
+    elif exchange.connection.is_gone():
+        found.abandon()
+    elif not found.is_done:
+        exchange.park(found, len(request.partitions))
+
+
+def _steps(
+    replicas: ReplicaManager, exchange: Exchange, request: FetchRequest
+) -> Steps[list[FetchResult] | DelayedFetch]:
+    found = yield from replicas.fetch_in_steps(request, partial(_respond, replicas, exchange, request))
+    if isinstance(found, DelayedFetch):
+        return found
+    told: list[FetchResult] = []
+    for some in chunks(found, PARTITIONS_A_STEP):
+        replicas.counters.fetch_answered(ErrorCode.NONE, some, to_broker=False)
+        told += _told(replicas, request, some, exchange.api_version)
+        yield None
+    return told
+
+
+def _from_follower(replicas: ReplicaManager, exchange: Exchange, request: FetchRequest) -> None:
+    reader = FetchedBy(request.replica_id, broker_epoch_in(exchange.client_id))
+    try:
+        session = replicas.admit(request, reader)
+    except RequestRefused as error:
+        _respond(replicas, exchange, request, [], error.error_code)
+        return
+
+    def respond(results: list[FetchResult]) -> None:
+        session_id = NO_SESSION if session is None else session.session_id
+        _respond(replicas, exchange, request, results, session_id=session_id)
+
     delayed = replicas.fetch(request, reader, respond, session)
     if delayed is not None:
         exchange.park(delayed, len(request.partitions))
+
+
+def _respond(
+    replicas: ReplicaManager,
+    exchange: Exchange,
+    request: FetchRequest,
+    results: list[FetchResult],
+    error_code: ErrorCode = ErrorCode.NONE,
+    session_id: int = NO_SESSION,
+) -> None:
+    version = exchange.api_version
+    replicas.counters.fetch_answered(error_code, results, to_broker=request.replica_id >= 0)
+    told = _told(replicas, request, results, version)
+    exchange.respond(build_response(version, exchange.correlation_id, error_code, session_id, told))
+
+
+def _told(
+    replicas: ReplicaManager, request: FetchRequest, results: list[FetchResult], version: int
+) -> list[FetchResult]:
+    """The results as this client is to see them."""
+    if request.isolation_level == READ_COMMITTED:
+        # A list says that we know of aborted transactions; null is for those who did not ask.
+        results = [result._replace(aborted=[]) for result in results]
+    if version < ZSTD_VERSION:
+        results = [_as_known(replicas, result, version) for result in results]
+    return results
 
 
 def _as_known(replicas: ReplicaManager, result: FetchResult, version: int) -> FetchResult:

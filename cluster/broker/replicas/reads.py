@@ -6,7 +6,7 @@ Does not own waiting (``purgatory``) or the reading of one partition (``Replica.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cluster.broker.replicas.fetch_checks import FetchedBy, fetch_error
 from cluster.broker.replicas.host import RequestRefused
@@ -14,6 +14,9 @@ from cluster.broker.replicas.replica import Replica
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.seams.storage import FileRange
+
+#: Partitions of a large request that are read before another may have its turn.
+PARTITIONS_A_STEP = 200
 
 
 class Reads:
@@ -69,7 +72,24 @@ class Reads:
         append = self.results.append
         for index in range(len(self._sizes)):
             append(self._read(index, True, now_ms))
-        return self._is_enough()
+        return self.is_enough()
+
+    def first_in_steps(self, now_ms: int) -> Iterator[None]:
+        """The same of a request that names very many, a step for each some of them; ask ``is_enough`` at the end."""
+        for start in range(0, len(self._sizes), PARTITIONS_A_STEP):
+            for index in range(start, min(start + PARTITIONS_A_STEP, len(self._sizes))):
+                self.results.append(self._read(index, True, now_ms))
+            yield
+
+    def moved(self, replicas: Mapping[tuple[str, int], Replica]) -> list[int]:
+        """The partitions that have other committed records than when they were read, or another leader."""
+        found = []
+        for index, result in enumerate(self.results):
+            replica = replicas.get((result.topic, result.partition))
+            leader = None if replica is None else replica.leader
+            if leader is None or leader.high_watermark != result.high_watermark:
+                found.append(index)
+        return found
 
     def again(self, indexes: Iterable[int] | None, now_ms: int) -> bool:
         """Read these partitions (None: all) again. True if that is enough to answer."""
@@ -78,7 +98,7 @@ class Reads:
             self._readable_bytes -= self._readable[index]
             self._sizes[index] = self._readable[index] = 0
             self.results[index] = self._read(index, False, now_ms)
-        return self._is_enough()
+        return self.is_enough()
 
     def add(self, wanted: FetchPartition) -> int:
         """One more partition, which is read when ``again`` is called with the index that is returned."""
@@ -110,5 +130,6 @@ class Reads:
             self._is_urgent = True
         return result
 
-    def _is_enough(self) -> bool:
+    def is_enough(self) -> bool:
+        """Whether what was found may be answered without a wait."""
         return self._is_urgent or self._readable_bytes >= self._min_bytes

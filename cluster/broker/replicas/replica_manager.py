@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Generator
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.journal import Journal
@@ -157,7 +157,28 @@ class ReplicaManager:
         if is_enough or not wanted:
             respond(reads.results)
             return None
+        return self._wait(reads, reader, request.max_wait_ms, respond)
 
+    def fetch_in_steps(
+        self, request: FetchRequest, respond: Callable[[list[FetchResult]], None]
+    ) -> Generator[None, None, list[FetchResult] | DelayedFetch]:
+        """The same of a consumer's request that names very many, in steps that others may come between. Returns what
+        was found, or the fetch that waits for more and calls ``respond``."""
+        reader = FetchedBy()
+        max_bytes = min(request.max_bytes, self._fetch_max_bytes)
+        reads = Reads(request.partitions, request.min_bytes, max_bytes, reader, self.find)
+        yield from reads.first_in_steps(self._clock.monotonic_ms())
+        if reads.is_enough() or request.max_wait_ms <= 0:
+            return reads.results
+        delayed = self._wait(reads, reader, request.max_wait_ms, respond)
+        # No one told the fetch of what changed between its steps.
+        for index in reads.moved(self.partitions):
+            delayed.wake(index)
+        return delayed
+
+    def _wait(
+        self, reads: Reads, reader: FetchedBy, max_wait_ms: int, respond: Callable[[list[FetchResult]], None]
+    ) -> DelayedFetch:
         def attempt(changed: set[int] | None) -> bool:
             if not reads.again(changed, self._clock.monotonic_ms()) and changed is not None:
                 return False
@@ -166,7 +187,7 @@ class ReplicaManager:
 
         watched = [
             (index, partition)
-            for index, one in enumerate(wanted)
+            for index, one in enumerate(reads.wanted)
             if (partition := self.partitions.get((one.topic, one.partition))) is not None
         ]
 
@@ -174,7 +195,7 @@ class ReplicaManager:
             for _, partition in watched:
                 partition.waiters.remove_fetch(fetch, reader)
 
-        delayed = DelayedFetch(attempt, unwatch, self._loop, self.wheel, request.max_wait_ms)
+        delayed = DelayedFetch(attempt, unwatch, self._loop, self.wheel, max_wait_ms)
         for index, partition in watched:
             partition.waiters.add_fetch(delayed, index, reader)
         return delayed
