@@ -28,6 +28,8 @@ KEEP_CHANGES_MS = 15 * 60_000
 
 #: Told the topic whose configuration has changed, or None: this broker's own.
 Changed = Callable[[str | None], Awaitable[None]]
+#: Asked after each piece of work: whether others are to have their turn.
+IsOver = Callable[[], Awaitable[bool]]
 
 
 class DynamicConfigs:
@@ -45,6 +47,8 @@ class DynamicConfigs:
         self._clock = clock
         self._changed = changed
         self._seen_ms: dict[str, int] | None = None
+        #: What the first look has yet to read again, the last of it first.
+        self._read_before: list[tuple[str, str]] = []
         self._own_loaded = False
 
     def __repr__(self) -> str:
@@ -60,26 +64,30 @@ class DynamicConfigs:
         missing = sorted({name for name in topics if not self._cache.has_topic_config(name)})
         await asyncio.gather(*(self._read_topic(name) for name in missing))
 
-    async def heed_changes(self) -> None:
-        """/config/changes has new nodes: read again what they name.
+    async def heed_changes(self, is_over: IsOver) -> bool:
+        """/config/changes has new nodes: read again what they name. False if the turn was over before all was read.
 
         At the first look all that was read before is read again: its news may have come before we looked. If the
         session ends meanwhile, what is left to heed is new still at the next look, in the next session.
         """
         try:
-            await self._heed_new()
+            return await self._heed_new(is_over)
         except SessionExpiredError:
             logger.info("the session ended while changes of configuration were read")
+            return True
 
-    async def _heed_new(self) -> None:
+    async def _heed_new(self, is_over: IsOver) -> bool:
         names = await self._session.read(lambda: self._session.store.children(CONFIG_CHANGES))
         now_ms = self._clock.monotonic_ms()
         if self._seen_ms is None:
-            await self._heed(BROKERS, ALL_BROKERS)
-            for topic in self._cache.topics_with_config():
-                await self._heed(TOPICS, topic)
+            self._read_before = [(TOPICS, topic) for topic in self._cache.topics_with_config()]
+            self._read_before.append((BROKERS, ALL_BROKERS))
             self._seen_ms = dict.fromkeys(names, now_ms)
-            return
+        while self._read_before:
+            await self._heed(*self._read_before[-1])
+            self._read_before.pop()
+            if await is_over():
+                return False
         seen_ms = self._seen_ms = {name: self._seen_ms[name] for name in names if name in self._seen_ms}
         for name in sorted(set(names) - set(seen_ms)):
             path = f"{CONFIG_CHANGES}/{name}"
@@ -91,7 +99,10 @@ class DynamicConfigs:
             else:
                 await self._heed(kind, entity)
             seen_ms[name] = now_ms
+            if await is_over():
+                return False
         await self._purge(now_ms)
+        return True
 
     async def _heed(self, kind: str, entity: str) -> None:
         if kind == TOPICS:

@@ -7,6 +7,9 @@ import asyncio
 import pytest
 
 from cluster.broker.handlers.metadata import MOST_ASKED_FOR, TopicCreator
+from cluster.metadata.paths import CONFIG_CHANGE_PREFIX, config_path
+from cluster.metadata.store import Create, SetData
+from cluster.metadata.znodes import encode_config, encode_config_change
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
@@ -57,6 +60,41 @@ def test_a_leader_is_replaced_while_much_is_administered(what: str) -> None:
             assert codes == [ErrorCode.NONE] * TOPICS
         else:
             working.cancel()
+        await cluster.stop()
+
+    run(main())
+
+
+def test_a_leader_is_replaced_while_configurations_change() -> None:
+    """A thousand topics get another retention: the same, and every broker knows each of them in the end."""
+
+    async def main() -> None:
+        cluster = Cluster(LATENCY_S)
+        await cluster.start(1, 2, 3)
+        await cluster.create_topic("t", assignments={0: [2, 3, 1]}, partitions=-1, factor=-1)
+        names = [f"many-{number}" for number in range(10 * TOPICS)]
+        request = create_topics_request([(name, 1, 1) for name in names], timeout_ms=60_000)
+        await cluster.controller.plane.serve(request, 7)
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        await cluster.brokers[2].crash()
+        await asyncio.sleep(SESSION_MS / 1000 - 0.3)
+        cache = cluster.controller.cache
+        known = [name for name in names if cache.has_topic_config(name)]
+        assert len(known) > TOPICS
+        writer = cluster.controller.store.session_id
+        for name in names:
+            path = config_path("topics", name)
+            write = (SetData if cluster.tree.exists(path) else Create)(path, encode_config({"retention.ms": "60000"}))
+            cluster.tree.multi(writer, [write])
+            cluster.tree.create(
+                writer, Create(CONFIG_CHANGE_PREFIX, encode_config_change("topics", name)), sequence=True
+            )
+        await cluster.until(lambda: cluster.leader() == 3)
+        assert loop.time() - before < SESSION_MS / 1000 + 1
+        await cluster.until(
+            lambda: all(cache.topic_config(name) == {"retention.ms": "60000"} for name in known), within_s=120
+        )
         await cluster.stop()
 
     run(main())

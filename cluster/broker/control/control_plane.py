@@ -16,7 +16,7 @@ from typing import Any
 from cluster.broker.control.links.controller_client import ControllerClient
 from cluster.broker.control.links.peers import Deliver, Peers
 from cluster.broker.control.links.producer_ids import ProducerIdManager
-from cluster.broker.control.membership.event_queue import EventQueue
+from cluster.broker.control.membership.event_queue import EventQueue, Shift
 from cluster.broker.control.membership.leaving import move_leadership_away
 from cluster.broker.control.membership.membership import Membership, registration
 from cluster.broker.control.membership.session import Session
@@ -64,6 +64,7 @@ class ControlPlane:
         self.broker_id = broker_id
         self._properties = properties
         self._store = store
+        self._clock = clock
         self._random = random
         self._cache = cache
         self._tell_settings_changed = settings_changed
@@ -161,9 +162,17 @@ class ControlPlane:
         except StoreError as error:
             # The session ended again; ``follow_session`` registers again and runs then.
             logger.info("the first look at /controller failed: %r", error)
-        self._store.watch_children(CONFIG_CHANGES, lambda: self._queue.post_once("configs", self.configs.heed_changes))
+        self._store.watch_children(CONFIG_CHANGES, self._configs_changed)
         self._membership.follow_session(self._candidate)
         self._producer_ids.prefetch()
+
+    def _configs_changed(self) -> None:
+        """Patient: elections do not wait until each of thousands of changes was read."""
+        self._queue.post_once("configs", self._heed_configs, patient=True)
+
+    async def _heed_configs(self) -> None:
+        if not await self.configs.heed_changes(Shift(self._queue, self._clock).is_over):
+            self._configs_changed()
 
     async def stop(self, *, controlled: bool) -> None:
         """Leave. ``controlled``: first have leadership moved away, as far as that goes (Kafka's KafkaController)."""
