@@ -127,10 +127,21 @@ class ClientConnection:
         if not exchange.is_sent:
             self._pace()
 
-    def exchange_ended(self, ended: Exchange) -> None:
+    def exchange_ended(self, ended: Exchange | None) -> None:
         """Send every answer that nothing earlier stands before, and keep this one if something does."""
-        self._send_answers()
-        if not ended.is_sent:
+        exchanges = self._exchanges
+        while exchanges and exchanges[0].is_ended:
+            exchange = exchanges.popleft()
+            if exchange.kept_bytes:
+                self._backlog.change(exchange.kept_bytes, 0)
+            if exchange.parts is not None:
+                self._connection.send_frame(exchange.parts)
+            exchange.is_sent = True
+            if exchange.handled_ns:
+                exchange.note_times()
+        if self._is_last and not exchanges:
+            self._connection.close()
+        elif ended is not None and not ended.is_sent:
             self.keep(ended, 0 if ended.parts is None else answer_bytes(ended.parts))
             self._pace()
         elif self._is_paused:
@@ -172,20 +183,6 @@ class ClientConnection:
             self._is_paused = False
             if not self._is_held:
                 self._connection.resume_reading()
-
-    def _send_answers(self) -> None:
-        exchanges = self._exchanges
-        while exchanges and exchanges[0].is_ended:
-            exchange = exchanges.popleft()
-            if exchange.kept_bytes:
-                self._backlog.change(exchange.kept_bytes, 0)
-            if exchange.parts is not None:
-                self._connection.send_frame(exchange.parts)
-            exchange.is_sent = True
-            if exchange.handled_ns:
-                exchange.note_times()
-        if self._is_last and not exchanges:
-            self._connection.close()
 
     def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
         """Answer ``exchange`` with what ``work`` returns, if it does, and read nothing until then."""
@@ -238,7 +235,7 @@ class ClientConnection:
         if self.parked is not None:
             parked, self.parked = self.parked, None
             parked.finish_now()
-        self._send_answers()
+        self.exchange_ended(None)
 
     def on_closed(self, reason: str) -> None:
         self._is_open = False
