@@ -24,7 +24,7 @@ from cluster.log.replicated import PlacedBatch, verify_replicated
 from cluster.log.roll import RollState, roll_reason
 from cluster.log.segment import Segment
 from cluster.log.sequence import ACCEPTED, CheckSequence, SequenceVerdict, VerdictKind
-from cluster.log.snapshots import SnapshotFiles
+from cluster.log.snapshots import REMOVALS, SnapshotFiles
 from cluster.log.timestamps import timestamp_problem
 from cluster.protocol.batch import LOG_APPEND_TIME_BIT, BatchHeader, set_log_append_time, set_offset_and_epoch
 from cluster.protocol.errors import ErrorCode
@@ -70,6 +70,8 @@ class LogAppends:
         self.log_start_offset = log_start_offset
         self.epochs = epochs
         self.producers = producers
+        #: Returns the recovery point that a start would find on the disk; 0 if nothing is known of it.
+        self.checkpointed_recovery_point: Callable[[], int] = lambda: 0
         self._local = local
         self._snapshots = snapshots
         self._clock = clock
@@ -219,6 +221,8 @@ class LogAppends:
         self.producers.mark(base_offset)
         try:
             self._snapshots.write(base_offset, self.producers)
+            recovery_point = self.checkpointed_recovery_point()
+            self._snapshots.drop_superseded(self._local.segments.base_offsets, recovery_point, REMOVALS)
         except OSError as error:  # it can be rebuilt from the log, as it is at every start
             logger.warning("%s: cannot write the snapshot at %d: %s", self._local.directory, base_offset, error)
 

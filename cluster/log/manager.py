@@ -217,6 +217,7 @@ class LogManager:
         log.on_cleaned_lowered = on_cleaned_lowered
         log.on_log_start_lowered = on_log_start_lowered
         log.on_log_start_moved = on_log_start_moved
+        log.checkpointed_recovery_point = partial(self._offsets.get, RECOVERY_POINT_FILE, topic_partition)
         # It may end below what was compacted, after a power loss.
         on_cleaned_lowered()
         self._logs[topic_partition] = log

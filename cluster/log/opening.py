@@ -116,7 +116,7 @@ def open_log(
         epochs.truncate_from_start(start)
         if not restored:
             segments.active.flush_indexes()
-        snapshots.drop_strays(segments.base_offsets, end)
+        snapshots.drop_strays(segments.base_offsets, end, recovery_point)
         if not clean:
             snapshots.write(end, producers)
         _keep_epochs(directory, storage, epochs)

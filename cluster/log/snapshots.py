@@ -6,7 +6,9 @@ offset. They are not synced: what they say is rebuilt from the log, as far as th
 
 ``%020d.producers`` is a file of ours, whose name Kafka's loader passes over. A snapshot has only the newest batch of
 each producer; with the histories the next start continues with the last five, and with what is known of the sequences
-before, without reading the batches below.
+before, without reading the batches below. It is five times as large as a snapshot, and a start reads one alone, so not
+every segment keeps one (``superseded_histories``). Snapshots stay as long as their segments, as in Kafka: any of those
+may become the log's first, whose snapshot speaks for producers that have no batch left.
 
 The histories carry the leader epoch of the record before their offset. An offset and its epoch name one record in all
 replicas' logs forever, so a file that a power loss brought back, of records that were cut off since, is found out.
@@ -23,7 +25,8 @@ import re
 import struct
 import sys
 from array import array
-from collections.abc import Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from crc32c import crc32c
@@ -36,6 +39,11 @@ from cluster.log.sequence import BatchMetadata, ProducerEntry
 from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
+
+#: How many of the newest histories are kept anyway, so that a start finds another if the one it wants is damaged.
+HISTORIES = 8
+#: A roll removes no more than this: what was left over while no recovery point was written goes little by little.
+REMOVALS = 8
 
 _HISTORIES_VERSION = 1
 _HEAD = struct.Struct(">hIii")
@@ -80,6 +88,27 @@ def parse_histories(data: bytes) -> tuple[int, list[ProducerEntry]]:
         )
         at = end
     return leader_epoch, entries
+
+
+def superseded_histories(offsets: Iterable[int], base_offsets: Sequence[int], recovery_point: int) -> list[int]:
+    """Which histories no start will want, oldest first, if ``recovery_point`` is what a start would find. Pure.
+
+    A start after a crash takes the newest at a segment's base at or below that point. That one stays with all above it,
+    and so do the newest ``HISTORIES``. If there is no such one, all stay. ``base_offsets`` ascend.
+    """
+    ordered = sorted(offsets)
+    if len(ordered) <= HISTORIES:
+        return []
+    wanted = next((offset for offset in reversed(ordered) if _is_in(base_offsets, offset, recovery_point)), -1)
+    keep_from = min(wanted, ordered[-HISTORIES])
+    return ordered[: bisect_left(ordered, keep_from)]
+
+
+def _is_in(base_offsets: Sequence[int], offset: int, recovery_point: int) -> bool:
+    if offset > recovery_point:
+        return False
+    at = bisect_left(base_offsets, offset)
+    return at < len(base_offsets) and base_offsets[at] == offset
 
 
 _NAME = re.compile(r"(\d{20})\.(snapshot|producers)")
@@ -150,11 +179,19 @@ class SnapshotFiles:
         """Remove what is below ``offset``, the first segment's base."""
         self._drop({known for known in self._known if known < offset})
 
-    def drop_strays(self, base_offsets: Collection[int], log_end_offset: int) -> None:
-        """Keep one for each segment's base and the newest at or below the log's end (ProducerStateManager)."""
+    def drop_strays(self, base_offsets: Sequence[int], log_end_offset: int, recovery_point: int) -> None:
+        """Keep one for each segment's base and the newest at or below the log's end (ProducerStateManager), and fewer
+        histories."""
         self.drop_above(log_end_offset)
         newest = max(self._known, default=-1)
         self._drop({known for known in self._known if known not in base_offsets and known != newest})
+        self.drop_superseded(base_offsets, recovery_point)
+
+    def drop_superseded(self, base_offsets: Sequence[int], recovery_point: int, at_most: int | None = None) -> None:
+        """Remove histories that no start will want, the oldest ``at_most`` of them (``superseded_histories``)."""
+        for offset in superseded_histories(self._histories, base_offsets, recovery_point)[:at_most]:
+            self._storage.remove(self._history_path(offset))
+            self._histories.discard(offset)
 
     def clear(self) -> None:
         self._drop(self._known)
