@@ -1,0 +1,97 @@
+"""What consumers of a group send to each other, in the bytes of kafka-python and of other clients."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.protocol.consumer_protocol import (
+    PartitionAssignment,
+    Subscription,
+    by_topic,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+    subscribed_topics,
+)
+from cluster.protocol.errors import MalformedRequest
+from cluster.protocol.kafka_schemas import consumer
+
+TOPICS = st.text(min_size=1, max_size=10)
+PARTITIONS = st.lists(st.tuples(TOPICS, st.integers(0, 1 << 20)), unique=True, max_size=8).map(
+    lambda found: tuple((topic, each) for topic, indexes in by_topic(found).items() for each in indexes)
+)
+SUBSCRIPTIONS = st.builds(
+    Subscription,
+    st.lists(TOPICS, max_size=5).map(tuple),
+    st.none() | st.binary(max_size=20),
+    PARTITIONS,
+    st.integers(-1, 1 << 20),
+    st.none() | TOPICS,
+)
+ASSIGNMENTS = st.builds(PartitionAssignment, PARTITIONS, st.none() | st.binary(max_size=20))
+
+
+def theirs(subscription: Subscription) -> object:
+    owned = [
+        consumer.ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=indexes)
+        for topic, indexes in by_topic(subscription.owned_partitions).items()
+    ]
+    return consumer.ConsumerProtocolSubscription(
+        topics=list(subscription.topics),
+        user_data=subscription.user_data,
+        owned_partitions=owned,
+        generation_id=subscription.generation_id,
+        rack_id=subscription.rack_id,
+    )
+
+
+@given(SUBSCRIPTIONS, st.integers(0, 3))
+def test_subscriptions_are_kafkas(subscription: Subscription, version: int) -> None:
+    """The bytes are those that kafka-python's schemas give, which begin with the version there too."""
+    data = encode_subscription(subscription, version)
+    assert data == bytes(theirs(subscription).encode(version=version))  # type: ignore[attr-defined]
+    assert subscribed_topics(data) == subscription.topics
+
+
+@given(SUBSCRIPTIONS)
+def test_subscriptions_come_back(subscription: Subscription) -> None:
+    """In the newest version as a whole, in older ones with what these have."""
+    assert decode_subscription(encode_subscription(subscription)) == subscription
+    oldest = decode_subscription(encode_subscription(subscription, 0))
+    assert oldest == Subscription(subscription.topics, subscription.user_data)
+
+
+@given(ASSIGNMENTS, st.integers(0, 3))
+def test_assignments_come_back(assignment: PartitionAssignment, version: int) -> None:
+    """The versions of an assignment differ in their number alone; no bytes are no partitions."""
+    assert decode_assignment(encode_assignment(assignment, version)) == assignment
+    assert decode_assignment(b"") == PartitionAssignment()
+
+
+def test_newer_versions_are_read_as_the_newest_known() -> None:
+    """What a newer version adds comes last and is passed over."""
+    subscription = Subscription(("t",), None, (("t", 1),), 4, "rack")
+    data = (9).to_bytes(2, "big") + encode_subscription(subscription)[2:] + b"more"
+    assert decode_subscription(data) == subscription
+    assert decode_assignment((9).to_bytes(2, "big") + encode_assignment(PartitionAssignment())[2:] + b"more")
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    """No bytes raise anything but ``MalformedRequest``."""
+    for read in (decode_subscription, decode_assignment, subscribed_topics):
+        with suppress(MalformedRequest):
+            read(data)
+
+
+def test_cut_bytes_are_refused() -> None:
+    """Every cut of a subscription is."""
+    data = encode_subscription(Subscription(("a", "b"), b"u", (("a", 0), ("b", 1)), 2, "r"))
+    for length in range(len(data)):
+        with pytest.raises(MalformedRequest):
+            decode_subscription(data[:length])
