@@ -216,6 +216,7 @@ def parse_group_value(data: Buffer) -> GroupValue:
             member, position = _read_member(data, position, version)
             members.append(member)
         _check_end(data, position, "group value")
+        _check_once(members)
     except (*READ_ERRORS, MalformedRequest) as error:
         raise CorruptGroupRecord(f"group value: {error}") from error
     return GroupValue(protocol_type, generation_id, protocol_name, leader, state_timestamp_ms, tuple(members))
@@ -257,6 +258,12 @@ def _read_bytes(data: Buffer, position: int) -> tuple[bytes, int]:
     (size,) = INT32.unpack_from(data, position)
     view, position = read_slice(data, position + 4, size)
     return bytes(view), position
+
+
+def _check_once(members: list[MemberValue]) -> None:
+    instances = [member.group_instance_id for member in members if member.group_instance_id is not None]
+    if len({member.member_id for member in members}) < len(members) or len(set(instances)) < len(instances):
+        raise CorruptGroupRecord(f"a group value with a member twice: {[member.member_id for member in members]}")
 
 
 def _check_version(version: int, newest: int, what: str) -> None:

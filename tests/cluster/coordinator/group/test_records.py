@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -40,7 +41,15 @@ MEMBERS = st.builds(
     MemberValue, TEXT, st.none() | TEXT, TEXT, TEXT, INT32, INT32, st.binary(max_size=30), st.binary(max_size=30)
 )
 GROUPS = st.builds(
-    GroupValue, TEXT, INT32, st.none() | TEXT, st.none() | TEXT, INT64, st.lists(MEMBERS, max_size=4).map(tuple)
+    GroupValue,
+    TEXT,
+    INT32,
+    st.none() | TEXT,
+    st.none() | TEXT,
+    INT64,
+    st.lists(MEMBERS, max_size=4, unique_by=(lambda each: each.member_id, lambda each: each.group_instance_id)).map(
+        tuple
+    ),
 )
 
 
@@ -139,6 +148,14 @@ def test_newer_keys_are_passed_over_and_newer_values_are_not() -> None:
         parse_offset_value(struct.pack(">h", 4) + OFFSET_VALUE[2:])
     with pytest.raises(CorruptGroupRecord):
         parse_group_value(struct.pack(">h", 4) + EMPTY_GROUP[2:])
+
+
+def test_a_member_twice_is_refused() -> None:
+    """Of two members under one id or one instance, no one could say which is meant."""
+    one = MemberValue("a", "i", "", "", 1, 1, b"", b"")
+    for other in (replace(one, group_instance_id=None), replace(one, member_id="b")):
+        with pytest.raises(CorruptGroupRecord):
+            parse_group_value(group_value(GroupValue("consumer", 2, None, None, 0, (one, other))))
 
 
 def test_a_count_beyond_the_bytes_is_refused() -> None:
