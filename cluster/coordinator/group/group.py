@@ -1,0 +1,261 @@
+"""One group: its state and generation, its members, who leads, which protocol they share.
+
+Owns membership and what follows from it alone. Does not own when members join, sync or go (``rebalancing`` and the
+modules of each request), nor how offsets count (``group_offsets``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cluster.coordinator.group.answers import JoinedMember
+from cluster.coordinator.group.decisions import TimerName
+from cluster.coordinator.group.group_offsets import GroupOffsets
+from cluster.coordinator.group.members import GroupMember
+from cluster.coordinator.group.records import GroupValue
+from cluster.coordinator.group.requests import Protocols, Waiter
+from cluster.coordinator.group.states import GroupState, check_transition
+from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from cluster.protocol.errors import MalformedRequest
+
+
+@dataclass(slots=True)
+class OffsetsPartition:
+    """A partition of ``__consumer_offsets`` that this broker leads, without a break since ``leading_since``."""
+
+    index: int
+    leader_epoch: int
+    leading_since: int
+    is_loading: bool = True
+
+
+class InitialJoin(NamedTuple):
+    """The delay of a first rebalance: how long it was set for, and how much longer it may be extended."""
+
+    delay_ms: int
+    remaining_ms: int
+
+
+class Group:
+    """``subscribed`` is None if it is not known what the members want: then no topic counts as unwanted.
+
+    ``timers`` are those that are set, with their deadlines. ``storing`` is whether this generation's assignment is
+    being appended. ``replacing`` are static members whose new ids are, in Stable.
+    """
+
+    def __init__(self, group_id: str, home: OffsetsPartition, now_ms: int) -> None:
+        self.group_id = group_id
+        self.home = home
+        self.state = GroupState.EMPTY
+        self.state_timestamp_ms = now_ms
+        self.generation_id = 0
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, GroupMember] = {}
+        #: Instance -> member id.
+        self.static_members: dict[str, str] = {}
+        #: Member ids that were handed out and not used yet (KIP-394).
+        self.pending_members: set[str] = set()
+        self.pending_sync: set[str] = set()
+        self.subscribed: frozenset[str] | None = None
+        self.initial_join: InitialJoin | None = None
+        self.has_new_members = False
+        self.storing = False
+        self.replacing: set[str] = set()
+        self.timers: dict[TimerName, int] = {}
+        self.offsets = GroupOffsets()
+        self._joined: set[str] = set()
+        self._supporters: Counter[str] = Counter()
+
+    def __repr__(self) -> str:
+        return (
+            f"<Group {self.group_id} {self.state.value} generation {self.generation_id}, {len(self.members)} members>"
+        )
+
+    @classmethod
+    def of_value(cls, group_id: str, home: OffsetsPartition, value: GroupValue) -> Group:
+        """A group as it was stored: Stable if it has members."""
+        group = cls(group_id, home, value.state_timestamp_ms)
+        group.state = GroupState.STABLE if value.members else GroupState.EMPTY
+        group.generation_id = value.generation_id
+        group.protocol_name = value.protocol_name
+        for member in value.members:
+            group.add(GroupMember.of_value(member, value.protocol_name or ""))
+        group.protocol_type = value.protocol_type or None
+        if value.leader in group.members:
+            group.leader = value.leader
+        group.subscribed = group._subscribed_topics()
+        return group
+
+    def value(self, assignments: Mapping[str, bytes]) -> GroupValue:
+        """What is stored of it, with what each member is assigned."""
+        members = tuple(
+            member.value(self.protocol_name, assignments.get(member_id, b""))
+            for member_id, member in self.members.items()
+        )
+        return GroupValue(
+            self.protocol_type or "",
+            self.generation_id,
+            self.protocol_name,
+            self.leader,
+            self.state_timestamp_ms,
+            members,
+        )
+
+    def revived(self) -> Group:
+        """A group like this one was while it was Empty: it is Dead, and its removal could not be stored."""
+        group = Group(self.group_id, self.home, self.state_timestamp_ms)
+        group.generation_id = self.generation_id
+        group.protocol_type = self.protocol_type
+        group.offsets = self.offsets
+        return group
+
+    # states
+
+    def transition(self, state: GroupState, now_ms: int) -> None:
+        """Raises ``IllegalTransition``."""
+        check_transition(self.state, state)
+        self.state = state
+        self.state_timestamp_ms = now_ms
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in (GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+
+    def begin_generation(self, now_ms: int) -> None:
+        """The join phase is over. Raises ``IllegalTransition`` in any state but PreparingRebalance."""
+        self.transition(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
+        self.generation_id += 1
+        self.protocol_name = self.select_protocol()
+        self.subscribed = self._subscribed_topics()
+        self.pending_sync = set()
+
+    # members
+
+    def add(self, member: GroupMember) -> None:
+        """Its id and instance are not there yet. The first member leads."""
+        if member.group_instance_id is not None:
+            self.static_members[member.group_instance_id] = member.member_id
+        self.pending_members.discard(member.member_id)
+        self.members[member.member_id] = member
+        self._supporters.update({name for name, _ in member.protocols})
+        if self.leader is None:
+            self.leader = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        """A member, or an id that is pending. Its requests have been answered."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._supporters.subtract({name for name, _ in member.protocols})
+            if member.group_instance_id is not None:
+                del self.static_members[member.group_instance_id]
+        self._joined.discard(member_id)
+        self.pending_members.discard(member_id)
+        self.pending_sync.discard(member_id)
+        self.replacing.discard(member_id)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+
+    def rename(self, member: GroupMember, member_id: str) -> None:
+        """A static member came back under a new id. Its requests have been answered."""
+        former = member.member_id
+        del self.members[former]
+        member.member_id = member_id
+        self.members[member_id] = member
+        self.static_members[member.group_instance_id or ""] = member_id
+        if self.leader == former:
+            self.leader = member_id
+        if former in self.pending_sync:
+            self.pending_sync.remove(former)
+            self.pending_sync.add(member_id)
+        self.replacing.discard(former)
+
+    def update(
+        self, member: GroupMember, protocols: Protocols, session_timeout_ms: int, rebalance_timeout_ms: int
+    ) -> None:
+        """What a member told when it joined again."""
+        self._supporters.subtract({name for name, _ in member.protocols})
+        self._supporters.update({name for name, _ in protocols})
+        member.protocols = protocols
+        member.session_timeout_ms = session_timeout_ms
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # joining
+
+    def park_join(self, member: GroupMember, waiter: Waiter) -> None:
+        member.join_waiter = waiter
+        self._joined.add(member.member_id)
+
+    def take_join(self, member: GroupMember) -> Waiter | None:
+        """Whose JoinGroup waits; it no longer does."""
+        waiter, member.join_waiter = member.join_waiter, None
+        self._joined.discard(member.member_id)
+        return waiter
+
+    @property
+    def joined(self) -> Collection[str]:
+        """Members whose JoinGroup waits."""
+        return self._joined
+
+    @property
+    def has_all_joined(self) -> bool:
+        return len(self._joined) == len(self.members) and not self.pending_members
+
+    def elect_joined_leader(self) -> bool:
+        """Keep the leader if it has joined, else the first member that has. False if none has."""
+        if self.leader is None or self.leader not in self._joined:
+            joined = next((member_id for member_id in self.members if member_id in self._joined), None)
+            if joined is None:
+                return False
+            self.leader = joined
+        return True
+
+    def accepts(self, member_id: str, max_size: int) -> bool:
+        """Whether there is room (KIP-389). While members join again, those count that have: the last ones are late."""
+        if self.state in (GroupState.EMPTY, GroupState.DEAD):
+            return True
+        if self.state is GroupState.PREPARING_REBALANCE:
+            return member_id in self._joined or len(self._joined) < max_size
+        return member_id in self.members or len(self.members) < max_size
+
+    def joined_members(self) -> tuple[JoinedMember, ...]:
+        """What a leader is told."""
+        return tuple(member.joined(self.protocol_name) for member in self.members.values())
+
+    # protocols
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether one who speaks these protocols may join."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type and protocols)
+        return protocol_type == self.protocol_type and any(
+            self._supporters[name] == len(self.members) for name, _ in protocols
+        )
+
+    def select_protocol(self) -> str | None:
+        """The protocol with most votes, the earliest voter's among equals; None without members."""
+        candidates = frozenset(name for name, count in self._supporters.items() if count == len(self.members) > 0)
+        votes = Counter(vote for member in self.members.values() if (vote := member.vote(candidates)) is not None)
+        return max(votes, key=lambda name: votes[name], default=None)
+
+    def _subscribed_topics(self) -> frozenset[str] | None:
+        """What consumers of the group want; None for other groups, and if a subscription cannot be read."""
+        if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return None
+        if not self.members:
+            return frozenset()
+        if self.protocol_name is None:
+            return None
+        try:
+            wanted = (subscribed_topics(member.metadata(self.protocol_name)) for member in self.members.values())
+            return frozenset(topic for topics in wanted for topic in topics)
+        except MalformedRequest:
+            return None

@@ -1,0 +1,65 @@
+"""What an append to ``__consumer_offsets`` is for: what its result decides.
+
+Owns the shapes. Each is handed to the shell inside a ``GroupAppend`` and comes back with the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cluster.coordinator.group.records import CommittedOffset, TopicPartition
+from cluster.coordinator.group.requests import NO_PRODUCER_ID, Protocols, Waiter
+from cluster.protocol.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentStored:
+    """A leader's assignment: it is told to the members once it is stored."""
+
+    generation_id: int
+    assignments: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class StaticMemberStored:
+    """A static member under a new id, in a Stable group that does not rebalance; the rest is what it was before."""
+
+    waiter: Waiter
+    group_instance_id: str
+    former_member_id: str
+    member_id: str
+    former_leader: str
+    former_protocols: Protocols
+    former_session_timeout_ms: int
+    former_rebalance_timeout_ms: int
+    supports_skipping_assignment: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyGroupStored:
+    """A generation without members. If it fails, an older generation returns at a failover and its members expire."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsStored:
+    """Committed offsets. ``refused`` were not written and are answered with their own errors."""
+
+    waiter: Waiter
+    offsets: Mapping[TopicPartition, CommittedOffset]
+    refused: Mapping[TopicPartition, ErrorCode]
+    producer_id: int = NO_PRODUCER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Tombstones of offsets, and of the group if it is Dead. ``waiter`` is None if no request asked for it; ``success``
+    is its answer if this goes well."""
+
+    partitions: tuple[TopicPartition, ...]
+    removes_group: bool = False
+    waiter: Waiter | None = None
+    success: object = None
+
+
+Purpose = AssignmentStored | StaticMemberStored | EmptyGroupStored | OffsetsStored | Removal
