@@ -78,7 +78,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.invariants",
         "cluster.isr",
     ),
-    "cluster.coordinator": ("cluster.protocol", "cluster.seams", "cluster.config"),
+    "cluster.coordinator": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
     "cluster.metadata": ("cluster.seams", "cluster.config"),
     "cluster.protocol": ("cluster.seams",),
     # The transports parse frames in place.

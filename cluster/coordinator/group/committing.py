@@ -1,0 +1,128 @@
+"""OffsetCommit, TxnOffsetCommit and OffsetFetch: who may commit, and what is read back.
+
+Owns the checks (docs/reference/kafka.md "Committed offsets"). Does not own which of several commits counts
+(``group_offsets``), nor whether topics exist: the handler has left those out that do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cluster.coordinator.group.answers import FetchedOffset
+from cluster.coordinator.group.checks import check_generation, offset_append_error
+from cluster.coordinator.group.decisions import Decision
+from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.partitioning import utf16_units
+from cluster.coordinator.group.purposes import OffsetsStored
+from cluster.coordinator.group.records import (
+    NO_TIMESTAMP,
+    CommittedOffset,
+    TopicPartition,
+    offset_key,
+    offset_value,
+)
+from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, CommitRequest, OffsetToCommit, Waiter
+from cluster.coordinator.group.states import GroupState
+from cluster.coordinator.group.waiting import append, watch_session
+from cluster.protocol.errors import ErrorCode
+
+
+def commit(decision: Decision, group: Group, request: CommitRequest, waiter: Waiter) -> None:
+    """Have offsets appended, or refuse them. The answer is the error of each partition."""
+    error_code = check_commit(group, request)
+    if error_code is not ErrorCode.NONE:
+        decision.answer(waiter, dict.fromkeys(request.offsets, error_code))
+        return
+    member = group.members.get(request.member.member_id)
+    if member is not None and not request.is_transactional:
+        watch_session(decision, group, member)
+    most = decision.settings.offset_metadata_max_bytes
+    offsets = {
+        partition: _committed(asked, decision.now_ms)
+        for partition, asked in request.offsets.items()
+        if len(utf16_units(asked.metadata)) <= most
+    }
+    refused = dict.fromkeys(request.offsets.keys() - offsets.keys(), ErrorCode.OFFSET_METADATA_TOO_LARGE)
+    if not offsets:
+        decision.answer(waiter, refused)
+        return
+    if request.is_transactional:
+        group.offsets.begin_transactional(request.producer_id, offsets)
+    else:
+        group.offsets.begin(offsets)
+    records = tuple(
+        (offset_key(group.group_id, *partition), offset_value(committed)) for partition, committed in offsets.items()
+    )
+    purpose = OffsetsStored(waiter, offsets, refused, request.producer_id)
+    append(decision, group, records, purpose, request.producer_id, request.producer_epoch)
+
+
+def check_commit(group: Group, request: CommitRequest) -> ErrorCode:
+    """Whether the caller may commit for this group."""
+    member = request.member
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if member.generation_id < 0 and group.state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    names_member = (
+        member.generation_id >= 0 or member.member_id != UNKNOWN_MEMBER_ID or member.group_instance_id is not None
+    )
+    if names_member:
+        error_code = check_generation(group, member)
+    elif request.is_transactional or group.state is GroupState.EMPTY:
+        # Producers before KIP-447 do not say for which member they commit.
+        error_code = ErrorCode.NONE
+    else:
+        error_code = ErrorCode.UNKNOWN_MEMBER_ID
+    is_completing = group.state is GroupState.COMPLETING_REBALANCE
+    if error_code is ErrorCode.NONE and is_completing and not request.is_transactional:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return error_code
+
+
+def _committed(asked: OffsetToCommit, now_ms: int) -> CommittedOffset:
+    expire_ms = NO_TIMESTAMP if asked.retention_ms < 0 else now_ms + asked.retention_ms
+    return CommittedOffset(asked.offset, asked.metadata, now_ms, asked.leader_epoch, expire_ms)
+
+
+def offsets_stored(
+    decision: Decision, group: Group | None, purpose: OffsetsStored, error_code: ErrorCode, position: int
+) -> None:
+    """Take over what is in the log, and answer. ``group`` is None if it is coordinated elsewhere by now."""
+    if group is not None:
+        _take_over(group, purpose, error_code, position)
+    told = ErrorCode.NONE if error_code is ErrorCode.NONE else offset_append_error(error_code)
+    decision.answer(purpose.waiter, {**dict.fromkeys(purpose.offsets, told), **purpose.refused})
+
+
+def _take_over(group: Group, purpose: OffsetsStored, error_code: ErrorCode, position: int) -> None:
+    offsets, producer_id = group.offsets, purpose.producer_id
+    if producer_id < 0:
+        if error_code is ErrorCode.NONE:
+            offsets.appended(purpose.offsets, position)
+        else:
+            offsets.failed(purpose.offsets)
+    elif error_code is ErrorCode.NONE:
+        offsets.appended_transactional(producer_id, purpose.offsets, position)
+    else:
+        offsets.failed_transactional(producer_id, purpose.offsets)
+
+
+def fetch(
+    group: Group | None, partitions: Iterable[TopicPartition] | None, *, require_stable: bool
+) -> dict[TopicPartition, FetchedOffset]:
+    """What is committed for ``partitions``, or for all that have an offset if that is None. Anyone may ask."""
+    if group is None:
+        return dict.fromkeys(partitions or (), FetchedOffset())
+    asked = group.offsets.committed if partitions is None else partitions
+    return {partition: _fetched(group, partition, require_stable=require_stable) for partition in asked}
+
+
+def _fetched(group: Group, partition: TopicPartition, *, require_stable: bool) -> FetchedOffset:
+    if require_stable and group.offsets.is_unstable(partition):
+        return FetchedOffset(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    placed = group.offsets.committed.get(partition)
+    if placed is None:
+        return FetchedOffset()
+    committed = placed.committed
+    return FetchedOffset(ErrorCode.NONE, committed.offset, committed.leader_epoch, committed.metadata)

@@ -1,0 +1,300 @@
+"""The group coordinator of one broker: which partitions of ``__consumer_offsets`` it leads, and the groups in them.
+
+Owns the way of every event to its group: requests, timers, results of appends, markers, and partitions that come and
+go. What an event means is in the modules of each request. Whatever changes a group returns a ``Decision``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from cluster.coordinator.group import (
+    committing,
+    describing,
+    heartbeats,
+    joining,
+    loading,
+    rebalancing,
+    removing,
+    syncing,
+)
+from cluster.coordinator.group.answers import (
+    DeleteOffsetsAnswer,
+    FetchedOffset,
+    GroupDescription,
+    GroupListing,
+    JoinAnswer,
+    LeaveAnswer,
+    MemberLeft,
+    SyncAnswer,
+)
+from cluster.coordinator.group.decisions import Decision, GroupAppend, GroupSettings, TimerKind, TimerName
+from cluster.coordinator.group.group import Group, OffsetsPartition
+from cluster.coordinator.group.partitioning import partition_for
+from cluster.coordinator.group.purposes import AssignmentStored, OffsetsStored, Removal, StaticMemberStored
+from cluster.coordinator.group.records import TopicPartition
+from cluster.coordinator.group.requests import (
+    UNKNOWN_MEMBER_ID,
+    CommitRequest,
+    JoinRequest,
+    MemberIdentity,
+    SyncRequest,
+    Waiter,
+)
+from cluster.protocol.errors import ErrorCode
+
+
+class GroupCoordinator:
+    """``homes`` are the partitions that are led here, ``groups`` what is loaded of each. NOT thread-safe."""
+
+    def __init__(self, settings: GroupSettings, new_member_id: joining.NewMemberId) -> None:
+        self.settings = settings
+        self.homes: dict[int, OffsetsPartition] = {}
+        self.groups: dict[int, dict[str, Group]] = {}
+        self._new_member_id = new_member_id
+
+    def __repr__(self) -> str:
+        return f"<GroupCoordinator of {sorted(self.homes)}, {sum(map(len, self.groups.values()))} groups>"
+
+    # partitions
+
+    def elected(self, partition: int, leader_epoch: int) -> loading.GroupLoader | None:
+        """This broker leads a partition. What is to be fed with its log; None if its groups are here already."""
+        home = self.homes.get(partition)
+        if home is not None:
+            home.leader_epoch = max(home.leader_epoch, leader_epoch)
+            return None
+        self.homes[partition] = OffsetsPartition(partition, leader_epoch, leader_epoch)
+        return loading.GroupLoader(self.homes[partition])
+
+    def loaded(self, loader: loading.GroupLoader, now_ms: int) -> Decision:
+        """The log was read to its end. Nothing happens if the partition has gone meanwhile."""
+        decision, home = self._decision(now_ms), loader.home
+        if self.homes.get(home.index) is home and home.is_loading:
+            home.is_loading = False
+            self.groups[home.index] = loader.groups(now_ms)
+            loading.begin(decision, self.groups[home.index].values())
+        return decision
+
+    def resigned(self, partition: int, now_ms: int) -> Decision:
+        """Another broker leads the partition."""
+        decision = self._decision(now_ms)
+        self.homes.pop(partition, None)
+        loading.end(decision, self.groups.pop(partition, {}).values())
+        return decision
+
+    def status(self, group_id: str, *, empty_id_is_valid: bool = False) -> ErrorCode:
+        """Whether this broker answers for a group."""
+        if not group_id and not empty_id_is_valid:
+            return ErrorCode.INVALID_GROUP_ID
+        home = self.homes.get(self._partition(group_id))
+        if home is None:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if home.is_loading else ErrorCode.NONE
+
+    def group(self, group_id: str) -> Group | None:
+        return self.groups.get(self._partition(group_id), {}).get(group_id)
+
+    # members
+
+    def join(self, waiter: Waiter, request: JoinRequest, now_ms: int) -> Decision:
+        """JoinGroup. Answered by a ``JoinAnswer``."""
+        decision, settings = self._decision(now_ms), self.settings
+        error_code = self.status(request.group_id)
+        least_ms, most_ms = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+        group = self.group(request.group_id)
+        if error_code is ErrorCode.NONE and not least_ms <= request.session_timeout_ms <= most_ms:
+            error_code = ErrorCode.INVALID_SESSION_TIMEOUT
+        if error_code is ErrorCode.NONE and group is None:
+            if request.member_id == UNKNOWN_MEMBER_ID:
+                group = self._new_group(request.group_id, now_ms)
+            else:
+                error_code = ErrorCode.UNKNOWN_MEMBER_ID
+        if error_code is not ErrorCode.NONE or group is None:
+            decision.answer(waiter, JoinAnswer(error_code, request.member_id))
+        else:
+            joining.join(decision, group, request, waiter, self._new_member_id)
+            self._keep(group)
+        return decision
+
+    def sync(self, waiter: Waiter, request: SyncRequest, now_ms: int) -> Decision:
+        """SyncGroup. Answered by a ``SyncAnswer``."""
+        decision, error_code = self._decision(now_ms), self.status(request.group_id)
+        group = self.group(request.group_id)
+        if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # The rebalance is lost, and older clients do not expect that error here.
+            decision.answer(waiter, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
+        elif error_code is not ErrorCode.NONE or group is None:
+            decision.answer(waiter, SyncAnswer(error_code or ErrorCode.UNKNOWN_MEMBER_ID))
+        else:
+            syncing.sync(decision, group, request, waiter)
+        return decision
+
+    def heartbeat(self, waiter: Waiter, group_id: str, member: MemberIdentity, now_ms: int) -> Decision:
+        """Heartbeat. Answered by an error code."""
+        decision, error_code = self._decision(now_ms), self.status(group_id)
+        group = self.group(group_id)
+        if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            error_code = ErrorCode.NONE
+        elif error_code is ErrorCode.NONE:
+            error_code = ErrorCode.UNKNOWN_MEMBER_ID if group is None else heartbeats.heartbeat(decision, group, member)
+        decision.answer(waiter, error_code)
+        return decision
+
+    def leave(self, waiter: Waiter, group_id: str, members: Collection[MemberIdentity], now_ms: int) -> Decision:
+        """LeaveGroup. Answered by a ``LeaveAnswer``."""
+        decision, error_code = self._decision(now_ms), self.status(group_id)
+        group = self.group(group_id)
+        if error_code is not ErrorCode.NONE:
+            answer = LeaveAnswer(error_code)
+        elif group is None:
+            unknown = (
+                MemberLeft(each.member_id, each.group_instance_id, ErrorCode.UNKNOWN_MEMBER_ID) for each in members
+            )
+            answer = LeaveAnswer(ErrorCode.NONE, tuple(unknown))
+        else:
+            answer = heartbeats.leave(decision, group, members)
+        decision.answer(waiter, answer)
+        return decision
+
+    # offsets
+
+    def commit(self, waiter: Waiter, request: CommitRequest, now_ms: int) -> Decision:
+        """OffsetCommit and TxnOffsetCommit. Answered by an error code for each partition."""
+        decision = self._decision(now_ms)
+        error_code = self.status(request.group_id, empty_id_is_valid=not request.is_transactional)
+        group = self.group(request.group_id)
+        if error_code is ErrorCode.NONE and group is None:
+            if request.member.generation_id < 0 or request.is_transactional:
+                group = self._new_group(request.group_id, now_ms)
+            else:
+                error_code = ErrorCode.ILLEGAL_GENERATION
+        if error_code is not ErrorCode.NONE or group is None:
+            decision.answer(waiter, dict.fromkeys(request.offsets, error_code))
+        else:
+            committing.commit(decision, group, request, waiter)
+            self._keep(group)
+        return decision
+
+    def fetch_offsets(
+        self, group_id: str, partitions: Collection[TopicPartition] | None, *, require_stable: bool
+    ) -> tuple[ErrorCode, dict[TopicPartition, FetchedOffset]]:
+        """OffsetFetch, which changes nothing."""
+        error_code = self.status(group_id, empty_id_is_valid=True)
+        if error_code is not ErrorCode.NONE:
+            return error_code, {}
+        return error_code, committing.fetch(self.group(group_id), partitions, require_stable=require_stable)
+
+    def transaction_ended(self, partition: int, producer_id: int, *, is_committed: bool) -> None:
+        """A marker is in the log of a partition, and the results of all appends before it were told."""
+        for group in self.groups.get(partition, {}).values():
+            group.offsets.ended(producer_id, is_committed=is_committed)
+
+    def delete_offsets(
+        self, waiter: Waiter, group_id: str, partitions: Collection[TopicPartition], now_ms: int
+    ) -> Decision:
+        """OffsetDelete. Answered by a ``DeleteOffsetsAnswer``."""
+        decision, error_code = self._decision(now_ms), self.status(group_id)
+        group = self.group(group_id)
+        if error_code is not ErrorCode.NONE or group is None:
+            decision.answer(waiter, DeleteOffsetsAnswer(error_code or ErrorCode.GROUP_ID_NOT_FOUND))
+        else:
+            removing.delete_offsets(decision, group, partitions, waiter)
+        return decision
+
+    def forget_topics(self, partitions: Collection[TopicPartition], now_ms: int) -> Decision:
+        """Partitions of topics were deleted."""
+        decision = self._decision(now_ms)
+        for group in self._all_groups():
+            removing.forget_topics(decision, group, partitions)
+        return decision
+
+    def expire(self, now_ms: int) -> Decision:
+        """Remove what has expired, of all groups; called every ``offsets.retention.check.interval.ms``."""
+        decision = self._decision(now_ms)
+        for group in list(self._all_groups()):
+            if removing.expire(decision, group):
+                self._put(group.group_id, None)
+        return decision
+
+    # groups
+
+    def delete_group(self, waiter: Waiter, group_id: str, now_ms: int) -> Decision:
+        """DeleteGroups, one group of it. Answered by an error code."""
+        decision, error_code = self._decision(now_ms), self.status(group_id, empty_id_is_valid=True)
+        group = self.group(group_id)
+        if error_code is not ErrorCode.NONE or group is None:
+            decision.answer(waiter, error_code or ErrorCode.GROUP_ID_NOT_FOUND)
+        elif removing.delete_group(decision, group, waiter):
+            self._put(group_id, None)
+        return decision
+
+    def describe(self, group_id: str) -> GroupDescription:
+        """DescribeGroups, one group of it."""
+        error_code = self.status(group_id, empty_id_is_valid=True)
+        return describing.describe(error_code, group_id, self.group(group_id))
+
+    def listing(self, states: Collection[str] = ()) -> tuple[ErrorCode, list[GroupListing]]:
+        """ListGroups, of what is loaded."""
+        is_loading = any(home.is_loading for home in self.homes.values())
+        error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NONE
+        return error_code, describing.listing(self._all_groups(), states)
+
+    # what the shell tells
+
+    def timer_fired(self, name: TimerName, now_ms: int) -> Decision:
+        """A timer is due. One that was cancelled or set to later while it was on its way does nothing."""
+        decision, group = self._decision(now_ms), self.group(name.group_id)
+        if group is None or group.timers.get(name, now_ms + 1) > now_ms:
+            return decision
+        del group.timers[name]
+        if name.kind is TimerKind.JOIN:
+            rebalancing.join_timer_fired(decision, group)
+        elif name.kind is TimerKind.SYNC:
+            rebalancing.sync_timer_fired(decision, group)
+        elif name.kind is TimerKind.SESSION:
+            heartbeats.session_timer_fired(decision, group, name.member_id)
+        else:
+            heartbeats.pending_timer_fired(decision, group, name.member_id)
+        return decision
+
+    def appended(self, append: GroupAppend, error_code: ErrorCode, position: int, now_ms: int) -> Decision:
+        """An append is replicated, at ``position``, or has failed. Results of a partition come in the log's order."""
+        decision, home = self._decision(now_ms), self.homes.get(append.partition)
+        is_ours = home is not None and not home.is_loading and append.leader_epoch >= home.leading_since
+        group, purpose = self.group(append.group_id) if is_ours else None, append.purpose
+        if isinstance(purpose, OffsetsStored):
+            committing.offsets_stored(decision, group, purpose, error_code, position)
+        elif isinstance(purpose, Removal):
+            kept = removing.removal_stored(decision, group, purpose, error_code, position)
+            if group is not None:
+                self._put(append.group_id, kept)
+        elif isinstance(purpose, AssignmentStored) and group is not None:
+            syncing.assignment_stored(decision, group, purpose, error_code)
+        elif isinstance(purpose, StaticMemberStored) and group is not None:
+            joining.static_member_stored(decision, group, purpose, error_code)
+        return decision
+
+    def _decision(self, now_ms: int) -> Decision:
+        return Decision(self.settings, now_ms)
+
+    def _partition(self, group_id: str) -> int:
+        return partition_for(group_id, self.settings.offsets_topic_num_partitions)
+
+    def _all_groups(self) -> Iterator[Group]:
+        return (group for groups in self.groups.values() for group in groups.values())
+
+    def _new_group(self, group_id: str, now_ms: int) -> Group:
+        return Group(group_id, self.homes[self._partition(group_id)], now_ms)
+
+    def _keep(self, group: Group) -> None:
+        """A new group is known from the first request that it has not refused."""
+        if group.members or group.pending_members or not group.offsets.is_empty:
+            self._put(group.group_id, group)
+
+    def _put(self, group_id: str, group: Group | None) -> None:
+        groups: dict[str, Group] = self.groups[self._partition(group_id)]
+        if group is None:
+            groups.pop(group_id, None)
+        else:
+            groups[group_id] = group

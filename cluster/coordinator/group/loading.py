@@ -1,0 +1,119 @@
+"""Taking over a partition of ``__consumer_offsets``, and giving it back.
+
+Owns how groups and offsets come out of the records of a log, with transactions that are still open, and what their
+members are told when the partition goes. Does not own reading the log: the shell feeds batches from its start to its
+end. A record that cannot be read raises ``CorruptGroupRecord``: to pass over it would be to forget an offset.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
+from cluster.coordinator.group.decisions import Decision, Records
+from cluster.coordinator.group.group import Group, OffsetsPartition
+from cluster.coordinator.group.group_offsets import GroupOffsets, PlacedOffset
+from cluster.coordinator.group.rebalancing import prepare
+from cluster.coordinator.group.records import (
+    GroupKey,
+    GroupValue,
+    OffsetKey,
+    parse_group_value,
+    parse_key,
+    parse_offset_value,
+)
+from cluster.coordinator.group.requests import NO_PRODUCER_ID
+from cluster.coordinator.group.states import GroupState
+from cluster.coordinator.group.waiting import answer_join, answer_sync, watch_session
+from cluster.protocol.errors import ErrorCode
+
+
+class LoadedBatch(NamedTuple):
+    """A batch of the log. ``is_committed`` is what a marker says, None in a batch that is no marker."""
+
+    position: int
+    records: Records = ()
+    producer_id: int = NO_PRODUCER_ID
+    is_transactional: bool = False
+    is_committed: bool | None = None
+
+
+class GroupLoader:
+    """Reads one partition. ``home`` is whose it is; a loader of an earlier term is not taken."""
+
+    def __init__(self, home: OffsetsPartition) -> None:
+        self.home = home
+        self._values: dict[str, GroupValue] = {}
+        self._offsets: defaultdict[str, GroupOffsets] = defaultdict(GroupOffsets)
+        #: Producer id -> groups with offsets of its open transaction.
+        self._open: defaultdict[int, set[str]] = defaultdict(set)
+
+    def __repr__(self) -> str:
+        return f"<GroupLoader of {self.home}: {len(self._values)} groups, offsets of {len(self._offsets)}>"
+
+    def feed(self, batch: LoadedBatch) -> None:
+        """Batches come in the order of the log. Raises ``CorruptGroupRecord``."""
+        if batch.is_committed is not None:
+            for group_id in self._open.pop(batch.producer_id, ()):
+                self._offsets[group_id].ended(batch.producer_id, is_committed=batch.is_committed)
+            return
+        for key_bytes, value in batch.records:
+            key = parse_key(key_bytes)
+            if isinstance(key, GroupKey):
+                if value is None:
+                    self._values.pop(key.group_id, None)
+                else:
+                    self._values[key.group_id] = parse_group_value(value)
+            elif isinstance(key, OffsetKey):
+                self._feed_offset(batch, key, value)
+
+    def _feed_offset(self, batch: LoadedBatch, key: OffsetKey, value: bytes | None) -> None:
+        offsets, partition = self._offsets[key.group_id], key.topic_partition
+        if batch.is_transactional:
+            pending = offsets.transactions.setdefault(batch.producer_id, {})
+            self._open[batch.producer_id].add(key.group_id)
+            if value is None:
+                pending.pop(partition, None)
+            else:
+                pending[partition] = PlacedOffset(parse_offset_value(value), batch.position)
+        elif value is None:
+            # Within a batch the later record counts, so what it holds so far is removed as well.
+            offsets.removed([partition], batch.position + 1)
+        else:
+            offsets.committed[partition] = PlacedOffset(parse_offset_value(value), batch.position)
+
+    def groups(self, now_ms: int) -> dict[str, Group]:
+        """What was read. A group of simple consumers has no record, only offsets."""
+        found = {group_id: Group.of_value(group_id, self.home, value) for group_id, value in self._values.items()}
+        for group_id, offsets in self._offsets.items():
+            offsets.transactions = {each: pending for each, pending in offsets.transactions.items() if pending}
+            if group_id not in found and not offsets.is_empty:
+                found[group_id] = Group(group_id, self.home, now_ms)
+            if group_id in found:
+                found[group_id].offsets = offsets
+        return found
+
+
+def begin(decision: Decision, groups: Iterable[Group]) -> None:
+    """Members have their whole session to find the new coordinator. A group that is too large shrinks by a rebalance,
+    in which its members can commit."""
+    for group in groups:
+        for member in group.members.values():
+            watch_session(decision, group, member)
+        if len(group.members) > decision.settings.group_max_size:
+            prepare(decision, group)
+
+
+def end(decision: Decision, groups: Iterable[Group]) -> None:
+    """Another broker coordinates these groups: every waiter is told so, and no timer is left."""
+    for group in groups:
+        for member in group.members.values():
+            answer_join(decision, group, member, JoinAnswer(ErrorCode.NOT_COORDINATOR, member.member_id))
+            answer_sync(decision, member, SyncAnswer(ErrorCode.NOT_COORDINATOR))
+        decision.cancel_timers(group.timers)
+        group.timers = {}
+        group.replacing = set()
+        group.storing = False
+        group.transition(GroupState.DEAD, decision.now_ms)
