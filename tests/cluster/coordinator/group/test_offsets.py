@@ -1,0 +1,270 @@
+"""Committed offsets: which one counts, what is unstable, what expires and what a deletion leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.coordinator.group.decisions import GroupSettings
+from cluster.coordinator.group.group_offsets import GroupOffsets
+from cluster.coordinator.group.records import CommittedOffset
+from cluster.coordinator.group.requests import MemberIdentity
+from cluster.coordinator.group.states import GroupState
+from cluster.protocol.errors import ErrorCode
+from tests.cluster.coordinator.group.world import GROUP, T0, WAITS, World
+
+RETENTION_MS = GroupSettings().offsets_retention_ms
+U0 = ("u", 0)
+
+
+def test_a_commit_is_answered_when_it_is_stored() -> None:
+    """Until then the former offset is there, and is unstable."""
+    world = World()
+    world.commit(5)
+    world.settle()
+    waiter = world.commit(6)
+    assert world.answer(waiter) is WAITS
+    assert world.fetch().error_code is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    assert world.fetch(stable=False).offset == 5
+    world.settle()
+    assert world.answers[waiter] == {T0: ErrorCode.NONE}
+    assert world.fetch().offset == 6
+
+
+@pytest.mark.parametrize(
+    ("failed", "told"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.RECORD_LIST_TOO_LARGE, ErrorCode.INVALID_COMMIT_OFFSET_SIZE),
+        (ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT),
+    ],
+)
+def test_a_commit_that_is_not_stored_changes_nothing(failed: ErrorCode, told: ErrorCode) -> None:
+    """The former offset stays, and is stable again."""
+    world = World()
+    world.commit(5)
+    world.settle()
+    waiters = [world.commit(6), world.commit(6)]
+    world.settle_one(failed)
+    assert world.fetch().error_code is ErrorCode.UNSTABLE_OFFSET_COMMIT
+    world.settle_one(failed)
+    assert [world.answers[each] for each in waiters] == [{T0: told}] * 2
+    assert world.fetch().offset == 5
+
+
+def test_a_commit_is_a_heartbeat() -> None:
+    """A consumer that processes for long and commits stays a member."""
+    world = World()
+    (member,) = world.form(None)
+    for offset in range(5):
+        world.advance(9_000)
+        world.commit(offset, member, 1)
+    assert world.group.state is GroupState.STABLE
+
+
+def test_metadata_has_a_bound() -> None:
+    """It counts UTF-16 units; a partition beyond it is refused alone, the others are stored."""
+    world = World()
+    assert world.answers[world.commit(1, metadata="é" * 4097)] == {T0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    waiter = world.commit(1, metadata="\U0001f600" * 2048)
+    world.settle()
+    assert world.answers[waiter] == {T0: ErrorCode.NONE}
+    assert world.answers[world.commit(1, metadata="\U0001f600" * 2049)] == {T0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
+
+
+def test_an_offset_of_a_transaction_waits_for_its_marker() -> None:
+    """It is unstable until then; a commit marker applies it, an abort marker drops it."""
+    for is_committed in (True, False):
+        world = World()
+        world.commit(5)
+        world.settle()
+        waiter = world.commit(9, producer_id=7)
+        world.settle()
+        assert world.answers[waiter] == {T0: ErrorCode.NONE}
+        assert world.fetch().error_code is ErrorCode.UNSTABLE_OFFSET_COMMIT
+        assert world.fetch(stable=False).offset == 5
+        world.end_transaction(7, is_committed=is_committed)
+        assert world.fetch().offset == (9 if is_committed else 5)
+
+
+def test_the_later_record_counts() -> None:
+    """A plain commit after the offset of a transaction stays, although the marker comes last."""
+    world = World()
+    world.commit(9, producer_id=7)
+    world.commit(6)
+    world.end_transaction(7, is_committed=True)
+    assert world.fetch().offset == 6
+    world.fail_over()
+    assert world.fetch().offset == 6
+
+
+def test_a_transactional_commit_that_is_not_stored_leaves_nothing() -> None:
+    """Neither is the partition unstable, nor does the marker apply anything."""
+    world = World()
+    world.commit(9, producer_id=7)
+    world.settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert world.coordinator.fetch_offsets(GROUP, None, require_stable=True)[1] == {}
+    world.end_transaction(7, is_committed=True)
+    assert world.fetch().offset == -1
+
+
+def test_a_marker_before_a_result_is_refused() -> None:
+    """Results come in the order of the log: else an offset would be lost silently."""
+    offsets = GroupOffsets()
+    offsets.begin_transactional(7, {T0: CommittedOffset(1, "", 0)})
+    with pytest.raises(ValueError, match="producer 7"):
+        offsets.ended(7, is_committed=True)
+
+
+def test_all_offsets_are_fetched_without_naming_them() -> None:
+    """Those that have one; a partition that is named and has none is answered -1."""
+    world = World()
+    world.commit(5)
+    world.commit(6, partition=U0)
+    world.settle()
+    found = world.coordinator.fetch_offsets(GROUP, None, require_stable=True)[1]
+    assert {partition: each.offset for partition, each in found.items()} == {T0: 5, U0: 6}
+    assert world.fetch(("v", 0)).offset == -1
+
+
+def test_offsets_of_simple_consumers_expire_after_their_commit() -> None:
+    """The group goes with the last one; tombstones keep it away after a failover."""
+    world = World()
+    world.commit(5)
+    world.settle()
+    world.advance(RETENTION_MS - 1)
+    world.commit(6, partition=U0)
+    world.settle()
+    world.advance(1)
+    world.do(world.coordinator.expire(world.now_ms))
+    world.settle()
+    assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 6)
+    world.advance(RETENTION_MS)
+    world.do(world.coordinator.expire(world.now_ms))
+    assert world.group.state is GroupState.DEAD
+    world.settle()
+    world.fail_over()
+    assert world.coordinator.group(GROUP) is None
+
+
+def test_offsets_of_a_group_expire_after_it_became_empty() -> None:
+    """KIP-211: the time of the commit does not matter, and after a failover it is the stored time that counts."""
+    world = World()
+    (member,) = world.form(None)
+    world.commit(5, member, 1)
+    world.settle()
+    for _ in range(3):
+        world.now_ms += RETENTION_MS
+        world.do(world.coordinator.expire(world.now_ms))
+        assert not world.appends
+    world.leave(MemberIdentity(member))
+    world.settle()
+    world.fail_over()
+    world.advance(RETENTION_MS - 1)
+    world.do(world.coordinator.expire(world.now_ms))
+    assert not world.appends
+    world.advance(1)
+    world.do(world.coordinator.expire(world.now_ms))
+    world.settle()
+    assert world.coordinator.group(GROUP) is None
+
+
+def test_offsets_that_no_member_reads_expire_in_a_stable_group() -> None:
+    """After the commit, of topics that no one subscribes to."""
+    world = World()
+    (member,) = world.form(None)
+    for partition in (T0, U0):
+        world.commit(5, member, 1, partition=partition)
+    world.settle()
+    world.now_ms += RETENTION_MS
+    world.do(world.coordinator.expire(world.now_ms))
+    world.settle()
+    assert (world.fetch().offset, world.fetch(U0).offset) == (5, -1)
+
+
+def test_an_expiry_of_its_own_counts() -> None:
+    """OffsetCommit 2 to 4 may name one, and the record keeps it."""
+    world = World()
+    world.commit(5, retention_ms=1_000)
+    world.settle()
+    world.fail_over()
+    world.advance(999)
+    world.do(world.coordinator.expire(world.now_ms))
+    assert not world.appends
+    world.advance(1)
+    world.do(world.coordinator.expire(world.now_ms))
+    world.settle()
+    assert world.coordinator.group(GROUP) is None
+
+
+def test_what_is_in_flight_does_not_expire() -> None:
+    """A commit that is being stored, or is part of an open transaction, keeps the former offset and the group."""
+    for producer_id in (-1, 7):
+        world = World()
+        world.commit(5)
+        world.settle()
+        world.advance(RETENTION_MS)
+        world.commit(6, producer_id=producer_id)
+        world.do(world.coordinator.expire(world.now_ms))
+        assert len(world.appends) == 1
+
+
+def test_a_removal_that_is_not_stored_is_undone() -> None:
+    """The group is there again with its offsets, so that it can be deleted again."""
+    world = World()
+    world.commit(5)
+    world.settle()
+    waiter = world.waiter()
+    world.do(world.coordinator.delete_group(waiter, GROUP, world.now_ms))
+    assert world.fetch().offset == 5
+    world.settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert world.answers[waiter] is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (world.group.state, world.fetch().offset) == (GroupState.EMPTY, 5)
+
+
+def test_a_deletion_takes_what_is_in_flight_with_it() -> None:
+    """The commit lies before the tombstone in the log: it is gone here and after a failover."""
+    world = World()
+    world.commit(5)
+    world.settle()
+    world.commit(6)
+    waiter = world.waiter()
+    world.do(world.coordinator.delete_offsets(waiter, GROUP, [T0], world.now_ms))
+    world.settle()
+    assert world.answers[waiter].partitions == {T0: ErrorCode.NONE}
+    assert world.fetch().offset == -1
+    world.fail_over()
+    assert world.coordinator.group(GROUP) is None
+
+
+def test_a_deletion_reaches_open_transactions() -> None:
+    """Their marker does not bring the offset back, neither here nor after a failover."""
+    for fails_over in (False, True):
+        world = World()
+        world.commit(9, producer_id=7)
+        world.commit(1, partition=U0)
+        world.settle()
+        world.do(world.coordinator.forget_topics([T0], world.now_ms))
+        world.settle()
+        if fails_over:
+            world.fail_over()
+        world.end_transaction(7, is_committed=True)
+        assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 1)
+
+
+def test_a_group_of_another_kind_keeps_its_offsets() -> None:
+    """What its members read is not known, so nothing may be deleted while there are any."""
+    world = World()
+    world.join(protocol_type="connect")
+    waiter = world.waiter()
+    world.do(world.coordinator.delete_offsets(waiter, GROUP, [T0], world.now_ms))
+    assert world.answers[waiter].error_code is ErrorCode.NON_EMPTY_GROUP
+
+
+def test_a_refused_request_leaves_no_group() -> None:
+    """A group is known from the first request that it has not refused."""
+    world = World()
+    world.join(protocols=())
+    world.commit(1, metadata="x" * 5_000)
+    assert world.coordinator.group(GROUP) is None
