@@ -141,7 +141,7 @@ class Members(RuleBasedStateMachine):
         client = self.clients[number]
         member_id, generation_id = client.member_id, client.generation_id
         if repeats and client.history:
-            member_id, generation_id = client.history[0]
+            member_id, generation_id = client.history[-1]
         if generation_id < 0:
             return
         group = self.world.coordinator.group("g1")

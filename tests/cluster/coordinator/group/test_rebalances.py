@@ -204,6 +204,23 @@ def test_an_assignment_of_a_generation_that_is_over_is_told_to_no_one() -> None:
     assert world.group.state is GroupState.PREPARING_REBALANCE
 
 
+def test_an_assignment_of_the_generation_before_is_told_to_no_one() -> None:
+    """Its append ends when the next generation waits for its own."""
+    world = World()
+    world.form(None, None)
+    for member_id in (A, B):
+        world.join(member_id)
+    world.sync(A, 2, {A: b"old"})
+    world.join(B, protocols=protocols("range", topic="u"))
+    world.join(A)
+    waiting = world.sync(B, 3)
+    world.settle()
+    assert world.answer(waiting) is WAITS
+    world.sync(A, 3, {B: b"new"})
+    world.settle()
+    assert world.answers[waiting].assignment == b"new"
+
+
 def test_a_member_that_joins_twice_is_answered_twice() -> None:
     """The first request is a lost connection's: it ends when the second comes."""
     world = World()
@@ -222,7 +239,10 @@ def test_a_member_that_leaves_ends_its_own_requests() -> None:
     world.leave(MemberIdentity(A))
     assert world.answers[joining].error_code is ErrorCode.UNKNOWN_MEMBER_ID
     world.join(B)
-    waiting = world.sync("c-9", 2)
+    world.join()
+    world.join(B)
+    waiting = world.sync(C, 3)
+    world.leave(MemberIdentity(C))
     assert world.answers[waiting].error_code is ErrorCode.UNKNOWN_MEMBER_ID
 
 
