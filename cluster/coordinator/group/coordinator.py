@@ -31,7 +31,7 @@ from cluster.coordinator.group.answers import (
 from cluster.coordinator.group.decisions import Decision, GroupAppend, GroupSettings, TimerKind, TimerName
 from cluster.coordinator.group.group import Group, OffsetsPartition
 from cluster.coordinator.group.partitioning import partition_for
-from cluster.coordinator.group.purposes import AssignmentStored, OffsetsStored, Removal, StaticMemberStored
+from cluster.coordinator.group.purposes import AssignmentStored, OffsetsStored, RemovalStored, StaticMemberStored
 from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import (
     UNKNOWN_MEMBER_ID,
@@ -265,7 +265,7 @@ class GroupCoordinator:
         group, purpose = self.group(append.group_id) if is_ours else None, append.purpose
         if isinstance(purpose, OffsetsStored):
             committing.offsets_stored(decision, group, purpose, error_code, position)
-        elif isinstance(purpose, Removal):
+        elif isinstance(purpose, RemovalStored):
             kept = removing.removal_stored(decision, group, purpose, error_code, position)
             if group is not None:
                 self._put(append.group_id, kept)

@@ -52,7 +52,7 @@ class OffsetsStored:
 
 
 @dataclass(frozen=True, slots=True)
-class Removal:
+class RemovalStored:
     """Tombstones of offsets, and of the group if it is Dead. ``waiter`` is None if no request asked for it; ``success``
     is its answer if this goes well."""
 
@@ -62,4 +62,4 @@ class Removal:
     success: object = None
 
 
-Purpose = AssignmentStored | StaticMemberStored | EmptyGroupStored | OffsetsStored | Removal
+Purpose = AssignmentStored | StaticMemberStored | EmptyGroupStored | OffsetsStored | RemovalStored

@@ -13,7 +13,7 @@ from cluster.coordinator.group.answers import DeleteOffsetsAnswer
 from cluster.coordinator.group.checks import offset_append_error
 from cluster.coordinator.group.decisions import Decision
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.purposes import Removal
+from cluster.coordinator.group.purposes import RemovalStored
 from cluster.coordinator.group.records import NO_TIMESTAMP, TopicPartition, group_key, offset_key
 from cluster.coordinator.group.requests import Waiter
 from cluster.coordinator.group.states import GroupState
@@ -61,7 +61,7 @@ def expire(decision: Decision, group: Group) -> bool:
     if group.state is GroupState.EMPTY and not group.pending_members and not rests:
         return remove_group(decision, group, None)
     if expired:
-        _append_tombstones(decision, group, Removal(tuple(expired)))
+        _append_tombstones(decision, group, RemovalStored(tuple(expired)))
     return False
 
 
@@ -77,7 +77,9 @@ def remove_group(decision: Decision, group: Group, waiter: Waiter | None) -> boo
         if waiter is not None:
             decision.answer(waiter, ErrorCode.NONE)
         return True
-    _append_tombstones(decision, group, Removal(partitions, removes_group=True, waiter=waiter, success=ErrorCode.NONE))
+    _append_tombstones(
+        decision, group, RemovalStored(partitions, removes_group=True, waiter=waiter, success=ErrorCode.NONE)
+    )
     return False
 
 
@@ -126,11 +128,11 @@ def _remove(
     offsets = group.offsets
     there = tuple(each for each in partitions if each in offsets.committed or offsets.is_unstable(each))
     if there:
-        _append_tombstones(decision, group, Removal(there, waiter=waiter, success=success))
+        _append_tombstones(decision, group, RemovalStored(there, waiter=waiter, success=success))
     return bool(there)
 
 
-def _append_tombstones(decision: Decision, group: Group, purpose: Removal) -> None:
+def _append_tombstones(decision: Decision, group: Group, purpose: RemovalStored) -> None:
     records: list[tuple[bytes, bytes | None]] = [
         (offset_key(group.group_id, *partition), None) for partition in purpose.partitions
     ]
@@ -140,7 +142,7 @@ def _append_tombstones(decision: Decision, group: Group, purpose: Removal) -> No
 
 
 def removal_stored(
-    decision: Decision, group: Group | None, purpose: Removal, error_code: ErrorCode, position: int
+    decision: Decision, group: Group | None, purpose: RemovalStored, error_code: ErrorCode, position: int
 ) -> Group | None:
     """Forget what was removed, and answer. The group that is to be kept, which is None if it is gone."""
     if purpose.waiter is not None:

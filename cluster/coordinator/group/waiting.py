@@ -32,7 +32,7 @@ def cancel_timer(decision: Decision, group: Group, kind: TimerKind, member_id: s
 
 
 def watch_session(decision: Decision, group: Group, member: GroupMember) -> None:
-    """The member was heard of, or an answer to it ends a wait: its session begins anew."""
+    """The member was heard of, or an answer to it ends a wait: its session starts over."""
     set_timer(decision, group, TimerKind.SESSION, member.session_timeout_ms, member.member_id)
 
 

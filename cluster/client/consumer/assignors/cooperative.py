@@ -1,8 +1,8 @@
 """``cooperative-sticky``: like ``sticky``, but what another member owns is only taken away (KIP-429).
 
 Owns Kafka's CooperativeStickyAssignor. Members continue reading what they own while they join, and tell it in their
-subscription. A partition that changes its owner is assigned to no one: the former owner gives it away and joins again,
-and the rebalance after that assigns it.
+subscription. A partition that changes its owner is assigned to no one: the previous one gives it away and joins again,
+and a rebalance after that assigns it.
 """
 
 from __future__ import annotations
