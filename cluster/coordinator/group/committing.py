@@ -46,10 +46,7 @@ def commit(decision: Decision, group: Group, request: CommitRequest, waiter: Wai
     if not offsets:
         decision.answer(waiter, refused)
         return
-    if request.is_transactional:
-        group.offsets.begin_transactional(request.producer_id, offsets)
-    else:
-        group.offsets.begin(offsets)
+    group.offsets.begin(offsets, request.producer_id)
     records = tuple(
         (offset_key(group.group_id, *partition), offset_value(committed)) for partition, committed in offsets.items()
     )
@@ -89,23 +86,12 @@ def offsets_stored(
     decision: Decision, group: Group | None, purpose: OffsetsStored, error_code: ErrorCode, position: int
 ) -> None:
     """Take over what is in the log, and answer. ``group`` is None if it is coordinated elsewhere by now."""
-    if group is not None:
-        _take_over(group, purpose, error_code, position)
+    if group is not None and error_code is ErrorCode.NONE:
+        group.offsets.appended(purpose.offsets, position, purpose.producer_id)
+    elif group is not None:
+        group.offsets.failed(purpose.offsets, purpose.producer_id)
     told = ErrorCode.NONE if error_code is ErrorCode.NONE else offset_append_error(error_code)
     decision.answer(purpose.waiter, {**dict.fromkeys(purpose.offsets, told), **purpose.refused})
-
-
-def _take_over(group: Group, purpose: OffsetsStored, error_code: ErrorCode, position: int) -> None:
-    offsets, producer_id = group.offsets, purpose.producer_id
-    if producer_id < 0:
-        if error_code is ErrorCode.NONE:
-            offsets.appended(purpose.offsets, position)
-        else:
-            offsets.failed(purpose.offsets)
-    elif error_code is ErrorCode.NONE:
-        offsets.appended_transactional(producer_id, purpose.offsets, position)
-    else:
-        offsets.failed_transactional(producer_id, purpose.offsets)
 
 
 def fetch(
@@ -114,15 +100,17 @@ def fetch(
     """What is committed for ``partitions``, or for all that have an offset if that is None. Anyone may ask."""
     if group is None:
         return dict.fromkeys(partitions or (), FetchedOffset())
-    asked = group.offsets.committed if partitions is None else partitions
-    return {partition: _fetched(group, partition, require_stable=require_stable) for partition in asked}
-
-
-def _fetched(group: Group, partition: TopicPartition, *, require_stable: bool) -> FetchedOffset:
-    if require_stable and group.offsets.is_unstable(partition):
-        return FetchedOffset(ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    placed = group.offsets.committed.get(partition)
-    if placed is None:
-        return FetchedOffset()
-    committed = placed.committed
-    return FetchedOffset(ErrorCode.NONE, committed.offset, committed.leader_epoch, committed.metadata)
+    unstable = group.offsets.uncommitted if require_stable else ()
+    fetched = {}
+    for partition in group.offsets.committed if partitions is None else partitions:
+        placed = group.offsets.committed.get(partition)
+        if partition in unstable:
+            fetched[partition] = FetchedOffset(ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        elif placed is None:
+            fetched[partition] = FetchedOffset()
+        else:
+            committed = placed.committed
+            fetched[partition] = FetchedOffset(
+                ErrorCode.NONE, committed.offset, committed.leader_epoch, committed.metadata
+            )
+    return fetched

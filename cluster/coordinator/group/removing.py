@@ -37,10 +37,10 @@ def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicP
         subscribed = group.subscribed
     elif group.protocol_type is not None:
         return []
-    expired = []
+    expired, unstable = [], group.offsets.uncommitted
     for partition, placed in group.offsets.committed.items():
         committed = placed.committed
-        if partition[0] in subscribed or group.offsets.is_unstable(partition):
+        if partition[0] in subscribed or partition in unstable:
             continue
         if committed.expire_timestamp_ms != NO_TIMESTAMP:
             is_over = now_ms >= committed.expire_timestamp_ms
@@ -57,7 +57,7 @@ def expire(decision: Decision, group: Group) -> bool:
     if group.state is GroupState.DEAD:
         return False
     expired = expired_offsets(group, decision.now_ms, decision.settings.offsets_retention_ms)
-    rests = len(expired) < len(group.offsets.committed) or group.offsets.in_flight or group.offsets.transactions
+    rests = len(expired) < len(group.offsets.committed) or group.offsets.uncommitted
     if group.state is GroupState.EMPTY and not group.pending_members and not rests:
         return remove_group(decision, group, None)
     if expired:
@@ -71,8 +71,7 @@ def remove_group(decision: Decision, group: Group, waiter: Waiter | None) -> boo
     decision.cancel_timers(group.timers)
     group.timers, group.pending_members = {}, set()
     offsets = group.offsets
-    pending = (partition for each in offsets.transactions.values() for partition in each)
-    partitions = tuple(dict.fromkeys((*offsets.committed, *offsets.in_flight, *pending)))
+    partitions = (*offsets.committed, *sorted(offsets.uncommitted - offsets.committed.keys()))
     if not partitions and group.generation_id == 0:
         if waiter is not None:
             decision.answer(waiter, ErrorCode.NONE)
@@ -126,7 +125,7 @@ def _remove(
 ) -> bool:
     """Whether any of ``partitions`` had an offset, or may get one of what is in flight."""
     offsets = group.offsets
-    there = tuple(each for each in partitions if each in offsets.committed or offsets.is_unstable(each))
+    there = tuple(each for each in partitions if each in offsets.committed or each in offsets.uncommitted)
     if there:
         _append_tombstones(decision, group, RemovalStored(there, waiter=waiter, success=success))
     return bool(there)

@@ -6,7 +6,6 @@ import pytest
 
 from cluster.coordinator.group.decisions import GroupSettings
 from cluster.coordinator.group.group_offsets import GroupOffsets
-from cluster.coordinator.group.records import CommittedOffset
 from cluster.coordinator.group.requests import MemberIdentity
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
@@ -109,10 +108,21 @@ def test_a_transactional_commit_that_is_not_stored_leaves_nothing() -> None:
     assert world.fetch().offset == -1
 
 
+def test_a_transactional_commit_that_fails_leaves_the_one_before() -> None:
+    """The first one is in the log, and a coordinator that takes over would read it."""
+    world = World()
+    world.commit(8, producer_id=7)
+    world.settle()
+    world.commit(9, producer_id=7)
+    world.settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+    world.end_transaction(7, is_committed=True)
+    assert world.fetch().offset == 8
+
+
 def test_a_marker_before_a_result_is_refused() -> None:
     """Results come in the order of the log: else an offset would be lost silently."""
     offsets = GroupOffsets()
-    offsets.begin_transactional(7, {T0: CommittedOffset(1, "", 0)})
+    offsets.begin([T0], 7)
     with pytest.raises(ValueError, match="producer 7"):
         offsets.ended(7, is_committed=True)
 
