@@ -186,7 +186,7 @@ class GroupCoordinator:
         return error_code, committing.fetch(self.group(group_id), partitions, require_stable=require_stable)
 
     def transaction_ended(self, partition: int, producer_id: int, *, is_committed: bool) -> None:
-        """A marker is in the log of a partition, and the results of all appends before it were told."""
+        """A marker is in the log, and the results of all appends before it were told. While loading, feed it."""
         for group in self.groups.get(partition, {}).values():
             group.offsets.ended(producer_id, is_committed=is_committed)
 
@@ -266,7 +266,7 @@ class GroupCoordinator:
         if isinstance(purpose, OffsetsStored):
             committing.offsets_stored(decision, group, purpose, error_code, position)
         elif isinstance(purpose, RemovalStored):
-            kept = removing.removal_stored(decision, group, purpose, error_code, position)
+            kept = removing.removal_stored(decision, group, purpose, error_code)
             if group is not None:
                 self._put(append.group_id, kept)
         elif isinstance(purpose, AssignmentStored) and group is not None:

@@ -79,12 +79,11 @@ class GroupOffsets:
             if is_committed:
                 _place(self.committed, partition, placed)
 
-    def removed(self, partitions: Iterable[TopicPartition], position: int) -> None:
-        """Tombstones are in the log at ``position``: what lies before them is no more."""
+    def removed(self, partitions: Iterable[TopicPartition]) -> None:
+        """Tombstones are in the log, after all that is known of these partitions but for what is in flight."""
         for partition in partitions:
             for placed in (self.committed, *self.transactions.values()):
-                if partition in placed and placed[partition].position < position:
-                    del placed[partition]
+                placed.pop(partition, None)
         self.transactions = {producer_id: pending for producer_id, pending in self.transactions.items() if pending}
 
 

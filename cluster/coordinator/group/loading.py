@@ -79,8 +79,7 @@ class GroupLoader:
             else:
                 pending[partition] = PlacedOffset(parse_offset_value(value), batch.position)
         elif value is None:
-            # Within a batch the later record counts, so what it holds so far is removed as well.
-            offsets.removed([partition], batch.position + 1)
+            offsets.removed([partition])
         else:
             offsets.committed[partition] = PlacedOffset(parse_offset_value(value), batch.position)
 

@@ -141,7 +141,7 @@ def _append_tombstones(decision: Decision, group: Group, purpose: RemovalStored)
 
 
 def removal_stored(
-    decision: Decision, group: Group | None, purpose: RemovalStored, error_code: ErrorCode, position: int
+    decision: Decision, group: Group | None, purpose: RemovalStored, error_code: ErrorCode
 ) -> Group | None:
     """Forget what was removed, and answer. The group that is to be kept, which is None if it is gone."""
     if purpose.waiter is not None:
@@ -151,6 +151,6 @@ def removal_stored(
     if group is None:
         return None
     if error_code is ErrorCode.NONE:
-        group.offsets.removed(purpose.partitions, position)
+        group.offsets.removed(purpose.partitions)
         return None if purpose.removes_group else group
     return group.revived() if purpose.removes_group else group

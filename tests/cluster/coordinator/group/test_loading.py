@@ -60,11 +60,14 @@ def test_who_waits_is_told_to_look_elsewhere() -> None:
 def test_results_of_an_earlier_term_do_not_count() -> None:
     """The log has been read since: what it has is known already."""
     world = World()
-    world.commit(5)
+    world.commit(4)
+    world.settle()
+    waiter = world.commit(5)
     append = world.appends.popleft()
     world.fail_over()
     world.do(world.coordinator.appended(append, ErrorCode.NONE, 7, world.now_ms))
-    assert world.coordinator.group(GROUP) is None
+    assert world.answers[waiter] == {T0: ErrorCode.NONE}
+    assert world.fetch().offset == 4
 
 
 def test_a_newer_epoch_of_the_same_leader_keeps_all() -> None:

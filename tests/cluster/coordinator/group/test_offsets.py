@@ -248,6 +248,19 @@ def test_a_deletion_takes_what_is_in_flight_with_it() -> None:
     assert world.coordinator.group(GROUP) is None
 
 
+def test_the_deletion_of_a_group_takes_what_is_in_flight_with_it() -> None:
+    """Also where nothing was committed before."""
+    for producer_id in (-1, 7):
+        world = World()
+        world.commit(5)
+        world.settle()
+        world.commit(6, partition=U0, producer_id=producer_id)
+        world.do(world.coordinator.delete_group(world.waiter(), GROUP, world.now_ms))
+        world.settle()
+        world.fail_over()
+        assert world.coordinator.group(GROUP) is None
+
+
 def test_a_deletion_reaches_open_transactions() -> None:
     """Their marker does not bring the offset back, neither here nor after a failover."""
     for fails_over in (False, True):

@@ -169,6 +169,25 @@ def test_a_move_takes_two_rebalances() -> None:
     assert second == {"A": partitions("t0:0,1"), "B": partitions("t0:2,3")}
 
 
+def test_what_is_taken_away_is_spread_over_topics() -> None:
+    """A member with too much keeps the low partitions of each topic, and not one topic as a whole."""
+    wanted = {"A": ["t0", "t1"], "B": ["t0", "t1"]}
+    divided = assign_sticky({"t0": 2, "t1": 2}, eager(wanted, {"A": partitions("t0:0,1 t1:0,1")}))
+    assert divided == {"A": partitions("t0:0 t1:0"), "B": partitions("t0:1 t1:1")}
+
+
+def test_what_is_new_is_moved_before_what_is_owned() -> None:
+    """Where members want different things: t0-1 has no owner yet, so it goes to D instead of A's t0-0."""
+    wanted = {"A": ["t0", "t2"], "B": ["t1", "t2"], "D": ["t0", "t1"]}
+    had = {"A": partitions("t0:0"), "D": partitions("t1:0")}
+    divided = assign_sticky({"t0": 2, "t1": 2, "t2": 2}, eager(wanted, had))
+    assert {member_id: sorted(owned) for member_id, owned in divided.items()} == {
+        "A": partitions("t0:0 t2:1"),
+        "B": partitions("t1:1 t2:0"),
+        "D": partitions("t0:1 t1:0"),
+    }
+
+
 def test_the_newest_generation_is_believed() -> None:
     """Of two members that claim a partition, the one with the newer generation has it; of the same, neither."""
     t0, t1 = ("t0", 0), ("t0", 1)
