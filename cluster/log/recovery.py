@@ -196,7 +196,7 @@ class Opening:
             last.cut(last.size_bytes, last.next_offset)
 
     def _sound_behind(self, last: Segment, later: list[int]) -> int | None:
-        """The end of a whole batch after the good part of ``last``; None if there is none."""
+        """Where a complete batch after the good part of ``last`` ends; None without such a batch."""
         found = sound_batch_behind(last.file, last.size_bytes, last.next_offset)
         for base_offset in later if found is None else ():
             file = self.storage.open(f"{self.directory}/{base_offset:020d}.log", create=False)

@@ -5,6 +5,7 @@ Requests have about a megabyte; what they need on a quiet machine is a fraction 
 
 from __future__ import annotations
 
+import socket
 from contextlib import ExitStack
 from typing import Any
 
@@ -103,6 +104,19 @@ def test_a_large_fetch_that_waits_is_woken(broker: Target, plain: Plain) -> None
         assert found[0].high_watermark == number + 1
         assert found[0].records
         wanted[0] = wanted[0]._replace(fetch_offset=number + 1)
+
+
+def test_a_large_fetch_whose_client_closed_its_end_does_not_wait(broker: Target, plain: Plain) -> None:
+    """It is answered with what was found, and its connection ends, however long it offered to wait."""
+    plain.create_topic("half-closed", partitions=1000)
+    wanted = [FetchPartition("half-closed", number, -1, 0, -1, -1, 1 << 20) for number in range(1000)]
+    with Plain(broker.port) as closing:
+        closing.put(build_request(12, 7, "hostile", FetchRequest(-1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, wanted)))
+        closing.sock.shutdown(socket.SHUT_WR)
+        closing.sock.settimeout(20)
+        found = parse_response(memoryview(bytearray(closing.take())), 12).partitions
+        assert len(found) == 1000
+        assert closing.sock.recv(1) == b""
 
 
 TIMES = 10_000

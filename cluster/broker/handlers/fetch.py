@@ -60,7 +60,7 @@ def _from_consumer(replicas: ReplicaManager, exchange: Exchange, request: FetchR
 
 
 def _continues_session(request: FetchRequest) -> bool:
-    """Consumers are given no session, so there is none to continue."""
+    """Whether it names an existing session, which no consumer has."""
     return request.session_id != NO_SESSION and request.session_epoch not in FULL_FETCH_EPOCHS
 
 
@@ -79,7 +79,8 @@ async def _large(replicas: ReplicaManager, beside: Beside, exchange: Exchange, b
         )
         exchange.respond(await beside.run(build))
     elif exchange.connection.is_gone():
-        found.abandon()
+        # It may have closed its end alone, and read on: as elsewhere, it is answered without a wait.
+        found.finish_now()
     elif not found.is_done:
         exchange.park(found, len(request.partitions))
 
