@@ -1,0 +1,303 @@
+"""The transaction coordinator of one broker: every event becomes a ``Decision``, and changes the state in memory.
+
+Owns the order of things: a transition is prepared, its record is appended, and only what is in the log is answered,
+followed by markers and the record that all are written (Kafka's TransactionCoordinator, TransactionStateManager and
+TransactionMarkerChannelManager; docs/reference/kafka.md "Transaction coordinator"). Pure: it knows no log, socket or
+clock. Times come in as ``now_ms``.
+
+The shell carries out each effect once and reports it once: ``appended`` for a record, ``markers_answered`` for markers,
+also after it stopped being coordinator. What was begun in another epoch of the partition is recognized and changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import replace
+
+from cluster.coordinator.transaction import requests
+from cluster.coordinator.transaction.decisions import (
+    AppendRecord,
+    Decision,
+    DropMarkers,
+    Effect,
+    SendMarkers,
+    TransactionAnswer,
+    TransactionMarkers,
+    coordinator_error,
+    refusal,
+)
+from cluster.coordinator.transaction.expiry import abort_if_timed_out, expire_if_idle
+from cluster.coordinator.transaction.markers import awaits, sort_answers
+from cluster.coordinator.transaction.ownership import OwnedPartitions, ServedPartition
+from cluster.coordinator.transaction.partitioning import partition_for
+from cluster.coordinator.transaction.requests import TakeProducerId
+from cluster.coordinator.transaction.state import (
+    COMPLETED,
+    NO_PRODUCER_EPOCH,
+    PREPARED,
+    IllegalTransition,
+    ProducerIdAndEpoch,
+    TopicPartition,
+    TransactionMetadata,
+    TransactionState,
+    TransitMetadata,
+    complete_transition,
+    without_pending,
+)
+from cluster.coordinator.transaction.transitions import marker_written, prepare_complete
+from cluster.protocol.errors import ErrorCode
+
+CONSUMER_OFFSETS = "__consumer_offsets"
+
+_DONE = TransactionAnswer(ErrorCode.NONE)
+#: The former transaction is being aborted: the client asks again.
+_ASK_AGAIN = TransactionAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
+
+
+class TransactionCoordinator:
+    """``partition_count``: of ``__transaction_state``; the times are transaction.max.timeout.ms and
+    transactional.id.expiration.ms."""
+
+    def __init__(self, partition_count: int, max_timeout_ms: int, id_expiration_ms: int) -> None:
+        self.owned = OwnedPartitions(partition_count)
+        self._max_timeout_ms = max_timeout_ms
+        self._id_expiration_ms = id_expiration_ms
+
+    def __repr__(self) -> str:
+        return f"TransactionCoordinator({self.owned})"
+
+    # Leadership of the partitions of __transaction_state.
+
+    def elected(self, partition: int, coordinator_epoch: int) -> Decision:
+        """This broker leads the partition now. Its records are to be read, then ``loaded`` called."""
+        is_new = self.owned.begin_loading(partition, coordinator_epoch)
+        return Decision(effects=(DropMarkers(partition),) if is_new else ())
+
+    def loaded(
+        self, partition: int, coordinator_epoch: int, transactions: Mapping[str, TransactionMetadata], now_ms: int
+    ) -> Decision:
+        """Serve the partition. Transactions whose outcome is decided continue with their markers."""
+        served = self.owned.finish_loading(partition, coordinator_epoch, dict(transactions))
+        if served is None:
+            return Decision()
+        prepared = [each for each in served.transactions.values() if each.state in PREPARED]
+        return Decision(effects=tuple(self._begin_completion(partition, served, each, now_ms) for each in prepared))
+
+    def resigned(self, partition: int, coordinator_epoch: int | None) -> Decision:
+        """Another broker leads the partition, in that epoch; None where this broker lost its replica."""
+        was_owned = self.owned.leave(partition, coordinator_epoch)
+        return Decision(effects=(DropMarkers(partition),) if was_owned else ())
+
+    # Requests of clients.
+
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: ProducerIdAndEpoch | None,
+        take_producer_id: TakeProducerId,
+        now_ms: int,
+    ) -> Decision:
+        """InitProducerId with a transactional id; without one any broker answers, and no coordinator is needed."""
+        if not transactional_id:
+            return refusal(ErrorCode.INVALID_REQUEST)
+        if not 0 < timeout_ms <= self._max_timeout_ms:
+            return refusal(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        partition = self.owned.partition_of(transactional_id)
+        served = self.owned.find(partition)
+        if isinstance(served, ErrorCode):
+            return refusal(served)
+        metadata = served.transactions.get(transactional_id)
+        if metadata is None:
+            producer_id = take_producer_id()
+            if producer_id is None:
+                return refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            metadata = TransactionMetadata(transactional_id, producer_id, NO_PRODUCER_EPOCH, timeout_ms, now_ms)
+        decided = requests.init_producer_id(metadata, timeout_ms, expected, take_producer_id, now_ms)
+        if isinstance(decided, ErrorCode):
+            return refusal(decided)
+        transit = decided.pending
+        if transit is not None and transit.state is TransactionState.EMPTY:
+            answer = TransactionAnswer(ErrorCode.NONE, transit.producer_id, transit.producer_epoch)
+        else:
+            answer = _ASK_AGAIN
+        return Decision(effects=(self._append(partition, served, decided, answer),))
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        topic_partitions: Set[TopicPartition],
+        now_ms: int,
+    ) -> Decision:
+        """AddPartitionsToTxn, once all partitions are known to exist and the client may write to them."""
+        return self._request(
+            transactional_id,
+            lambda known: requests.add_partitions(known, producer_id, producer_epoch, topic_partitions, now_ms),
+        )
+
+    def add_offsets(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        group_id: str,
+        offsets_partition_count: int,
+        now_ms: int,
+    ) -> Decision:
+        """AddOffsetsToTxn: the partition in which the group's offsets are stored is one more of the transaction."""
+        added = (CONSUMER_OFFSETS, partition_for(group_id, offsets_partition_count))
+        return self.add_partitions(transactional_id, producer_id, producer_epoch, frozenset({added}), now_ms)
+
+    def end_txn(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, now_ms: int, *, commit: bool
+    ) -> Decision:
+        """EndTxn. The answer is due when the decision is in the log, before its markers are."""
+        return self._request(
+            transactional_id,
+            lambda known: requests.end_txn(known, producer_id, producer_epoch, now_ms, commit=commit),
+        )
+
+    def _request(
+        self,
+        transactional_id: str,
+        decide: Callable[[TransactionMetadata | None], TransactionMetadata | ErrorCode],
+    ) -> Decision:
+        if not transactional_id:
+            return refusal(ErrorCode.INVALID_REQUEST)
+        partition = self.owned.partition_of(transactional_id)
+        served = self.owned.find(partition)
+        if isinstance(served, ErrorCode):
+            return refusal(served)
+        decided = decide(served.transactions.get(transactional_id))
+        if isinstance(decided, ErrorCode):
+            return refusal(decided)
+        return Decision(effects=(self._append(partition, served, decided, _DONE),))
+
+    # Time.
+
+    def abort_timed_out(self, now_ms: int) -> Decision:
+        """Begin to abort every transaction that is open too long."""
+        return self._due(lambda metadata: abort_if_timed_out(metadata, now_ms))
+
+    def expire_idle(self, now_ms: int) -> Decision:
+        """Begin to forget every id that has been without a transaction for too long."""
+        return self._due(lambda metadata: expire_if_idle(metadata, self._id_expiration_ms, now_ms))
+
+    def _due(self, decide: Callable[[TransactionMetadata], TransactionMetadata | None]) -> Decision:
+        appends = [
+            self._append(partition, served, decided, _DONE)
+            for partition, served in self.owned.served.items()
+            for metadata in list(served.transactions.values())
+            if (decided := decide(metadata)) is not None
+        ]
+        return Decision(effects=tuple(appends))
+
+    # What the shell reports.
+
+    def appended(self, append: AppendRecord, error_code: ErrorCode, now_ms: int) -> Decision:
+        """The record is in the log of every replica in sync, or the append failed. The answer is the request's."""
+        error = coordinator_error(error_code)
+        served = self.owned.find_in_epoch(append.transaction_partition, append.coordinator_epoch)
+        if isinstance(served, ErrorCode):
+            return refusal(served if error is ErrorCode.NONE else error)
+        metadata = served.transactions.get(append.transactional_id)
+        if metadata is None or metadata.pending != append.transit:
+            raise IllegalTransition(f"{metadata} awaits no such record: {append}")
+        if error is not ErrorCode.NONE:
+            return self._append_failed(served, metadata, append, error)
+        if append.transit.state is TransactionState.DEAD:
+            del served.transactions[append.transactional_id]
+            return Decision(append.answer)
+        completed = complete_transition(metadata, append.transit)
+        served.transactions[append.transactional_id] = completed
+        if completed.state not in PREPARED:
+            return Decision(append.answer)
+        effect = self._begin_completion(append.transaction_partition, served, completed, now_ms)
+        return Decision(append.answer, (effect,))
+
+    def _append_failed(
+        self, served: ServedPartition, metadata: TransactionMetadata, append: AppendRecord, error: ErrorCode
+    ) -> Decision:
+        """Back to what was, and the client may ask again. The record of completed markers is tried until it succeeds or
+        the partition is left; Kafka does so after COORDINATOR_NOT_AVAILABLE alone."""
+        if append.transit.state in COMPLETED:
+            return Decision(effects=(replace(append, is_retry=True),))
+        served.transactions[append.transactional_id] = replace(
+            without_pending(metadata),
+            has_failed_epoch_fence=metadata.has_failed_epoch_fence or append.is_epoch_fence,
+        )
+        return refusal(error)
+
+    def markers_answered(
+        self, markers: TransactionMarkers, errors: Mapping[TopicPartition, ErrorCode] | None
+    ) -> Decision:
+        """What the leaders said about the markers that were sent to them; None if the connection was lost."""
+        partition = markers.transaction_partition
+        served = self.owned.find_in_epoch(partition, markers.coordinator_epoch)
+        if isinstance(served, ErrorCode):
+            return Decision()
+        metadata = served.transactions.get(markers.transactional_id)
+        if metadata is None or not awaits(metadata, markers):
+            raise IllegalTransition(f"{metadata} awaits no such markers: {markers}")
+        answers = sort_answers(markers, errors)
+        metadata = marker_written(metadata, answers.done)
+        served.transactions[markers.transactional_id] = metadata
+        if answers.is_abandoned:
+            return Decision()
+        if answers.retry:
+            return Decision(effects=(SendMarkers(replace(markers, topic_partitions=answers.retry), is_retry=True),))
+        if metadata.topic_partitions:
+            return Decision()
+        return Decision(effects=(self._append(partition, served, metadata, _DONE),))
+
+    def markers_gone(self, markers: TransactionMarkers) -> Decision:
+        """Their partitions do not exist anymore: no one reads them, and none of them is waited for."""
+        return self.markers_answered(markers, dict.fromkeys(markers.topic_partitions, ErrorCode.NONE))
+
+    # Both ends of a record.
+
+    def _append(
+        self, partition: int, served: ServedPartition, metadata: TransactionMetadata, answer: TransactionAnswer
+    ) -> AppendRecord:
+        """Keep the metadata with its transition pending; the record to append for it."""
+        transit = metadata.pending
+        if transit is None:
+            raise IllegalTransition(f"{metadata} has nothing to write")
+        before = served.transactions.get(metadata.transactional_id)
+        served.transactions[metadata.transactional_id] = metadata
+        return AppendRecord(
+            transaction_partition=partition,
+            coordinator_epoch=served.coordinator_epoch,
+            transactional_id=metadata.transactional_id,
+            transit=transit,
+            answer=answer,
+            # The epoch is raised in memory alone until the abort is written.
+            is_epoch_fence=before is not None and _is_fence(before, transit),
+        )
+
+    def _begin_completion(
+        self, partition: int, served: ServedPartition, metadata: TransactionMetadata, now_ms: int
+    ) -> Effect:
+        """The outcome is in the log: send the markers, or write the completion where no partition needs one."""
+        completing = prepare_complete(metadata, now_ms)
+        if not metadata.topic_partitions:
+            return self._append(partition, served, completing, _DONE)
+        served.transactions[metadata.transactional_id] = completing
+        return SendMarkers(
+            TransactionMarkers(
+                transaction_partition=partition,
+                coordinator_epoch=served.coordinator_epoch,
+                transactional_id=metadata.transactional_id,
+                producer_id=metadata.producer_id,
+                producer_epoch=metadata.producer_epoch,
+                commit=metadata.state is TransactionState.PREPARE_COMMIT,
+                topic_partitions=metadata.topic_partitions,
+            )
+        )
+
+
+def _is_fence(before: TransactionMetadata, transit: TransitMetadata) -> bool:
+    return transit.state is TransactionState.PREPARE_ABORT and transit.producer_epoch > before.producer_epoch

@@ -1,0 +1,82 @@
+"""Which partitions of ``__transaction_state`` this broker coordinates, in which epoch, and what is known in each.
+
+Owns loading, serving and leaving, and the error codes of a request that comes at the wrong time. The coordinator epoch
+of a partition is its leader epoch: what was begun in one is never completed in another. Does not own a transaction's
+state (``state.py``), nor how records become one (``loading.py``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cluster.coordinator.transaction.partitioning import partition_for
+from cluster.coordinator.transaction.state import TransactionMetadata
+from cluster.protocol.errors import ErrorCode
+
+
+@dataclass(slots=True)
+class ServedPartition:
+    """A partition whose records are all known. ``transactions`` are by transactional id."""
+
+    coordinator_epoch: int
+    transactions: dict[str, TransactionMetadata]
+
+    def __repr__(self) -> str:
+        return f"ServedPartition(epoch {self.coordinator_epoch}, {len(self.transactions)} transactional ids)"
+
+
+class OwnedPartitions:
+    """The partitions that this broker leads: ``served``, or ``loading`` (by partition, in which epoch)."""
+
+    def __init__(self, partition_count: int) -> None:
+        self.partition_count = partition_count
+        self.served: dict[int, ServedPartition] = {}
+        self.loading: dict[int, int] = {}
+
+    def __repr__(self) -> str:
+        return f"OwnedPartitions({self.served}, loading {self.loading})"
+
+    def partition_of(self, transactional_id: str) -> int:
+        return partition_for(transactional_id, self.partition_count)
+
+    def find(self, partition: int) -> ServedPartition | ErrorCode:
+        """The partition if it is served, or what to tell a client."""
+        if partition in self.loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return self.served.get(partition, ErrorCode.NOT_COORDINATOR)
+
+    def find_in_epoch(self, partition: int, coordinator_epoch: int) -> ServedPartition | ErrorCode:
+        """The partition if it is served in that very epoch, else what to tell a client that was served in it."""
+        found = self.find(partition)
+        if isinstance(found, ServedPartition) and found.coordinator_epoch != coordinator_epoch:
+            return ErrorCode.NOT_COORDINATOR
+        return found
+
+    def begin_loading(self, partition: int, coordinator_epoch: int) -> bool:
+        """Forget what is known of the partition and await its records. False for an epoch that is not a new one."""
+        if coordinator_epoch <= self._epoch(partition):
+            return False
+        self.served.pop(partition, None)
+        self.loading[partition] = coordinator_epoch
+        return True
+
+    def finish_loading(
+        self, partition: int, coordinator_epoch: int, transactions: dict[str, TransactionMetadata]
+    ) -> ServedPartition | None:
+        """Serve the partition, if it is still to be loaded in that epoch; else None, and the load was for nothing."""
+        if self.loading.get(partition) != coordinator_epoch:
+            return None
+        del self.loading[partition]
+        self.served[partition] = ServedPartition(coordinator_epoch, transactions)
+        return self.served[partition]
+
+    def leave(self, partition: int, coordinator_epoch: int | None) -> bool:
+        """Forget the partition, unless it was entered in a later epoch than that. None: in whatever epoch."""
+        if coordinator_epoch is not None and coordinator_epoch < self._epoch(partition):
+            return False
+        was_served = self.served.pop(partition, None) is not None
+        return self.loading.pop(partition, None) is not None or was_served
+
+    def _epoch(self, partition: int) -> int:
+        served = self.served.get(partition)
+        return self.loading.get(partition, -1) if served is None else served.coordinator_epoch
