@@ -1,13 +1,11 @@
 """The transaction coordinator of one broker: every event becomes a ``Decision``, and changes the state in memory.
 
 Owns the order of things: a transition is prepared, its record is appended, and only what is in the log is answered,
-followed by markers and the record that all are written (Kafka's TransactionCoordinator, TransactionStateManager and
-TransactionMarkerChannelManager; docs/reference/kafka.md "Transaction coordinator"). Pure: it knows no log, socket or
-clock. Times come in as ``now_ms``.
+followed by markers and the record that all are written (Kafka's TransactionCoordinator and TransactionStateManager;
+docs/reference/kafka.md "Transaction coordinator"). Pure: it knows no log, socket or clock.
 
-The shell carries out each effect once and reports it once: ``appended`` for a record, ``markers_answered`` for markers,
-also after it stopped being coordinator. What was begun in another epoch of the partition is recognized and changes
-nothing.
+The shell reports each effect exactly once: ``appended`` for a record, ``markers_answered`` for markers. What was begun
+in another epoch of the partition is recognized and changes nothing.
 """
 
 from __future__ import annotations
@@ -56,8 +54,7 @@ _ASK_AGAIN = TransactionAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
 class TransactionCoordinator:
-    """``partition_count``: of ``__transaction_state``; the times are transaction.max.timeout.ms and
-    transactional.id.expiration.ms."""
+    """``partition_count``: of ``__transaction_state``; the times: the keys of these names."""
 
     def __init__(self, partition_count: int, max_timeout_ms: int, id_expiration_ms: int) -> None:
         self.owned = OwnedPartitions(partition_count)
