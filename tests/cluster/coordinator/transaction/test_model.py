@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -75,6 +76,7 @@ class Transactions(RuleBasedStateMachine):
         self.log: list[tuple[bytes, bytes | None]] = []
         self.replicated = 0
         self.clients: list[Client] = []
+        self.identities: set[ProducerIdAndEpoch] = set()
         self.told = {each: Told() for each in IDS}
         self.appends: list[tuple[AppendRecord, Asked | None]] = []
         self.markers: list[TransactionMarkers] = []
@@ -173,6 +175,8 @@ class Transactions(RuleBasedStateMachine):
         if told.outcome is None:
             assert told.partitions <= markers.topic_partitions, "a partition of the transaction gets no marker"
             assert not markers.commit or True in told.wishes, "no one wished to commit"
+            if told.wishes == set() and told.newest and told.newest.producer_id == markers.producer_id:
+                assert markers.producer_epoch > told.newest.producer_epoch, "the producer is not fenced"
             told.outcome = markers.commit
         assert told.outcome is markers.commit, "two outcomes of one transaction"
 
@@ -183,7 +187,10 @@ class Transactions(RuleBasedStateMachine):
         if client.identity is not None:
             assert told.newest in (None, client.identity), "a producer that has a successor"
         if asked.kind == "init" and not asked.lost:
-            told.newest = client.identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+            identity = ProducerIdAndEpoch(answer.producer_id, answer.producer_epoch)
+            assert identity not in self.identities, "two producers are told the same"
+            self.identities.add(identity)
+            told.newest = client.identity = identity
         elif asked.kind == "add":
             assert told.outcome is None, "a partition was added after the decision"
             told.partitions.add(asked.wish)
@@ -295,4 +302,5 @@ class Transactions(RuleBasedStateMachine):
 
 
 TestTransactions = Transactions.TestCase
+TestTransactions.settings = settings(max_examples=3 * settings().max_examples)
 TestTransactions.__doc__ = "One outcome, told to no one who has a successor, and always completed."
