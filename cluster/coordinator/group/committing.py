@@ -10,9 +10,8 @@ from collections.abc import Iterable
 
 from cluster.coordinator.group.answers import FetchedOffset
 from cluster.coordinator.group.checks import check_generation, offset_append_error
-from cluster.coordinator.group.decisions import Decision
+from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.partitioning import utf16_units
 from cluster.coordinator.group.purposes import OffsetsStored
 from cluster.coordinator.group.records import (
     NO_TIMESTAMP,
@@ -24,10 +23,11 @@ from cluster.coordinator.group.records import (
 from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, CommitRequest, OffsetToCommit, Waiter
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.group.waiting import append, watch_session
+from cluster.coordinator.partitioning import utf16_units
 from cluster.protocol.errors import ErrorCode
 
 
-def commit(decision: Decision, group: Group, request: CommitRequest, waiter: Waiter) -> None:
+def commit(decision: GroupDecision, group: Group, request: CommitRequest, waiter: Waiter) -> None:
     """Have offsets appended, or refuse them. The answer is the error of each partition."""
     error_code = check_commit(group, request)
     if error_code is not ErrorCode.NONE:
@@ -83,7 +83,7 @@ def _committed(asked: OffsetToCommit, now_ms: int) -> CommittedOffset:
 
 
 def offsets_stored(
-    decision: Decision, group: Group | None, purpose: OffsetsStored, error_code: ErrorCode, position: int
+    decision: GroupDecision, group: Group | None, purpose: OffsetsStored, error_code: ErrorCode, position: int
 ) -> None:
     """Take over what is in the log, and answer. ``group`` is None if it is coordinated elsewhere by now."""
     if group is not None and error_code is ErrorCode.NONE:

@@ -1,7 +1,7 @@
 """The group coordinator of one broker: which partitions of ``__consumer_offsets`` it leads, and the groups in them.
 
 Owns the way of every event to its group: requests, timers, results of appends, markers, and partitions that come and
-go. What an event means is in the modules of each request. Whatever changes a group returns a ``Decision``.
+go. What an event means is in the modules of each request. Whatever changes a group returns a ``GroupDecision``.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from cluster.coordinator.group.answers import (
     MemberLeft,
     SyncAnswer,
 )
-from cluster.coordinator.group.decisions import Decision, GroupAppend, GroupSettings, TimerKind, TimerName
+from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, GroupSettings, TimerKind, TimerName
 from cluster.coordinator.group.group import Group, OffsetsPartition
-from cluster.coordinator.group.partitioning import partition_for
 from cluster.coordinator.group.purposes import AssignmentStored, OffsetsStored, RemovalStored, StaticMemberStored
 from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import (
@@ -41,6 +40,7 @@ from cluster.coordinator.group.requests import (
     SyncRequest,
     Waiter,
 )
+from cluster.coordinator.partitioning import partition_for
 from cluster.protocol.errors import ErrorCode
 
 
@@ -67,7 +67,7 @@ class GroupCoordinator:
         self.homes[partition] = OffsetsPartition(partition, leader_epoch, leader_epoch)
         return loading.GroupLoader(self.homes[partition])
 
-    def loaded(self, loader: loading.GroupLoader, now_ms: int) -> Decision:
+    def loaded(self, loader: loading.GroupLoader, now_ms: int) -> GroupDecision:
         """The log was read to its end. Nothing happens if the partition has gone meanwhile."""
         decision, home = self._decision(now_ms), loader.home
         if self.homes.get(home.index) is home and home.is_loading:
@@ -76,7 +76,7 @@ class GroupCoordinator:
             loading.begin(decision, self.groups[home.index].values())
         return decision
 
-    def resigned(self, partition: int, now_ms: int) -> Decision:
+    def resigned(self, partition: int, now_ms: int) -> GroupDecision:
         """Another broker leads the partition."""
         decision = self._decision(now_ms)
         self.homes.pop(partition, None)
@@ -97,7 +97,7 @@ class GroupCoordinator:
 
     # members
 
-    def join(self, waiter: Waiter, request: JoinRequest, now_ms: int) -> Decision:
+    def join(self, waiter: Waiter, request: JoinRequest, now_ms: int) -> GroupDecision:
         """JoinGroup. Answered by a ``JoinAnswer``."""
         decision, settings = self._decision(now_ms), self.settings
         error_code = self.status(request.group_id)
@@ -117,7 +117,7 @@ class GroupCoordinator:
             self._keep(group)
         return decision
 
-    def sync(self, waiter: Waiter, request: SyncRequest, now_ms: int) -> Decision:
+    def sync(self, waiter: Waiter, request: SyncRequest, now_ms: int) -> GroupDecision:
         """SyncGroup. Answered by a ``SyncAnswer``."""
         decision, error_code = self._decision(now_ms), self.status(request.group_id)
         group = self.group(request.group_id)
@@ -130,7 +130,7 @@ class GroupCoordinator:
             syncing.sync(decision, group, request, waiter)
         return decision
 
-    def heartbeat(self, waiter: Waiter, group_id: str, member: MemberIdentity, now_ms: int) -> Decision:
+    def heartbeat(self, waiter: Waiter, group_id: str, member: MemberIdentity, now_ms: int) -> GroupDecision:
         """Heartbeat. Answered by an error code."""
         decision, error_code = self._decision(now_ms), self.status(group_id)
         group = self.group(group_id)
@@ -141,7 +141,7 @@ class GroupCoordinator:
         decision.answer(waiter, error_code)
         return decision
 
-    def leave(self, waiter: Waiter, group_id: str, members: Collection[MemberIdentity], now_ms: int) -> Decision:
+    def leave(self, waiter: Waiter, group_id: str, members: Collection[MemberIdentity], now_ms: int) -> GroupDecision:
         """LeaveGroup. Answered by a ``LeaveAnswer``."""
         decision, error_code = self._decision(now_ms), self.status(group_id)
         group = self.group(group_id)
@@ -159,7 +159,7 @@ class GroupCoordinator:
 
     # offsets
 
-    def commit(self, waiter: Waiter, request: CommitRequest, now_ms: int) -> Decision:
+    def commit(self, waiter: Waiter, request: CommitRequest, now_ms: int) -> GroupDecision:
         """OffsetCommit and TxnOffsetCommit. Answered by an error code for each partition."""
         decision = self._decision(now_ms)
         error_code = self.status(request.group_id, empty_id_is_valid=not request.is_transactional)
@@ -192,7 +192,7 @@ class GroupCoordinator:
 
     def delete_offsets(
         self, waiter: Waiter, group_id: str, partitions: Collection[TopicPartition], now_ms: int
-    ) -> Decision:
+    ) -> GroupDecision:
         """OffsetDelete. Answered by a ``DeleteOffsetsAnswer``."""
         decision, error_code = self._decision(now_ms), self.status(group_id)
         group = self.group(group_id)
@@ -202,14 +202,14 @@ class GroupCoordinator:
             removing.delete_offsets(decision, group, partitions, waiter)
         return decision
 
-    def forget_topics(self, partitions: Collection[TopicPartition], now_ms: int) -> Decision:
+    def forget_topics(self, partitions: Collection[TopicPartition], now_ms: int) -> GroupDecision:
         """Partitions of topics were deleted."""
         decision = self._decision(now_ms)
         for group in self._all_groups():
             removing.forget_topics(decision, group, partitions)
         return decision
 
-    def expire(self, now_ms: int) -> Decision:
+    def expire(self, now_ms: int) -> GroupDecision:
         """Remove what has expired, of all groups; called every ``offsets.retention.check.interval.ms``."""
         decision = self._decision(now_ms)
         for group in list(self._all_groups()):
@@ -219,7 +219,7 @@ class GroupCoordinator:
 
     # groups
 
-    def delete_group(self, waiter: Waiter, group_id: str, now_ms: int) -> Decision:
+    def delete_group(self, waiter: Waiter, group_id: str, now_ms: int) -> GroupDecision:
         """DeleteGroups, one group of it. Answered by an error code."""
         decision, error_code = self._decision(now_ms), self.status(group_id, empty_id_is_valid=True)
         group = self.group(group_id)
@@ -242,7 +242,7 @@ class GroupCoordinator:
 
     # what the shell tells
 
-    def timer_fired(self, name: TimerName, now_ms: int) -> Decision:
+    def timer_fired(self, name: TimerName, now_ms: int) -> GroupDecision:
         """A timer is due. One that was cancelled or set to later while it was on its way does nothing."""
         decision, group = self._decision(now_ms), self.group(name.group_id)
         if group is None or group.timers.get(name, now_ms + 1) > now_ms:
@@ -258,7 +258,7 @@ class GroupCoordinator:
             heartbeats.pending_timer_fired(decision, group, name.member_id)
         return decision
 
-    def appended(self, append: GroupAppend, error_code: ErrorCode, position: int, now_ms: int) -> Decision:
+    def appended(self, append: GroupAppend, error_code: ErrorCode, position: int, now_ms: int) -> GroupDecision:
         """An append is replicated, at ``position``, or has failed. Results of a partition come in the log's order."""
         decision, home = self._decision(now_ms), self.homes.get(append.partition)
         is_ours = home is not None and not home.is_loading and append.leader_epoch >= home.leading_since
@@ -275,8 +275,8 @@ class GroupCoordinator:
             joining.static_member_stored(decision, group, purpose, error_code)
         return decision
 
-    def _decision(self, now_ms: int) -> Decision:
-        return Decision(self.settings, now_ms)
+    def _decision(self, now_ms: int) -> GroupDecision:
+        return GroupDecision(self.settings, now_ms)
 
     def _partition(self, group_id: str) -> int:
         return partition_for(group_id, self.settings.offsets_topic_num_partitions)

@@ -81,7 +81,7 @@ class GroupSettings:
     offsets_retention_ms: int = 10_080 * 60_000
 
 
-class Decision:
+class GroupDecision:
     """All that follows from one event at ``now_ms``."""
 
     __slots__ = ("answers", "appends", "now_ms", "settings", "timers")
@@ -94,7 +94,7 @@ class Decision:
         self.appends: list[GroupAppend] = []
 
     def __repr__(self) -> str:
-        return f"<Decision {self.answers} {self.timers} {len(self.appends)} appends>"
+        return f"<GroupDecision {self.answers} {self.timers} {len(self.appends)} appends>"
 
     def answer(self, waiter: Waiter, answer: object) -> None:
         self.answers.append(Answered(waiter, answer))

@@ -117,7 +117,7 @@ class Group:
     # states
 
     def transition(self, state: GroupState, now_ms: int) -> None:
-        """Raises ``IllegalTransition``."""
+        """Raises ``IllegalGroupTransition``."""
         check_transition(self.state, state)
         self.state = state
         self.state_timestamp_ms = now_ms
@@ -127,7 +127,7 @@ class Group:
         return self.state in (GroupState.EMPTY, GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
 
     def begin_generation(self, now_ms: int) -> None:
-        """The join phase is over. Raises ``IllegalTransition`` in any state but PreparingRebalance."""
+        """The join phase is over. Raises ``IllegalGroupTransition`` in any state but PreparingRebalance."""
         self.transition(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
         self.generation_id += 1
         self.protocol_name = self.select_protocol()

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from cluster.coordinator.group.answers import LeaveAnswer, MemberLeft
 from cluster.coordinator.group.checks import check_generation, check_member
-from cluster.coordinator.group.decisions import Decision
+from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.rebalancing import member_left
 from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, MemberIdentity
@@ -18,7 +18,7 @@ from cluster.coordinator.group.waiting import watch_session
 from cluster.protocol.errors import ErrorCode
 
 
-def heartbeat(decision: Decision, group: Group, member: MemberIdentity) -> ErrorCode:
+def heartbeat(decision: GroupDecision, group: Group, member: MemberIdentity) -> ErrorCode:
     """A member is alive. While others join it is told to join, too."""
     error_code = check_generation(group, member)
     if error_code is not ErrorCode.NONE:
@@ -28,7 +28,7 @@ def heartbeat(decision: Decision, group: Group, member: MemberIdentity) -> Error
     return ErrorCode.REBALANCE_IN_PROGRESS if is_preparing else ErrorCode.NONE
 
 
-def leave(decision: Decision, group: Group, leaving: Iterable[MemberIdentity]) -> LeaveAnswer:
+def leave(decision: GroupDecision, group: Group, leaving: Iterable[MemberIdentity]) -> LeaveAnswer:
     """Members go, each by itself: one that is not there does not keep the others."""
     if group.state is GroupState.DEAD:
         return LeaveAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -36,7 +36,7 @@ def leave(decision: Decision, group: Group, leaving: Iterable[MemberIdentity]) -
     return LeaveAnswer(ErrorCode.NONE, tuple(left))
 
 
-def _leave(decision: Decision, group: Group, leaving: MemberIdentity) -> ErrorCode:
+def _leave(decision: GroupDecision, group: Group, leaving: MemberIdentity) -> ErrorCode:
     member_id = leaving.member_id
     if member_id == UNKNOWN_MEMBER_ID:
         # A tool removes a static member, whose id it does not know.
@@ -52,14 +52,14 @@ def _leave(decision: Decision, group: Group, leaving: MemberIdentity) -> ErrorCo
     return ErrorCode.NONE
 
 
-def session_timer_fired(decision: Decision, group: Group, member_id: str) -> None:
+def session_timer_fired(decision: GroupDecision, group: Group, member_id: str) -> None:
     """Nothing was heard of a member. One that waits for an answer is not expected to send anything."""
     member = group.members.get(member_id)
     if member is not None and not member.is_parked:
         member_left(decision, group, member_id)
 
 
-def pending_timer_fired(decision: Decision, group: Group, member_id: str) -> None:
+def pending_timer_fired(decision: GroupDecision, group: Group, member_id: str) -> None:
     """A member id was not used in time. A rebalance no longer waits for it."""
     if member_id in group.pending_members:
         member_left(decision, group, member_id)

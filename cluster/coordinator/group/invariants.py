@@ -22,8 +22,8 @@ from __future__ import annotations
 from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import TimerKind, TimerName
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.partitioning import partition_for
 from cluster.coordinator.group.states import GroupState
+from cluster.coordinator.partitioning import partition_for
 from cluster.invariants import InvariantBroken
 
 _IN_GENERATION = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)

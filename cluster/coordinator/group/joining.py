@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
 from cluster.coordinator.group.checks import check_member, group_append_error
-from cluster.coordinator.group.decisions import Decision, TimerKind
+from cluster.coordinator.group.decisions import GroupDecision, TimerKind
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.members import GroupMember
 from cluster.coordinator.group.purposes import StaticMemberStored
@@ -33,7 +33,9 @@ from cluster.protocol.errors import ErrorCode
 NewMemberId = Callable[[str], str]
 
 
-def join(decision: Decision, group: Group, request: JoinRequest, waiter: Waiter, new_member_id: NewMemberId) -> None:
+def join(
+    decision: GroupDecision, group: Group, request: JoinRequest, waiter: Waiter, new_member_id: NewMemberId
+) -> None:
     """Decide on a member that wants to join ``group``, which is new if it was not there."""
     error_code, member_id = ErrorCode.NONE, request.member_id
     if not group.accepts(member_id, decision.settings.group_max_size):
@@ -57,7 +59,7 @@ def join(decision: Decision, group: Group, request: JoinRequest, waiter: Waiter,
 
 
 def _join_unknown(
-    decision: Decision, group: Group, request: JoinRequest, waiter: Waiter, new_member_id: NewMemberId
+    decision: GroupDecision, group: Group, request: JoinRequest, waiter: Waiter, new_member_id: NewMemberId
 ) -> None:
     instance_id = request.group_instance_id
     if instance_id is not None:
@@ -76,7 +78,7 @@ def _join_unknown(
         _add(decision, group, request, waiter, member_id)
 
 
-def _add(decision: Decision, group: Group, request: JoinRequest, waiter: Waiter, member_id: str) -> None:
+def _add(decision: GroupDecision, group: Group, request: JoinRequest, waiter: Waiter, member_id: str) -> None:
     """A member that was not there."""
     member = GroupMember(
         member_id,
@@ -101,7 +103,7 @@ def _add(decision: Decision, group: Group, request: JoinRequest, waiter: Waiter,
     maybe_prepare(decision, group)
 
 
-def _rejoin(decision: Decision, group: Group, member: GroupMember, request: JoinRequest, waiter: Waiter) -> None:
+def _rejoin(decision: GroupDecision, group: Group, member: GroupMember, request: JoinRequest, waiter: Waiter) -> None:
     """A member that is known by its id."""
     is_unchanged = member.protocols == request.protocols
     state = group.state
@@ -118,7 +120,9 @@ def _rejoin(decision: Decision, group: Group, member: GroupMember, request: Join
         maybe_prepare(decision, group)
 
 
-def _replace_static(decision: Decision, group: Group, request: JoinRequest, waiter: Waiter, member_id: str) -> None:
+def _replace_static(
+    decision: GroupDecision, group: Group, request: JoinRequest, waiter: Waiter, member_id: str
+) -> None:
     """A static member that has restarted: it takes the place of its former life (KIP-345)."""
     former_id = group.static_members[request.group_instance_id or ""]
     member = group.members[former_id]
@@ -145,7 +149,7 @@ def _replace_static(decision: Decision, group: Group, request: JoinRequest, wait
         prepare(decision, group)
 
 
-def _rename(decision: Decision, group: Group, member: GroupMember, member_id: str) -> None:
+def _rename(decision: GroupDecision, group: Group, member: GroupMember, member_id: str) -> None:
     """Requests of its former life end."""
     former_id = member.member_id
     answer_join(decision, group, member, JoinAnswer(ErrorCode.FENCED_INSTANCE_ID, former_id))
@@ -154,7 +158,9 @@ def _rename(decision: Decision, group: Group, member: GroupMember, member_id: st
     group.rename(member, member_id)
 
 
-def static_member_stored(decision: Decision, group: Group, purpose: StaticMemberStored, error_code: ErrorCode) -> None:
+def static_member_stored(
+    decision: GroupDecision, group: Group, purpose: StaticMemberStored, error_code: ErrorCode
+) -> None:
     """Answer the static member, unless a rebalance has begun, whose generation answers it, or it was replaced again."""
     member = group.members.get(purpose.member_id)
     if member is None or member.member_id not in group.replacing:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
-from cluster.coordinator.group.decisions import Decision, Records
+from cluster.coordinator.group.decisions import GroupDecision, Records
 from cluster.coordinator.group.group import Group, OffsetsPartition
 from cluster.coordinator.group.group_offsets import GroupOffsets, PlacedOffset
 from cluster.coordinator.group.rebalancing import prepare
@@ -95,7 +95,7 @@ class GroupLoader:
         return found
 
 
-def begin(decision: Decision, groups: Iterable[Group]) -> None:
+def begin(decision: GroupDecision, groups: Iterable[Group]) -> None:
     """Members have their whole session to find the new coordinator. A group that is too large shrinks by a rebalance,
     in which its members can commit."""
     for group in groups:
@@ -105,7 +105,7 @@ def begin(decision: Decision, groups: Iterable[Group]) -> None:
             prepare(decision, group)
 
 
-def end(decision: Decision, groups: Iterable[Group]) -> None:
+def end(decision: GroupDecision, groups: Iterable[Group]) -> None:
     """Another broker coordinates these groups: every waiter is told so, and no timer is left."""
     for group in groups:
         for member in group.members.values():

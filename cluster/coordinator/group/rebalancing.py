@@ -7,7 +7,7 @@ single request means (``joining``, ``syncing``, ``heartbeats``).
 from __future__ import annotations
 
 from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
-from cluster.coordinator.group.decisions import Decision, TimerKind
+from cluster.coordinator.group.decisions import GroupDecision, TimerKind
 from cluster.coordinator.group.group import Group, InitialJoin
 from cluster.coordinator.group.members import GroupMember
 from cluster.coordinator.group.purposes import EmptyGroupStored
@@ -24,13 +24,13 @@ from cluster.coordinator.group.waiting import (
 from cluster.protocol.errors import ErrorCode
 
 
-def maybe_prepare(decision: Decision, group: Group) -> None:
+def maybe_prepare(decision: GroupDecision, group: Group) -> None:
     """Begin a rebalance unless one is under way or the group is gone."""
     if group.can_rebalance:
         prepare(decision, group)
 
 
-def prepare(decision: Decision, group: Group) -> None:
+def prepare(decision: GroupDecision, group: Group) -> None:
     """Ask all members to join again. Those that wait for an assignment are told so at once.
 
     A group that was Empty waits a moment for more members, whether or not all known ones have joined (KIP-134).
@@ -53,7 +53,7 @@ def prepare(decision: Decision, group: Group) -> None:
         try_complete_join(decision, group)
 
 
-def reset_assignments(decision: Decision, group: Group, error_code: ErrorCode) -> None:
+def reset_assignments(decision: GroupDecision, group: Group, error_code: ErrorCode) -> None:
     """This generation gets no assignment: every waiter is told ``error_code``."""
     for member in group.members.values():
         member.assignment = b""
@@ -61,13 +61,13 @@ def reset_assignments(decision: Decision, group: Group, error_code: ErrorCode) -
             watch_session(decision, group, member)
 
 
-def try_complete_join(decision: Decision, group: Group) -> None:
+def try_complete_join(decision: GroupDecision, group: Group) -> None:
     """End the join phase if no one is missing. A first rebalance always waits for its timer."""
     if group.state is GroupState.PREPARING_REBALANCE and group.initial_join is None and group.has_all_joined:
         _complete_join(decision, group)
 
 
-def join_timer_fired(decision: Decision, group: Group) -> None:
+def join_timer_fired(decision: GroupDecision, group: Group) -> None:
     """Extend the delay of a first rebalance if members came meanwhile, else end the join phase."""
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
@@ -81,7 +81,7 @@ def join_timer_fired(decision: Decision, group: Group) -> None:
         _complete_join(decision, group)
 
 
-def _complete_join(decision: Decision, group: Group) -> None:
+def _complete_join(decision: GroupDecision, group: Group) -> None:
     cancel_timer(decision, group, TimerKind.JOIN)
     group.initial_join = None
     late = [each.member_id for each in group.members.values() if each.join_waiter is None and not each.is_static]
@@ -120,7 +120,7 @@ def generation_answer(group: Group, member: GroupMember, *, skip_assignment: boo
     )
 
 
-def sync_timer_fired(decision: Decision, group: Group) -> None:
+def sync_timer_fired(decision: GroupDecision, group: Group) -> None:
     """Members that were told the generation and have not asked for their assignment are gone."""
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE) or not group.pending_sync:
         return
@@ -129,14 +129,14 @@ def sync_timer_fired(decision: Decision, group: Group) -> None:
     prepare(decision, group)
 
 
-def synced(decision: Decision, group: Group, member_id: str) -> None:
+def synced(decision: GroupDecision, group: Group, member_id: str) -> None:
     """A member asked for its assignment."""
     group.pending_sync.discard(member_id)
     if not group.pending_sync:
         cancel_timer(decision, group, TimerKind.SYNC)
 
 
-def member_left(decision: Decision, group: Group, member_id: str) -> None:
+def member_left(decision: GroupDecision, group: Group, member_id: str) -> None:
     """A member or a pending id is gone, for whatever reason: the others share what it had."""
     was_member = member_id in group.members
     drop_member(decision, group, member_id)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from cluster.coordinator.group.answers import DeleteOffsetsAnswer
 from cluster.coordinator.group.checks import offset_append_error
-from cluster.coordinator.group.decisions import Decision
+from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.purposes import RemovalStored
 from cluster.coordinator.group.records import NO_TIMESTAMP, TopicPartition, group_key, offset_key
@@ -52,7 +52,7 @@ def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicP
     return expired
 
 
-def expire(decision: Decision, group: Group) -> bool:
+def expire(decision: GroupDecision, group: Group) -> bool:
     """Remove what has expired. True if the group is no more: nothing of it was ever stored."""
     if group.state is GroupState.DEAD:
         return False
@@ -65,7 +65,7 @@ def expire(decision: Decision, group: Group) -> bool:
     return False
 
 
-def remove_group(decision: Decision, group: Group, waiter: Waiter | None) -> bool:
+def remove_group(decision: GroupDecision, group: Group, waiter: Waiter | None) -> bool:
     """Have an Empty group removed. True if there is nothing to store, and so it is gone already."""
     group.transition(GroupState.DEAD, group.state_timestamp_ms)
     decision.cancel_timers(group.timers)
@@ -82,7 +82,7 @@ def remove_group(decision: Decision, group: Group, waiter: Waiter | None) -> boo
     return False
 
 
-def delete_group(decision: Decision, group: Group, waiter: Waiter) -> bool:
+def delete_group(decision: GroupDecision, group: Group, waiter: Waiter) -> bool:
     """DeleteGroups, of one group. True if it is gone already."""
     if group.state is GroupState.EMPTY:
         return remove_group(decision, group, waiter)
@@ -91,7 +91,7 @@ def delete_group(decision: Decision, group: Group, waiter: Waiter) -> bool:
     return False
 
 
-def delete_offsets(decision: Decision, group: Group, partitions: Iterable[TopicPartition], waiter: Waiter) -> None:
+def delete_offsets(decision: GroupDecision, group: Group, partitions: Iterable[TopicPartition], waiter: Waiter) -> None:
     """OffsetDelete: not what members of the group read (KIP-496)."""
     if group.state is GroupState.DEAD:
         decision.answer(waiter, DeleteOffsetsAnswer(ErrorCode.COORDINATOR_NOT_AVAILABLE))
@@ -114,14 +114,14 @@ def delete_offsets(decision: Decision, group: Group, partitions: Iterable[TopicP
         decision.answer(waiter, success)
 
 
-def forget_topics(decision: Decision, group: Group, partitions: Iterable[TopicPartition]) -> None:
+def forget_topics(decision: GroupDecision, group: Group, partitions: Iterable[TopicPartition]) -> None:
     """Partitions were deleted: their offsets say nothing of topics that get the same name."""
     if group.state is not GroupState.DEAD:
         _remove(decision, group, partitions, None, None)
 
 
 def _remove(
-    decision: Decision, group: Group, partitions: Iterable[TopicPartition], waiter: Waiter | None, success: object
+    decision: GroupDecision, group: Group, partitions: Iterable[TopicPartition], waiter: Waiter | None, success: object
 ) -> bool:
     """Whether any of ``partitions`` had an offset, or may get one of what is in flight."""
     offsets = group.offsets
@@ -131,7 +131,7 @@ def _remove(
     return bool(there)
 
 
-def _append_tombstones(decision: Decision, group: Group, purpose: RemovalStored) -> None:
+def _append_tombstones(decision: GroupDecision, group: Group, purpose: RemovalStored) -> None:
     records: list[tuple[bytes, bytes | None]] = [
         (offset_key(group.group_id, *partition), None) for partition in purpose.partitions
     ]
@@ -141,7 +141,7 @@ def _append_tombstones(decision: Decision, group: Group, purpose: RemovalStored)
 
 
 def removal_stored(
-    decision: Decision, group: Group | None, purpose: RemovalStored, error_code: ErrorCode
+    decision: GroupDecision, group: Group | None, purpose: RemovalStored, error_code: ErrorCode
 ) -> Group | None:
     """Forget what was removed, and answer. The group that is to be kept, which is None if it is gone."""
     if purpose.waiter is not None:

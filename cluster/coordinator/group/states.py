@@ -33,11 +33,11 @@ PREDECESSORS: dict[GroupState, frozenset[GroupState]] = {
 }
 
 
-class IllegalTransition(ValueError):
+class IllegalGroupTransition(ValueError):
     """A state that may not follow the present one. Nothing that a client sends leads to it."""
 
 
 def check_transition(before: GroupState, after: GroupState) -> None:
-    """Raises ``IllegalTransition``."""
+    """Raises ``IllegalGroupTransition``."""
     if before not in PREDECESSORS[after]:
-        raise IllegalTransition(f"{after.value} may not follow {before.value}")
+        raise IllegalGroupTransition(f"{after.value} may not follow {before.value}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cluster.coordinator.group.answers import SyncAnswer
 from cluster.coordinator.group.checks import check_generation, group_append_error
-from cluster.coordinator.group.decisions import Decision
+from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.purposes import AssignmentStored
 from cluster.coordinator.group.rebalancing import maybe_prepare, reset_assignments, synced
@@ -18,7 +18,7 @@ from cluster.coordinator.group.waiting import answer_sync, append_group, park_sy
 from cluster.protocol.errors import ErrorCode
 
 
-def sync(decision: Decision, group: Group, request: SyncRequest, waiter: Waiter) -> None:
+def sync(decision: GroupDecision, group: Group, request: SyncRequest, waiter: Waiter) -> None:
     """Decide on one SyncGroup."""
     error_code = _check(group, request)
     if error_code is not ErrorCode.NONE:
@@ -51,7 +51,7 @@ def _check(group: Group, request: SyncRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def assignment_stored(decision: Decision, group: Group, purpose: AssignmentStored, error_code: ErrorCode) -> None:
+def assignment_stored(decision: GroupDecision, group: Group, purpose: AssignmentStored, error_code: ErrorCode) -> None:
     """Tell all that wait, or have them join again. Of a generation that is over, nothing is told."""
     if group.state is not GroupState.COMPLETING_REBALANCE or purpose.generation_id != group.generation_id:
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
-from cluster.coordinator.group.decisions import Decision, GroupAppend, Records, TimerKind, TimerName
+from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, Records, TimerKind, TimerName
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.members import GroupMember
 from cluster.coordinator.group.purposes import Purpose
@@ -18,37 +18,37 @@ from cluster.coordinator.group.requests import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from cluster.protocol.errors import ErrorCode
 
 
-def set_timer(decision: Decision, group: Group, kind: TimerKind, delay_ms: int, member_id: str = "") -> None:
+def set_timer(decision: GroupDecision, group: Group, kind: TimerKind, delay_ms: int, member_id: str = "") -> None:
     name = TimerName(group.group_id, kind, member_id)
     group.timers[name] = decision.now_ms + delay_ms
     decision.set_timer(name, group.timers[name])
 
 
-def cancel_timer(decision: Decision, group: Group, kind: TimerKind, member_id: str = "") -> None:
+def cancel_timer(decision: GroupDecision, group: Group, kind: TimerKind, member_id: str = "") -> None:
     """Nothing happens if it is not set."""
     name = TimerName(group.group_id, kind, member_id)
     if group.timers.pop(name, None) is not None:
         decision.cancel_timers([name])
 
 
-def watch_session(decision: Decision, group: Group, member: GroupMember) -> None:
+def watch_session(decision: GroupDecision, group: Group, member: GroupMember) -> None:
     """The member was heard of, or an answer to it ends a wait: its session starts over."""
     set_timer(decision, group, TimerKind.SESSION, member.session_timeout_ms, member.member_id)
 
 
-def park_join(decision: Decision, group: Group, member: GroupMember, waiter: Waiter) -> None:
+def park_join(decision: GroupDecision, group: Group, member: GroupMember, waiter: Waiter) -> None:
     """A JoinGroup waits. One of the same member that did before is a lost connection's, and ends."""
     answer_join(decision, group, member, JoinAnswer(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
     group.park_join(member, waiter)
 
 
-def park_sync(decision: Decision, member: GroupMember, waiter: Waiter) -> None:
+def park_sync(decision: GroupDecision, member: GroupMember, waiter: Waiter) -> None:
     """A SyncGroup waits, instead of one of the same member that did before."""
     answer_sync(decision, member, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync_waiter = waiter
 
 
-def answer_join(decision: Decision, group: Group, member: GroupMember, answer: JoinAnswer) -> bool:
+def answer_join(decision: GroupDecision, group: Group, member: GroupMember, answer: JoinAnswer) -> bool:
     """Whether one waited."""
     waiter = group.take_join(member)
     if waiter is not None:
@@ -56,7 +56,7 @@ def answer_join(decision: Decision, group: Group, member: GroupMember, answer: J
     return waiter is not None
 
 
-def answer_sync(decision: Decision, member: GroupMember, answer: SyncAnswer) -> bool:
+def answer_sync(decision: GroupDecision, member: GroupMember, answer: SyncAnswer) -> bool:
     """Whether one waited."""
     waiter, member.sync_waiter = member.sync_waiter, None
     if waiter is not None:
@@ -64,7 +64,7 @@ def answer_sync(decision: Decision, member: GroupMember, answer: SyncAnswer) -> 
     return waiter is not None
 
 
-def drop_member(decision: Decision, group: Group, member_id: str) -> None:
+def drop_member(decision: GroupDecision, group: Group, member_id: str) -> None:
     """A member or a pending id goes. What waits of it is told so, and it may join as a new member."""
     member = group.members.get(member_id)
     if member is not None:
@@ -76,7 +76,7 @@ def drop_member(decision: Decision, group: Group, member_id: str) -> None:
 
 
 def append(
-    decision: Decision,
+    decision: GroupDecision,
     group: Group,
     records: Records,
     purpose: Purpose,
@@ -90,7 +90,7 @@ def append(
     )
 
 
-def append_group(decision: Decision, group: Group, assignments: Mapping[str, bytes], purpose: Purpose) -> None:
+def append_group(decision: GroupDecision, group: Group, assignments: Mapping[str, bytes], purpose: Purpose) -> None:
     """The group as it is, with what each member is assigned."""
     record = (group_key(group.group_id), group_value(group.value(assignments)))
     append(decision, group, (record,), purpose)

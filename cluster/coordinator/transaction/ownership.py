@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.coordinator.transaction.partitioning import partition_for
+from cluster.coordinator.partitioning import partition_for
 from cluster.coordinator.transaction.state import TransactionMetadata
 from cluster.protocol.errors import ErrorCode
 

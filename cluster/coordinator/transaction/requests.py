@@ -14,7 +14,7 @@ from cluster.coordinator.transaction.state import (
     IDLE,
     NO_PRODUCER_EPOCH,
     PREPARED,
-    IllegalTransition,
+    IllegalTxnTransition,
     ProducerIdAndEpoch,
     TopicPartition,
     TransactionMetadata,
@@ -53,7 +53,7 @@ def init_producer_id(
     if metadata.state is TransactionState.ONGOING:
         return abort_fenced(prepare_fence_producer_epoch(metadata), now_ms)
     if metadata.state not in IDLE:
-        raise IllegalTransition(f"{metadata} is never in that state between two requests")
+        raise IllegalTxnTransition(f"{metadata} is never in that state between two requests")
     is_current = expected is None or expected.producer_epoch == metadata.producer_epoch
     if is_epoch_exhausted(metadata.producer_epoch) and is_current:
         new_producer_id = take_producer_id()
@@ -140,7 +140,7 @@ def end_txn(
         return prepare_abort_or_commit(known, commit=commit, now_ms=now_ms)
     settled = _SETTLED.get((known.state, commit))
     if settled is None:
-        raise IllegalTransition(f"{known} is never in that state between two requests")
+        raise IllegalTxnTransition(f"{known} is never in that state between two requests")
     return settled
 
 

@@ -64,7 +64,7 @@ class ProducerIdAndEpoch(NamedTuple):
     producer_epoch: int
 
 
-class IllegalTransition(Exception):
+class IllegalTxnTransition(Exception):
     """A transition that cannot be: a caller's mistake, never a client's."""
 
 
@@ -122,11 +122,11 @@ def without_pending(metadata: TransactionMetadata) -> TransactionMetadata:
 
 
 def complete_transition(metadata: TransactionMetadata, transit: TransitMetadata) -> TransactionMetadata:
-    """What the metadata is once the record of ``transit`` is in the log. Raises ``IllegalTransition``."""
+    """What the metadata is once the record of ``transit`` is in the log. Raises ``IllegalTxnTransition``."""
     if metadata.pending is None or metadata.pending.state is not transit.state:
-        raise IllegalTransition(f"{metadata} completes {transit}, which is not pending")
+        raise IllegalTxnTransition(f"{metadata} completes {transit}, which is not pending")
     if not _is_consistent(metadata, transit):
-        raise IllegalTransition(f"{metadata} cannot become {transit}")
+        raise IllegalTxnTransition(f"{metadata} cannot become {transit}")
     return replace(
         metadata,
         producer_id=transit.producer_id,

@@ -2,7 +2,7 @@
 
 Owns what each ``prepare*`` of Kafka's TransactionMetadata computes. Each returns the metadata whose ``pending`` is the
 record to write, or an error code where a client's request can be wrong. Does not own when each is due
-(``requests.py``, ``expiry.py``). ``IllegalTransition`` is a mistake of the caller.
+(``requests.py``, ``expiry.py``). ``IllegalTxnTransition`` is a mistake of the caller.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cluster.coordinator.transaction.state import (
     NO_TIMESTAMP,
     PREPARED,
     VALID_PREVIOUS,
-    IllegalTransition,
+    IllegalTxnTransition,
     TopicPartition,
     TransactionMetadata,
     TransactionState,
@@ -46,7 +46,7 @@ def prepare_increment_producer_epoch(
     else:
         return ErrorCode.PRODUCER_FENCED
     if next_epoch >= MAX_PRODUCER_EPOCH:
-        raise IllegalTransition(f"{metadata} has no epoch left")
+        raise IllegalTxnTransition(f"{metadata} has no epoch left")
     return _prepare(
         metadata,
         TransactionState.EMPTY,
@@ -64,7 +64,7 @@ def prepare_producer_id_rotation(
 ) -> TransactionMetadata:
     """To EMPTY under a new producer id and epoch 0, since no epoch is left under the old one."""
     if metadata.state not in IDLE:
-        raise IllegalTransition(f"{metadata} has a transaction and cannot change its producer id")
+        raise IllegalTxnTransition(f"{metadata} has a transaction and cannot change its producer id")
     return _prepare(
         metadata,
         TransactionState.EMPTY,
@@ -108,7 +108,7 @@ def prepare_fence_producer_epoch(metadata: TransactionMetadata) -> TransactionMe
     elif metadata.producer_epoch < MAX_PRODUCER_EPOCH:
         next_epoch = metadata.producer_epoch + 1
     else:
-        raise IllegalTransition(f"{metadata} cannot be fenced: its epoch is the last")
+        raise IllegalTxnTransition(f"{metadata} cannot be fenced: its epoch is the last")
     return _prepare(
         metadata,
         TransactionState.PREPARE_EPOCH_FENCE,
@@ -123,7 +123,7 @@ def abort_fenced(metadata: TransactionMetadata, now_ms: int) -> TransactionMetad
     while the record is on its way."""
     fence = metadata.pending
     if fence is None or fence.state is not TransactionState.PREPARE_EPOCH_FENCE:
-        raise IllegalTransition(f"{metadata} has no fence pending")
+        raise IllegalTxnTransition(f"{metadata} has no fence pending")
     fenced = replace(metadata, producer_epoch=fence.producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH, pending=None)
     return prepare_abort_or_commit(fenced, commit=False, now_ms=now_ms)
 
@@ -147,7 +147,7 @@ def prepare_dead(metadata: TransactionMetadata) -> TransactionMetadata:
 def marker_written(metadata: TransactionMetadata, topic_partitions: Set[TopicPartition]) -> TransactionMetadata:
     """The same, those partitions no longer lacking a marker."""
     if metadata.state not in PREPARED:
-        raise IllegalTransition(f"{metadata} has no markers to write")
+        raise IllegalTxnTransition(f"{metadata} has no markers to write")
     return replace(metadata, topic_partitions=metadata.topic_partitions - topic_partitions)
 
 
@@ -165,12 +165,12 @@ def _prepare(
 ) -> TransactionMetadata:
     """What is None stays as it is. The time of an update never goes back, even where the machine's clock does."""
     if metadata.pending is not None:
-        raise IllegalTransition(f"{metadata} prepares {state.name} while a transition is pending")
+        raise IllegalTxnTransition(f"{metadata} prepares {state.name} while a transition is pending")
     if metadata.state not in VALID_PREVIOUS[state]:
-        raise IllegalTransition(f"{metadata} cannot become {state.name}")
+        raise IllegalTxnTransition(f"{metadata} cannot become {state.name}")
     epoch = metadata.producer_epoch if producer_epoch is None else producer_epoch
     if epoch < 0 and state is not TransactionState.DEAD:
-        raise IllegalTransition(f"{metadata} prepares {state.name} with epoch {epoch}")
+        raise IllegalTxnTransition(f"{metadata} prepares {state.name} with epoch {epoch}")
     kept_start = metadata.start_timestamp_ms
     transit = TransitMetadata(
         producer_id=metadata.producer_id if producer_id is None else producer_id,

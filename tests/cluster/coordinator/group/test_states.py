@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from cluster.coordinator.group.requests import MemberIdentity
-from cluster.coordinator.group.states import PREDECESSORS, GroupState, IllegalTransition, check_transition
+from cluster.coordinator.group.states import PREDECESSORS, GroupState, IllegalGroupTransition, check_transition
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.group.world import GROUP, T0, WAITS, World, protocols
 
@@ -223,5 +223,5 @@ def test_transitions_are_kafkas(before: GroupState, after: GroupState) -> None:
     }[after]
     assert (before in PREDECESSORS[after]) == (before.value in legal.split())
     if before not in PREDECESSORS[after]:
-        with pytest.raises(IllegalTransition):
+        with pytest.raises(IllegalGroupTransition):
             check_transition(before, after)

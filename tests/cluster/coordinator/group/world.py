@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.coordinator.group.coordinator import GroupCoordinator
-from cluster.coordinator.group.decisions import Decision, GroupAppend, GroupSettings, TimerName
+from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, GroupSettings, TimerName
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.invariants import validate
 from cluster.coordinator.group.loading import LoadedBatch
@@ -68,7 +68,7 @@ class World:
 
     # events
 
-    def do(self, decision: Decision) -> None:
+    def do(self, decision: GroupDecision) -> None:
         for answered in decision.answers:
             assert isinstance(answered.waiter, int)
             assert answered.waiter not in self.answers, "answered twice"

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.coordinator.transaction.state import (
     VALID_PREVIOUS,
-    IllegalTransition,
+    IllegalTxnTransition,
     complete_transition,
 )
 from cluster.coordinator.transaction.transitions import (
@@ -43,7 +43,7 @@ def test_only_legal_transitions_are_prepared(state, to):
     if state in VALID_PREVIOUS[to]:
         assert PREPARE[to](known).pending.state is to
     else:
-        with pytest.raises(IllegalTransition):
+        with pytest.raises(IllegalTxnTransition):
             PREPARE[to](known)
 
 
@@ -51,7 +51,7 @@ def test_only_legal_transitions_are_prepared(state, to):
 @pytest.mark.parametrize("to", PREPARE)
 def test_nothing_is_prepared_while_something_is_pending(situation, to):
     """One record at a time."""
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTxnTransition):
         PREPARE[to](SITUATIONS[situation])
 
 
@@ -62,9 +62,9 @@ def test_completion_follows_the_decision():
         done = complete_transition(known, known.pending)
         assert (done.state, done.topic_partitions, done.pending) == (complete, frozenset(), None)
     for state in (S.EMPTY, S.ONGOING, S.COMPLETE_ABORT):
-        with pytest.raises(IllegalTransition):
+        with pytest.raises(IllegalTxnTransition):
             prepare_complete(metadata_in(state), NOW)
-        with pytest.raises(IllegalTransition):
+        with pytest.raises(IllegalTxnTransition):
             marker_written(metadata_in(state), {T0})
 
 
@@ -104,18 +104,18 @@ COMPLETE = metadata_in(S.PREPARE_ABORT)
 def test_a_transition_that_does_not_fit_is_not_completed(known, wrong):
     """Epoch, producer id, partitions, timeout and times are compared (Kafka's completeTransitionTo)."""
     assert complete_transition(known, known.pending).state is known.pending.state
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTxnTransition):
         complete_transition(known, replace(known.pending, **wrong))
 
 
 def test_what_is_never_completed():
     """A fence becomes an abort at once, what is dead is removed, and nothing is completed that is not pending."""
     for known in (prepare_fence_producer_epoch(metadata_in(S.ONGOING)), prepare_dead(metadata_in(S.EMPTY))):
-        with pytest.raises(IllegalTransition):
+        with pytest.raises(IllegalTxnTransition):
             complete_transition(known, known.pending)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTxnTransition):
         complete_transition(metadata_in(S.EMPTY), EMPTY.pending)
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTxnTransition):
         abort_fenced(metadata_in(S.ONGOING), NOW)
 
 
@@ -126,7 +126,7 @@ def test_a_fence_raises_the_epoch_at_once_and_once():
     for epoch in (5, 32767):
         failed = metadata_in(S.ONGOING, producer_epoch=epoch, has_failed_epoch_fence=True)
         assert prepare_fence_producer_epoch(failed).pending.producer_epoch == epoch
-    with pytest.raises(IllegalTransition):
+    with pytest.raises(IllegalTxnTransition):
         prepare_fence_producer_epoch(metadata_in(S.ONGOING, producer_epoch=32767))
     assert not prepare_complete(
         replace(metadata_in(S.PREPARE_ABORT), pending=None, has_failed_epoch_fence=True), NOW
@@ -141,5 +141,5 @@ def test_times_do_not_go_back():
 def test_a_producer_id_is_changed_only_without_a_transaction():
     """Under the old id markers are still to be written."""
     for state in (S.ONGOING, S.PREPARE_COMMIT):
-        with pytest.raises(IllegalTransition):
+        with pytest.raises(IllegalTxnTransition):
             prepare_producer_id_rotation(metadata_in(state), 99, 1, NOW, record_last_epoch=True)

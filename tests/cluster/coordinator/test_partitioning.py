@@ -1,10 +1,10 @@
-"""Partitions of keys, against values of Kafka 3.8.0's own classes."""
+"""Where a key belongs, against values of Kafka 3.8.0's own classes."""
 
 from __future__ import annotations
 
 import pytest
 
-from cluster.coordinator.transaction.partitioning import java_hash, partition_for
+from cluster.coordinator.partitioning import java_hash, partition_for
 
 
 @pytest.mark.parametrize(
