@@ -1,4 +1,4 @@
-"""The transaction coordinator of one broker: an event becomes a ``TransactionDecision`` and changes its state.
+"""The transaction coordinator of one broker: an event becomes a ``TxnDecision`` and changes its state.
 
 Owns the order of things: a transition is prepared, its record is appended, and only what is in the log is answered,
 followed by markers and the record that all are written (Kafka's TransactionCoordinator and TransactionStateManager;
@@ -21,8 +21,8 @@ from cluster.coordinator.transaction.decisions import (
     Effect,
     SendMarkers,
     TransactionAnswer,
-    TransactionDecision,
     TransactionMarkers,
+    TxnDecision,
     coordinator_error,
     refusal,
 )
@@ -66,27 +66,25 @@ class TransactionCoordinator:
 
     # Leadership of the partitions of __transaction_state.
 
-    def elected(self, partition: int, coordinator_epoch: int) -> TransactionDecision:
+    def elected(self, partition: int, coordinator_epoch: int) -> TxnDecision:
         """This broker leads the partition now. Its records are to be read, then ``loaded`` called."""
         is_new = self.owned.begin_loading(partition, coordinator_epoch)
-        return TransactionDecision(effects=(DropMarkers(partition),) if is_new else ())
+        return TxnDecision(effects=(DropMarkers(partition),) if is_new else ())
 
     def loaded(
         self, partition: int, coordinator_epoch: int, transactions: Mapping[str, TransactionMetadata], now_ms: int
-    ) -> TransactionDecision:
+    ) -> TxnDecision:
         """Serve the partition. Transactions whose outcome is decided continue with their markers."""
         served = self.owned.finish_loading(partition, coordinator_epoch, dict(transactions))
         if served is None:
-            return TransactionDecision()
+            return TxnDecision()
         prepared = [each for each in served.transactions.values() if each.state in PREPARED]
-        return TransactionDecision(
-            effects=tuple(self._begin_completion(partition, served, each, now_ms) for each in prepared)
-        )
+        return TxnDecision(effects=tuple(self._begin_completion(partition, served, each, now_ms) for each in prepared))
 
-    def resigned(self, partition: int, coordinator_epoch: int | None) -> TransactionDecision:
+    def resigned(self, partition: int, coordinator_epoch: int | None) -> TxnDecision:
         """Another broker leads the partition, in that epoch; None where this broker lost its replica."""
         was_owned = self.owned.leave(partition, coordinator_epoch)
-        return TransactionDecision(effects=(DropMarkers(partition),) if was_owned else ())
+        return TxnDecision(effects=(DropMarkers(partition),) if was_owned else ())
 
     # Requests of clients.
 
@@ -97,7 +95,7 @@ class TransactionCoordinator:
         expected: ProducerIdAndEpoch | None,
         take_producer_id: TakeProducerId,
         now_ms: int,
-    ) -> TransactionDecision:
+    ) -> TxnDecision:
         """InitProducerId with a transactional id; without one any broker answers, and no coordinator is needed."""
         if not transactional_id:
             return refusal(ErrorCode.INVALID_REQUEST)
@@ -121,7 +119,7 @@ class TransactionCoordinator:
             answer = TransactionAnswer(ErrorCode.NONE, transit.producer_id, transit.producer_epoch)
         else:
             answer = _ASK_AGAIN
-        return TransactionDecision(effects=(self._append(partition, served, decided, answer),))
+        return TxnDecision(effects=(self._append(partition, served, decided, answer),))
 
     def add_partitions(
         self,
@@ -130,7 +128,7 @@ class TransactionCoordinator:
         producer_epoch: int,
         topic_partitions: Set[TopicPartition],
         now_ms: int,
-    ) -> TransactionDecision:
+    ) -> TxnDecision:
         """AddPartitionsToTxn, once all partitions are known to exist and the client may write to them."""
         return self._request(
             transactional_id,
@@ -145,14 +143,14 @@ class TransactionCoordinator:
         group_id: str,
         offsets_partition_count: int,
         now_ms: int,
-    ) -> TransactionDecision:
+    ) -> TxnDecision:
         """AddOffsetsToTxn: the partition in which the group's offsets are stored is one more of the transaction."""
         added = (CONSUMER_OFFSETS, partition_for(group_id, offsets_partition_count))
         return self.add_partitions(transactional_id, producer_id, producer_epoch, frozenset({added}), now_ms)
 
     def end_txn(
         self, transactional_id: str, producer_id: int, producer_epoch: int, now_ms: int, *, commit: bool
-    ) -> TransactionDecision:
+    ) -> TxnDecision:
         """EndTxn. The answer is due when the decision is in the log, before its markers are."""
         return self._request(
             transactional_id,
@@ -163,7 +161,7 @@ class TransactionCoordinator:
         self,
         transactional_id: str,
         decide: Callable[[TransactionMetadata | None], TransactionMetadata | ErrorCode],
-    ) -> TransactionDecision:
+    ) -> TxnDecision:
         if not transactional_id:
             return refusal(ErrorCode.INVALID_REQUEST)
         partition = self.owned.partition_of(transactional_id)
@@ -173,30 +171,30 @@ class TransactionCoordinator:
         decided = decide(served.transactions.get(transactional_id))
         if isinstance(decided, ErrorCode):
             return refusal(decided)
-        return TransactionDecision(effects=(self._append(partition, served, decided, _DONE),))
+        return TxnDecision(effects=(self._append(partition, served, decided, _DONE),))
 
     # Time.
 
-    def abort_timed_out(self, now_ms: int) -> TransactionDecision:
+    def abort_timed_out(self, now_ms: int) -> TxnDecision:
         """Begin to abort every transaction that is open too long."""
         return self._due(lambda metadata: abort_if_timed_out(metadata, now_ms))
 
-    def expire_idle(self, now_ms: int) -> TransactionDecision:
+    def expire_idle(self, now_ms: int) -> TxnDecision:
         """Begin to forget every id that has been without a transaction for too long."""
         return self._due(lambda metadata: expire_if_idle(metadata, self._id_expiration_ms, now_ms))
 
-    def _due(self, decide: Callable[[TransactionMetadata], TransactionMetadata | None]) -> TransactionDecision:
+    def _due(self, decide: Callable[[TransactionMetadata], TransactionMetadata | None]) -> TxnDecision:
         appends = [
             self._append(partition, served, decided, _DONE)
             for partition, served in self.owned.served.items()
             for metadata in list(served.transactions.values())
             if (decided := decide(metadata)) is not None
         ]
-        return TransactionDecision(effects=tuple(appends))
+        return TxnDecision(effects=tuple(appends))
 
     # What the shell reports.
 
-    def appended(self, append: AppendRecord, error_code: ErrorCode, now_ms: int) -> TransactionDecision:
+    def appended(self, append: AppendRecord, error_code: ErrorCode, now_ms: int) -> TxnDecision:
         """The record is in the log of every replica in sync, or the append failed. The answer is the request's."""
         error = coordinator_error(error_code)
         served = self.owned.find_in_epoch(append.transaction_partition, append.coordinator_epoch)
@@ -209,21 +207,21 @@ class TransactionCoordinator:
             return self._append_failed(served, metadata, append, error)
         if append.transit.state is TransactionState.DEAD:
             del served.transactions[append.transactional_id]
-            return TransactionDecision(append.answer)
+            return TxnDecision(append.answer)
         completed = complete_transition(metadata, append.transit)
         served.transactions[append.transactional_id] = completed
         if completed.state not in PREPARED:
-            return TransactionDecision(append.answer)
+            return TxnDecision(append.answer)
         effect = self._begin_completion(append.transaction_partition, served, completed, now_ms)
-        return TransactionDecision(append.answer, (effect,))
+        return TxnDecision(append.answer, (effect,))
 
     def _append_failed(
         self, served: ServedPartition, metadata: TransactionMetadata, append: AppendRecord, error: ErrorCode
-    ) -> TransactionDecision:
+    ) -> TxnDecision:
         """Back to what was, and the client may ask again. The record of completed markers is tried until it succeeds or
         the partition is left; Kafka does so after COORDINATOR_NOT_AVAILABLE alone."""
         if append.transit.state in COMPLETED:
-            return TransactionDecision(effects=(replace(append, is_retry=True),))
+            return TxnDecision(effects=(replace(append, is_retry=True),))
         served.transactions[append.transactional_id] = replace(
             without_pending(metadata),
             has_failed_epoch_fence=metadata.has_failed_epoch_fence or append.is_epoch_fence,
@@ -232,12 +230,12 @@ class TransactionCoordinator:
 
     def markers_answered(
         self, markers: TransactionMarkers, errors: Mapping[TopicPartition, ErrorCode] | None
-    ) -> TransactionDecision:
+    ) -> TxnDecision:
         """What the leaders said about the markers that were sent to them; None if the connection was lost."""
         partition = markers.transaction_partition
         served = self.owned.find_in_epoch(partition, markers.coordinator_epoch)
         if isinstance(served, ErrorCode):
-            return TransactionDecision()
+            return TxnDecision()
         metadata = served.transactions.get(markers.transactional_id)
         if metadata is None or not awaits(metadata, markers):
             raise IllegalTxnTransition(f"{metadata} awaits no such markers: {markers}")
@@ -245,16 +243,14 @@ class TransactionCoordinator:
         metadata = marker_written(metadata, answers.done)
         served.transactions[markers.transactional_id] = metadata
         if answers.is_abandoned:
-            return TransactionDecision()
+            return TxnDecision()
         if answers.retry:
-            return TransactionDecision(
-                effects=(SendMarkers(replace(markers, topic_partitions=answers.retry), is_retry=True),)
-            )
+            return TxnDecision(effects=(SendMarkers(replace(markers, topic_partitions=answers.retry), is_retry=True),))
         if metadata.topic_partitions:
-            return TransactionDecision()
-        return TransactionDecision(effects=(self._append(partition, served, metadata, _DONE),))
+            return TxnDecision()
+        return TxnDecision(effects=(self._append(partition, served, metadata, _DONE),))
 
-    def markers_gone(self, markers: TransactionMarkers) -> TransactionDecision:
+    def markers_gone(self, markers: TransactionMarkers) -> TxnDecision:
         """Their partitions do not exist anymore: no one reads them, and none of them is waited for."""
         return self.markers_answered(markers, dict.fromkeys(markers.topic_partitions, ErrorCode.NONE))
 

@@ -95,16 +95,16 @@ Effect = AppendRecord | SendMarkers | DropMarkers
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionDecision:
+class TxnDecision:
     """``answer`` goes out now; without one the request waits for the record among the effects."""
 
     answer: TransactionAnswer | None = None
     effects: tuple[Effect, ...] = ()
 
 
-def refusal(error_code: ErrorCode) -> TransactionDecision:
+def refusal(error_code: ErrorCode) -> TxnDecision:
     """An answer without producer id and epoch, and nothing else to do."""
-    return TransactionDecision(TransactionAnswer(error_code))
+    return TxnDecision(TransactionAnswer(error_code))
 
 
 _UNAVAILABLE = frozenset(

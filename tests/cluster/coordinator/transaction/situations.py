@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
-from cluster.coordinator.transaction.decisions import AppendRecord, SendMarkers, TransactionDecision
+from cluster.coordinator.transaction.decisions import AppendRecord, SendMarkers, TxnDecision
 from cluster.coordinator.transaction.invariants import validate, validate_metadata
 from cluster.coordinator.transaction.state import NO_TIMESTAMP, TransactionMetadata, TransactionState
 from cluster.coordinator.transaction.transitions import (
@@ -68,17 +68,17 @@ class Bench:
             self.next_producer_id += 1
         return self.next_producer_id
 
-    def init(self, expected=None, transactional_id="id", timeout_ms=TIMEOUT_MS) -> TransactionDecision:
+    def init(self, expected=None, transactional_id="id", timeout_ms=TIMEOUT_MS) -> TxnDecision:
         return self.coordinator.init_producer_id(transactional_id, timeout_ms, expected, self.take_producer_id, NOW)
 
-    def written(self, decision: TransactionDecision, error: ErrorCode = E.NONE) -> TransactionDecision:
+    def written(self, decision: TxnDecision, error: ErrorCode = E.NONE) -> TxnDecision:
         """The one record of a decision is appended, or its append failed."""
         append = append_of(decision)
         decided = self.coordinator.appended(append, error, NOW)
         validate(self.coordinator)
         return decided
 
-    def markers(self, decision: TransactionDecision, errors) -> TransactionDecision:
+    def markers(self, decision: TxnDecision, errors) -> TxnDecision:
         """The one group of markers of a decision is answered."""
         [effect] = decision.effects
         assert isinstance(effect, SendMarkers)
@@ -87,12 +87,12 @@ class Bench:
         return decided
 
 
-def append_of(decision: TransactionDecision) -> AppendRecord:
+def append_of(decision: TxnDecision) -> AppendRecord:
     [effect] = decision.effects
     assert isinstance(effect, AppendRecord)
     return effect
 
 
-def code_of(decision: TransactionDecision) -> ErrorCode:
+def code_of(decision: TxnDecision) -> ErrorCode:
     assert decision.answer is not None
     return decision.answer.error_code

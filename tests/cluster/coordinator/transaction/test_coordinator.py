@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
-from cluster.coordinator.transaction.decisions import DropMarkers, SendMarkers, TransactionAnswer, TransactionDecision
+from cluster.coordinator.transaction.decisions import DropMarkers, SendMarkers, TransactionAnswer, TxnDecision
 from cluster.coordinator.transaction.markers import LEADER_OFFLINE, MarkerQueue, MarkerVerdict, judge
 from cluster.coordinator.transaction.records import decode_key, decode_value
 from cluster.coordinator.transaction.state import IllegalTxnTransition, ProducerIdAndEpoch
@@ -92,7 +92,7 @@ def test_a_failed_append(error, told):
     ended = bench.written(bench.coordinator.end_txn("id", PID, EPOCH, NOW, commit=False))
     completing = bench.markers(ended, {T0: E.NONE})
     again = bench.written(completing, error)
-    assert again == TransactionDecision(effects=(replace(append_of(completing), is_retry=True),))
+    assert again == TxnDecision(effects=(replace(append_of(completing), is_retry=True),))
     assert bench.written(again).effects == ()
 
 
@@ -109,16 +109,16 @@ def test_what_was_begun_in_another_epoch_changes_nothing():
     """A late record is NOT_COORDINATOR, a stale load is dropped."""
     bench = Bench(metadata_in(S.ONGOING))
     append = append_of(bench.coordinator.end_txn("id", PID, EPOCH, NOW, commit=True))
-    assert bench.coordinator.elected(0, 1) == TransactionDecision()
+    assert bench.coordinator.elected(0, 1) == TxnDecision()
     assert bench.coordinator.elected(0, 2).effects == (DropMarkers(0),)
     assert code_of(bench.init()) is E.COORDINATOR_LOAD_IN_PROGRESS
     assert code_of(bench.coordinator.appended(append, E.NONE, NOW)) is E.COORDINATOR_LOAD_IN_PROGRESS
-    assert bench.coordinator.loaded(0, 1, {}, NOW) == TransactionDecision()
+    assert bench.coordinator.loaded(0, 1, {}, NOW) == TxnDecision()
     ongoing = metadata_in(S.ONGOING)
     bench.coordinator.loaded(0, 2, {"id": ongoing}, NOW)
     assert code_of(bench.coordinator.appended(append, E.NONE, NOW)) is E.NOT_COORDINATOR
     assert bench.coordinator.owned.served[0].transactions == {"id": ongoing}
-    assert bench.coordinator.resigned(0, 1) == TransactionDecision()
+    assert bench.coordinator.resigned(0, 1) == TxnDecision()
     assert bench.coordinator.resigned(0, 3).effects == (DropMarkers(0),)
     assert code_of(bench.init()) is E.NOT_COORDINATOR
 
@@ -170,7 +170,7 @@ def test_a_coordinator_of_the_past_stops(code):
     """It sends no more markers for the transaction and does not complete it."""
     known = replace(metadata_in(S.PREPARE_COMMIT), pending=None, topic_partitions=frozenset({T0, T1}))
     bench = Bench(known)
-    assert bench.markers(bench.started, {T0: code, T1: E.REQUEST_TIMED_OUT}) == TransactionDecision()
+    assert bench.markers(bench.started, {T0: code, T1: E.REQUEST_TIMED_OUT}) == TxnDecision()
     assert bench.known["id"].state is S.PREPARE_COMMIT
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
-from cluster.coordinator.transaction.decisions import AppendRecord, SendMarkers, TransactionDecision, TransactionMarkers
+from cluster.coordinator.transaction.decisions import AppendRecord, SendMarkers, TransactionMarkers, TxnDecision
 from cluster.coordinator.transaction.invariants import validate, validate_successor
 from cluster.coordinator.transaction.loading import TransactionTable
 from cluster.coordinator.transaction.records import encode_key, encode_value
@@ -159,7 +159,7 @@ class Transactions(RuleBasedStateMachine):
 
     # What the shell does.
 
-    def carry_out(self, decision: TransactionDecision, asked: Asked | None):
+    def carry_out(self, decision: TxnDecision, asked: Asked | None):
         for effect in decision.effects:
             if isinstance(effect, AppendRecord):
                 self.appends.append((effect, asked))
