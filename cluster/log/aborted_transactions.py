@@ -1,7 +1,8 @@
 """The bytes of a ``.txnindex``: one entry for each aborted transaction of a segment.
 
-Owns the layout of Kafka's AbortedTxn (docs/reference/kafka.md "Files of a log"), nothing else: no log writes or reads
-such a file yet. A ``read_committed`` reader is told about the entries whose records it is given, and skips those.
+Owns the layout of Kafka's AbortedTxn (docs/reference/kafka.md "Files of a log"). Does not own the file
+(``aborted_index.py``). A ``read_committed`` reader is told about the entries whose records it is given, and skips
+those.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from cluster.log.errors import CheckpointError
+from cluster.protocol.primitives import Buffer
 
 _ENTRY = struct.Struct(">hqqqq")
 ABORTED_TRANSACTION_BYTES = _ENTRY.size
@@ -30,6 +32,12 @@ class AbortedTransaction(NamedTuple):
 def aborted_transactions_bytes(entries: Iterable[AbortedTransaction]) -> bytes:
     """The bytes of entries; those of a file are in the order of their markers."""
     return b"".join(_ENTRY.pack(_VERSION, *entry) for entry in entries)
+
+
+def aborted_transaction_at(data: Buffer, number: int) -> AbortedTransaction:
+    """One of the entries of a file that is known to be good."""
+    _, *fields = _ENTRY.unpack_from(data, number * ABORTED_TRANSACTION_BYTES)
+    return AbortedTransaction(*fields)
 
 
 def parse_aborted_transactions(data: bytes) -> list[AbortedTransaction]:

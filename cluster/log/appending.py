@@ -26,7 +26,14 @@ from cluster.log.segment import Segment
 from cluster.log.sequence import ACCEPTED, CheckSequence, SequenceVerdict, VerdictKind
 from cluster.log.snapshots import REMOVALS, SnapshotFiles
 from cluster.log.timestamps import timestamp_problem
-from cluster.protocol.batch import LOG_APPEND_TIME_BIT, BatchHeader, set_log_append_time, set_offset_and_epoch
+from cluster.log.transactions import check_in_transaction, marker_in
+from cluster.protocol.batch import (
+    CONTROL_BIT,
+    LOG_APPEND_TIME_BIT,
+    BatchHeader,
+    set_log_append_time,
+    set_offset_and_epoch,
+)
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 
@@ -111,9 +118,10 @@ class LogAppends:
                     # What Kafka judges first is told first. A duplicate was judged when it was new.
                     _check_batch(size, header, config, now_ms)
                 return _answer_without_append(verdict, log_start_offset, stamps=stamps)
-            if entry is None and not self.producers.has_room(
-                config.max_producers, local.log_end_offset, self._clock.monotonic_ms()
-            ):
+            if entry is not None:
+                if entry.txn_first_offset >= 0:
+                    check_in_transaction(entry, header)
+            elif not self.producers.has_room(config.max_producers, local.log_end_offset, self._clock.monotonic_ms()):
                 raise LogError(
                     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
                     f"{config.max_producers} producers wrote here lately, this would be one more",
@@ -196,9 +204,12 @@ class LogAppends:
             if header.leader_epoch != self.epochs.latest_number:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
         segment.write(records[start : batches[count - 1].end])
-        for header in headers:
+        for position, header in batches[:count]:
             base_offset, last_offset = header.base_offset, header.last_offset
-            self._take_note(segment, header, base_offset, last_offset, header.max_timestamp, header.size_bytes)
+            if header.attributes & CONTROL_BIT:
+                self._take_note_of_marker(segment, header, records[position : position + header.size_bytes])
+            else:
+                self._take_note(segment, header, base_offset, last_offset, header.max_timestamp, header.size_bytes)
         return batches[count:]
 
     def _reason_to_roll(self, segment: RollState, header: BatchHeader, now_ms: int) -> str | None:
@@ -214,6 +225,14 @@ class LogAppends:
         segment.note(last_offset, max_timestamp, size)
         self._local.log_end_offset = last_offset + 1
         self.producers.update(header, base_offset)
+
+    def _take_note_of_marker(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
+        """The same of a control batch."""
+        segment.note(header.last_offset, header.max_timestamp, header.size_bytes)
+        self._local.log_end_offset = header.next_offset
+        aborted = self.producers.update(header, header.base_offset, marker_in(batch))
+        if aborted is not None:
+            self._local.note_aborted(segment, aborted)
 
     def roll(self, reason: str, first: BatchHeader | None = None) -> None:
         """Begin a new segment, with a snapshot of the producers at its base. Raises ``StorageFailed``."""

@@ -25,7 +25,7 @@ _VERSION = 1
 
 
 class SegmentRecord(NamedTuple):
-    """One segment. The checksums (CRC-32C) are those of the two index files."""
+    """One segment. The checksums (CRC-32C) are those of the index files; that of a file that is not there is 0."""
 
     base_offset: int
     next_offset: int
@@ -35,6 +35,7 @@ class SegmentRecord(NamedTuple):
     max_timestamp_offset: int
     offset_index_crc: int
     time_index_crc: int
+    aborted_crc: int = 0
 
 
 class LogState(NamedTuple):
@@ -83,11 +84,23 @@ def _producer_row(entry: ProducerEntry) -> list[Any]:
         entry.last_timestamp,
         entry.wrapped,
         entry.batches,
+        entry.coordinator_epoch,
+        entry.txn_first_offset,
     ]
 
 
 def _producer_entry(
-    producer_id: int, producer_epoch: int, complete: bool, last_timestamp: int, wrapped: bool, batches: list[list[int]]
+    producer_id: int,
+    producer_epoch: int,
+    complete: bool,
+    last_timestamp: int,
+    wrapped: bool,
+    batches: list[list[int]],
+    coordinator_epoch: int = -1,
+    txn_first_offset: int = -1,
 ) -> ProducerEntry:
+    """A file that was written before there were transactions lacks the last two."""
     known = tuple(BatchMetadata(*row) for row in batches)
-    return ProducerEntry(producer_id, producer_epoch, known, complete, last_timestamp, wrapped)
+    return ProducerEntry(
+        producer_id, producer_epoch, known, complete, last_timestamp, wrapped, coordinator_epoch, txn_first_offset
+    )

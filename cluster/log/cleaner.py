@@ -25,7 +25,7 @@ from cluster.log.config import LogConfig
 from cluster.log.local_log import LocalLog
 from cluster.log.producers import ProducerStates
 from cluster.log.scan import scan_batches
-from cluster.log.segment import CLEANED_SUFFIX, Segment
+from cluster.log.segment import CLEANED_SUFFIX, SEGMENT_SUFFIXES, Segment
 from cluster.protocol.batch import BatchHeader
 from cluster.seams.storage import Storage
 
@@ -84,7 +84,7 @@ class Cleaning:
 
     def _clean(self, group: list[Segment], latest: LatestOffsets) -> None:
         storage, directory, base_offset = self.storage, self.directory, group[0].base_offset
-        for suffix in (".log", ".index", ".timeindex"):  # of a cleaning that failed before
+        for suffix in SEGMENT_SUFFIXES:  # of a cleaning that failed before
             storage.remove(f"{directory}/{base_offset:020d}{suffix}{CLEANED_SUFFIX}")
         cleaned = Segment(directory, base_offset, self.config, storage, group[-1].created_ms, CLEANED_SUFFIX)
         try:
@@ -108,6 +108,8 @@ class Cleaning:
                 _discard(storage, cleaned)
                 return
             writer.flush()
+            for segment in group:
+                cleaned.aborted.append(segment.aborted)
             cleaned.seal()
             cleaned.fsync()
             # Its name too, before the originals lose theirs.

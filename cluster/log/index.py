@@ -76,6 +76,11 @@ class OffsetIndex:
         at = bisect_right(self._positions, position)
         return self._positions[at - 1] if at else 0
 
+    def last_offset_from(self, position: int) -> int | None:
+        """The last offset of the first indexed batch that begins at ``position`` or beyond, None if there is none."""
+        at = bisect_left(self._positions, position)
+        return self._base_offset + self._offsets[at] if at < len(self) else None
+
     def truncate(self, size: int) -> None:
         """Forget entries at or beyond byte ``size`` of the segment."""
         at = bisect_left(self._positions, size)

@@ -21,6 +21,7 @@ at the same cost for every log:
 * ``index-batches``: an offset index entry points at a batch and has its last offset; a time index entry has the last
   offset of a batch with that timestamp, and no batch up to that one is newer.
 * ``newest-timestamp``: a segment's newest timestamp is that of its batches.
+* ``aborted-markers``: the entries of the ``.txnindex`` ascend, each names a marker, and memory has what the file has.
 * ``remembered-batches``: the positions that a segment caches, for lookups without a read, are those of its batches.
 """
 
@@ -133,6 +134,7 @@ def validate_segment(
         raise InvariantBroken(segment, "batches-contiguous", values)
     _validate_indexes(segment, batches)
     _validate_remembered(segment, batches)
+    _validate_aborted(segment, batches)
     return batches
 
 
@@ -154,6 +156,16 @@ def _validate_indexes(segment: Segment, batches: Batches) -> None:
     if segment.max_timestamp != newest_timestamp:
         values = f"{segment.max_timestamp}, the batches have {newest_timestamp}"
         raise InvariantBroken(segment, "newest-timestamp", values)
+
+
+def _validate_aborted(segment: Segment, batches: Batches) -> None:
+    aborted = segment.aborted
+    markers = {header.base_offset for _, header in batches if header.is_control}
+    offsets = [entry.last_offset for entry in aborted]
+    if offsets != sorted(set(offsets)) or not markers.issuperset(offsets):
+        raise InvariantBroken(segment, "aborted-markers", f"{[*aborted]}, markers at {sorted(markers)}")
+    if aborted.read() != aborted.to_bytes():
+        raise InvariantBroken(segment, "aborted-markers", f"the file of {aborted} says something else")
 
 
 def _validate_remembered(segment: Segment, batches: Batches) -> None:

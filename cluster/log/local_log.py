@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from cluster.log.aborted_transactions import AbortedTransaction
 from cluster.log.config import LogConfig
 from cluster.log.errors import OffsetOutsideLog, StorageFailed, not_opened
 from cluster.log.flush import PendingFlush
@@ -189,7 +190,7 @@ class LocalLog:
                 self.sync_names()
             for segment, paths in islice(self.segments.retire_from_start(offset), RETIRED_AT_ONCE):
                 self.cuts += 1
-                self._doomed.add(self.config.file_delete_delay_ms, paths=paths, files=[segment.file])
+                self._doomed.add(self.config.file_delete_delay_ms, paths=paths, files=segment.files)
         except OSError as error:
             raise StorageFailed(f"deleting segments of {self.directory} below {offset}: {error}") from error
         return self.cuts > before
@@ -201,11 +202,18 @@ class LocalLog:
             new.rename(SWAP_SUFFIX)
             # The newest first: what a crash leaves of them lies within the new segment, or is compacted again.
             for segment in reversed(old):
-                self._doomed.add(self.config.file_delete_delay_ms, paths=segment.retire(), files=[segment.file])
+                self._doomed.add(self.config.file_delete_delay_ms, paths=segment.retire(), files=segment.files)
             new.rename("")
         except OSError as error:
             raise self.fail(f"replacing segments from {new.base_offset} on: {error}") from error
         self.segments.replace(old, new)
+
+    def note_aborted(self, segment: Segment, aborted: AbortedTransaction) -> None:
+        """A marker was appended that aborts a transaction. Raises ``StorageFailed``."""
+        try:
+            self._names += segment.aborted.append([aborted])
+        except OSError as error:  # readers would take what was aborted for committed
+            raise self.fail(f"noting {aborted}: {error}") from error
 
     def facts(self) -> list[SegmentFacts]:
         """What retention wants to know of the segments."""
@@ -238,9 +246,8 @@ class LocalLog:
         offset = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         if offset <= self.recovery_point:
             return None
-        files = [
-            segment.file for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < offset
-        ]
+        unsynced = self.segments.from_offset(self.recovery_point)
+        files = [file for segment in unsynced if segment.base_offset < offset for file in segment.files]
         return PendingFlush(tuple(files), offset, self.cuts, self._names, self._unsynced_directories(), self._storage)
 
     def _unsynced_directories(self) -> tuple[str, ...]:

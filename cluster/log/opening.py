@@ -28,7 +28,7 @@ from cluster.log.config import LogConfig
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
 from cluster.log.errors import CheckpointError, StorageFailed, not_opened
 from cluster.log.producers import ProducerStates
-from cluster.log.recovery import UNTIL_THE_END, Opening, StaleHistories, tidy
+from cluster.log.recovery import UNTIL_THE_END, Opening, StaleHistories, sound_aborted, tidy
 from cluster.log.replay import LogReplay
 from cluster.log.segment import Segment
 from cluster.log.segment_start import restore
@@ -140,7 +140,7 @@ def _open_segments(opening: Opening, snapshots: SnapshotFiles, bases_synced: int
     producers, epochs = replay.producers, replay.epochs
     stored_epochs = epochs.entries
     found = None
-    adopted = bases_synced
+    adopted = sound_aborted(opening.directory, bases, bases_synced, opening.storage)
     while adopted and (found := snapshots.histories(bases[adopted])) is None:
         adopted -= 1
 

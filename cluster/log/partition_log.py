@@ -1,8 +1,8 @@
 """PartitionLog: the log of one replica of one partition, as the broker sees it.
 
-Owns the log start, and that files, epochs and producers go back together when the log is cut. Appends are its base,
-``appending.py``; files are kept by ``local_log.py``. Does not own high watermarks, who leads, retention, or the
-answers to clients. One thread only, except that a flush may run elsewhere (``flush.py``).
+Owns the log start, and that files, epochs and producers go back together when the log is cut. Appends are its bases,
+``appending.py`` and ``transactional_log.py``; files are kept by ``local_log.py``. Does not own high watermarks, who
+leads, retention, or the answers to clients. One thread only, except that a flush may run elsewhere (``flush.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from uuid import UUID
 
-from cluster.log.appending import LogAppends
 from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
 from cluster.log.clean_state import LogState
 from cluster.log.cleaner import Cleaning, cleanable_of, plan_cleaning
@@ -25,12 +24,13 @@ from cluster.log.removal import Doomed
 from cluster.log.retention import ExpiredSegment, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.log.timestamps import FoundTime, Look, batch_for_timestamp
+from cluster.log.transactional_log import TransactionalLog
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 
 
-class PartitionLog(LogAppends):
+class PartitionLog(TransactionalLog):
     """See the module's text. Made by ``open``; a sequence check of another make may be given to it."""
 
     def __init__(
@@ -341,10 +341,13 @@ class PartitionLog(LogAppends):
         """Whether offsets may be missing, because compaction removed their records."""
         return self._local.holes_allowed
 
-    def cleanable(self, stable_offset: int, now_ms: int) -> Cleanable | None:
-        """What can be compacted below ``stable_offset``, None if nothing; ``now_ms`` is wall time."""
+    def cleanable(self, high_watermark: int, now_ms: int) -> Cleanable | None:
+        """What can be compacted of what is committed and decided, None if nothing; ``now_ms`` is wall time."""
         return cleanable_of(
-            self._local, log_start_offset=self.log_start_offset, stable_offset=stable_offset, now_ms=now_ms
+            self._local,
+            log_start_offset=self.log_start_offset,
+            stable_offset=self.last_stable_offset(high_watermark),
+            now_ms=now_ms,
         )
 
     def begin_cleaning(self, what: Cleanable, max_keys: int, now_ms: int) -> Cleaning:
@@ -391,22 +394,6 @@ class PartitionLog(LogAppends):
             return self._local.end_after_cut(offset)
         except (OSError, CorruptBatch) as error:
             raise self._local.fail(f"looking for {offset} to truncate there: {error}") from error
-
-    def _rebuild_producers(self) -> None:
-        """From the newest mark that is left, or the log's first batch, replay the headers."""
-        segments = self._local.segments
-        start = self.producers.rewind(self._local.log_end_offset)
-        if start is None:
-            start = segments.first.base_offset
-            self._snapshots.load(start, self.producers)
-        try:
-            for segment in segments.from_offset(start):
-                position = segment.locate(start)
-                if position is not None:
-                    for _, header in segment.headers(position):
-                        self.producers.update(header, header.base_offset)
-        except (OSError, CorruptBatch) as error:
-            raise self._local.fail(f"replaying producers: {error}") from error
 
     # -- flushing and the end -----------------------------------------------------------------------------------------
 
@@ -464,7 +451,7 @@ class PartitionLog(LogAppends):
     def delete(self) -> None:
         """Rename the directory, and remove it when ``file.delete.delay.ms`` has passed. Raises ``StorageFailed``."""
         doomed = retire_directory(self.directory, self._storage, self._clock.monotonic_ns())
-        files = [segment.file for segment in self._local.segments]
+        files = [file for segment in self._local.segments for file in segment.files]
         self._doomed.add(self.config.file_delete_delay_ms, files=files, directory=doomed)
         # The files are still open: anyone who kept the log must not write to them and be told that it worked.
         self._local.failure = "it was deleted"

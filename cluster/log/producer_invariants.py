@@ -8,6 +8,8 @@ They hold whenever no method of the log is running, unless its disk has failed. 
   batch continues the sequence of the previous one, modulo 2^31.
 * ``producer-offsets``: the batches of an entry ascend in offset without an overlap, and all are below the log end:
   truncated batches are not remembered.
+* ``producer-transactions``: the open transactions by offset are those of the entries, ascend, and begin below the log
+  end; those that are decided ascend by their markers, which are below the log end.
 * ``producer-marks``: there are at most eight marks, which ascend, and none is above the log end.
 
 ``validate_batches`` checks the entries against the batch headers in the log:
@@ -31,9 +33,23 @@ def validate(producers: ProducerStates, log_end_offset: int) -> None:
     """Every entry, and the marks. Raises ``InvariantBroken``."""
     for producer_id, entry in producers.entries.items():
         validate_entry(producer_id, entry, log_end_offset)
+    _validate_transactions(producers, log_end_offset)
     offsets = [mark.offset for mark in producers._marks]
     if len(offsets) > MARKS or offsets != sorted(offsets) or offsets[-1:] > [log_end_offset]:
         raise InvariantBroken(producers, "producer-marks", f"{offsets}, log end {log_end_offset}")
+
+
+def _validate_transactions(producers: ProducerStates, log_end_offset: int) -> None:
+    transactions = producers.transactions
+    begun = sorted((entry.txn_first_offset, entry.producer_id) for entry in producers if entry.txn_first_offset >= 0)
+    if [*transactions.open.items()] != begun or [first for first, _ in begun[-1:]] >= [log_end_offset]:
+        values = f"{transactions.open} of entries with {begun}, log end {log_end_offset}"
+        raise InvariantBroken(producers, "producer-transactions", values)
+    markers = [decided.last_offset for decided in transactions.unreplicated]
+    newest = transactions.newest_unsequenced
+    if markers != sorted(markers) or markers[-1:] >= [log_end_offset] or markers[-1:] > [newest]:
+        values = f"markers {markers}, the newest {newest}, log end {log_end_offset}"
+        raise InvariantBroken(producers, "producer-transactions", values)
 
 
 def validate_entry(producer_id: int, entry: ProducerEntry, log_end_offset: int) -> None:

@@ -1,8 +1,8 @@
-"""ProducerStates: what one log knows of every producer that wrote to it, and Kafka's snapshot file of it.
+"""ProducerStates: what one log knows of every producer that wrote to it (Kafka's ProducerStateManager).
 
-Owns the map of entries, how an appended batch changes it, how it goes back with the log, and the bytes of
-``%020d.snapshot`` (Kafka's ProducerStateManager; docs/reference/kafka.md "Files of a log"). Does not own the decision
-about a batch (``sequence.py``) or reading the log.
+Owns the map of entries, how an appended batch changes it, and how it goes back with the log. Does not own the decision
+about a batch (``sequence.py``, ``transactions.py``), the bytes of a snapshot (``producer_snapshot.py``) or reading the
+log.
 
 The log is the truth: after a start or a truncation the entries are rebuilt from batch headers, because a snapshot
 has only the newest batch of each producer. So that a truncation need not begin at the log's first byte, ``mark``
@@ -11,17 +11,17 @@ remembers the entries at a roll; entries are immutable, so a mark is one copy of
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from crc32c import crc32c
-
-from cluster.log.errors import CheckpointError
+from cluster.log.aborted_transactions import AbortedTransaction
+from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
-from cluster.protocol.batch import BatchHeader, decrement_sequence
+from cluster.log.transactions import Transactions
+from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader
+from cluster.protocol.control_records import ControlRecordType, EndTransactionMarker
 
 #: A producer that wrote nothing for this long makes room for another in a log that has enough of them. It is more than
 #: a producer continues sending the same batch again by default (delivery.timeout.ms, two minutes).
@@ -30,12 +30,6 @@ ROOM_MS = 300_000
 MOMENT_MS = 10_000
 #: How many marks are kept: truncations reach back a few segments at most.
 MARKS = 8
-
-_SNAPSHOT_VERSION = 1
-_SNAPSHOT_HEAD = struct.Struct(">hIi")
-_SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
-#: The checksum covers everything after itself.
-_SNAPSHOT_CRC_FROM = 6
 
 # The same as calling the classes, which costs a call more for every batch.
 _new_batch: Callable[[tuple[int, ...]], BatchMetadata] = partial(tuple.__new__, BatchMetadata)
@@ -63,6 +57,8 @@ class ProducerStates:
     def __init__(self) -> None:
         #: To be read, and changed by this class alone. The mapping itself may be another one later.
         self.entries: dict[int, ProducerEntry] = {}
+        #: The same transactions as in the entries, by offset.
+        self.transactions = Transactions()
         self._marks: list[_Mark] = []
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
@@ -86,27 +82,31 @@ class ProducerStates:
         """Take an entry as it became by several batches at once (``replay.py``)."""
         self.entries[entry.producer_id] = entry
 
-    def update(self, header: BatchHeader, base_offset: int) -> None:
+    def update(
+        self, header: BatchHeader, base_offset: int, marker: EndTransactionMarker | None = None
+    ) -> AbortedTransaction | None:
         """Note a batch that the log took at ``base_offset`` (the header's own may still be the producer's 0).
 
-        Nothing is judged: the log is what it is. A batch that does not continue its producer's sequence leaves a
-        history that is not complete.
+        ``marker`` is the one in a control batch. Returns the transaction that it aborts, if any. Nothing is judged: the
+        log is what it is. A batch that does not continue its producer's sequence leaves a history that is not complete.
         """
-        _, _, _, _, _, _, last_offset_delta, _, timestamp, producer_id, producer_epoch, base_sequence, _ = header
+        _, _, _, _, _, attributes, last_offset_delta, _, timestamp, producer_id, producer_epoch, base_sequence, _ = (
+            header
+        )
         if producer_id < 0:
-            return
+            return None
         entry = self.entries.get(producer_id)
         if base_sequence < 0:
-            self._update_without_sequence(entry, header)
-            return
+            return self._update_without_sequence(entry, header, base_offset, marker)
         last_sequence = (base_sequence + last_offset_delta) & SEQUENCE_MASK
         batch = _new_batch((base_sequence, last_sequence, base_offset, base_offset + last_offset_delta, timestamp))
-        if entry is None or entry.producer_epoch != producer_epoch:
-            self.entries[producer_id] = ProducerEntry(
-                producer_id, producer_epoch, (batch,), base_sequence == 0, timestamp
-            )
-            return
-        _, _, batches, complete, _, wrapped = entry
+        if entry is None:
+            entry = ProducerEntry(producer_id, producer_epoch, (), True, timestamp)
+        elif entry.producer_epoch != producer_epoch:
+            entry = entry._replace(producer_epoch=producer_epoch, batches=(), complete=True, wrapped=False)
+        _, _, batches, complete, _, wrapped, coordinator_epoch, txn_first_offset = entry
+        if attributes & TRANSACTIONAL_BIT and txn_first_offset < 0:
+            txn_first_offset = self.transactions.begin(producer_id, base_offset)
         before = batches[-1][1] if batches else -1
         self.entries[producer_id] = _new_entry(
             (
@@ -116,23 +116,45 @@ class ProducerStates:
                 complete and base_sequence == (before + 1) & SEQUENCE_MASK,
                 timestamp,
                 wrapped or last_sequence < before,
+                coordinator_epoch,
+                txn_first_offset,
             )
         )
+        return None
 
-    def _update_without_sequence(self, entry: ProducerEntry | None, header: BatchHeader) -> None:
+    def _update_without_sequence(
+        self, entry: ProducerEntry | None, header: BatchHeader, offset: int, marker: EndTransactionMarker | None
+    ) -> AbortedTransaction | None:
         """A transaction marker or a coordinator's batch: it may begin a new epoch, in which 0 is then expected."""
-        if entry is None or entry.producer_epoch != header.producer_epoch:
-            # With no entry the producer's own batches of this epoch may have been deleted before the marker.
-            entry = ProducerEntry(
-                header.producer_id, header.producer_epoch, (), entry is not None, header.max_timestamp
-            )
-        self.entries[header.producer_id] = entry._replace(last_timestamp=header.max_timestamp)
+        producer_id, producer_epoch, transactions = header.producer_id, header.producer_epoch, self.transactions
+        transactions.newest_unsequenced = max(transactions.newest_unsequenced, offset)
+        if entry is None:
+            # The producer's own batches of this epoch may have been deleted before the marker.
+            entry = ProducerEntry(producer_id, producer_epoch, (), False, header.max_timestamp)
+        elif entry.producer_epoch != producer_epoch:
+            entry = entry._replace(producer_epoch=producer_epoch, batches=(), complete=True, wrapped=False)
+        first_offset, coordinator_epoch = entry.txn_first_offset, entry.coordinator_epoch
+        aborted = None
+        if marker is not None:
+            coordinator_epoch = marker.coordinator_epoch
+            if first_offset >= 0:
+                stable_offset = transactions.end(first_offset, offset)
+                if marker.control_type is ControlRecordType.ABORT:
+                    aborted = AbortedTransaction(producer_id, first_offset, offset, stable_offset)
+            first_offset = -1
+        elif first_offset < 0 and header.is_transactional and not header.is_control:
+            first_offset = transactions.begin(producer_id, offset)
+        self.entries[producer_id] = entry._replace(
+            last_timestamp=header.max_timestamp, coordinator_epoch=coordinator_epoch, txn_first_offset=first_offset
+        )
+        return aborted
 
     def expire(self, wall_ms: int, monotonic_ms: int, expiration_ms: int) -> int:
         """Forget producers that are idle for ``expiration_ms``; returns how many.
 
         As in Kafka the newest batch's timestamp must be so old. That is the client's clock, and a client may well write
         old times: so the entry must also have been the same for that long, by our own clock, as seen by these calls.
+        A producer whose transaction is open stays.
         """
         before = len(self)
         unchanged: dict[int, _Unchanged] = {}
@@ -141,7 +163,8 @@ class ProducerStates:
             if seen is None or seen.entry is not entry:
                 seen = _Unchanged(entry, monotonic_ms)
             is_old = wall_ms - entry.last_timestamp >= expiration_ms
-            if is_old and monotonic_ms - seen.since_ms >= expiration_ms:
+            is_open = entry.txn_first_offset >= 0
+            if is_old and not is_open and monotonic_ms - seen.since_ms >= expiration_ms:
                 del self.entries[entry.producer_id]
             else:
                 unchanged[entry.producer_id] = seen
@@ -151,7 +174,7 @@ class ProducerStates:
     def has_room(self, most: int, end_offset: int, monotonic_ms: int) -> bool:
         """Whether one more producer may be remembered, if ``most`` may be, in a log that ends at ``end_offset``.
 
-        Those that have written nothing for ``ROOM_MS``, by our own clock, make room.
+        Those that have written nothing for ``ROOM_MS``, by our own clock, make room, unless a transaction is open.
         """
         moments = self._moments
         if not moments or monotonic_ms - moments[-1].monotonic_ms >= MOMENT_MS:
@@ -163,17 +186,23 @@ class ProducerStates:
         if monotonic_ms - moments[0].monotonic_ms < ROOM_MS or moments[0].offset == self._no_room_below:
             return False
         self._no_room_below = idle_below = moments[0].offset
-        self.entries = {key: entry for key, entry in self.entries.items() if entry.last_offset >= idle_below}
+        self.entries = {
+            key: entry
+            for key, entry in self.entries.items()
+            if entry.last_offset >= idle_below or entry.txn_first_offset >= 0
+        }
         return len(self.entries) < most
 
     def clear(self) -> None:
         self.entries = {}
+        self.transactions = Transactions()
         self._marks = []
         self._moments.clear()
 
     def restore(self, entries: Iterable[ProducerEntry]) -> None:
         """Take entries as they were at a clean stop, with all that was known of them."""
         self.entries = {entry.producer_id: entry for entry in entries}
+        self.transactions.replace(self)
         self._marks = []
 
     def mark(self, offset: int) -> None:
@@ -196,8 +225,10 @@ class ProducerStates:
     def holds_above(self, offset: int) -> bool:
         """Whether any entry may rest on a batch that reaches ``offset`` or beyond, so that a truncation there matters.
 
-        An entry without batches rests on a marker whose offset is not kept.
+        An entry without batches rests on a marker whose offset is not kept; of markers only the newest offset is.
         """
+        if self.transactions.newest_unsequenced >= offset:
+            return True
         return any(entry.last_offset >= offset or not entry.batches for entry in self)
 
     def rewind(self, offset: int) -> int | None:
@@ -208,9 +239,11 @@ class ProducerStates:
         self.drop_marks_above(offset)
         if not self._marks:
             self.entries = {}
+            self.transactions = Transactions()
             return None
         mark = self._marks[-1]
         self.entries = dict(mark.entries)
+        self.transactions.replace(self, mark.offset)
         return mark.offset
 
     def snapshot(self) -> bytes:
@@ -220,48 +253,4 @@ class ProducerStates:
     def load_snapshot(self, data: bytes) -> None:
         """Take the entries of a snapshot, whose history is unknown. Raises ``CheckpointError``."""
         self.entries = {entry.producer_id: entry for entry in parse_snapshot(data)}
-
-
-def snapshot_bytes(entries: Iterable[ProducerEntry]) -> bytes:
-    """version int16, CRC-32C of what follows it, count int32, then 46 bytes per producer (ProducerStateManager)."""
-    rows = []
-    for entry in entries:
-        last = entry.batches[-1] if entry.batches else None
-        rows.append(
-            _SNAPSHOT_ENTRY.pack(
-                entry.producer_id,
-                entry.producer_epoch,
-                last.last_sequence if last else -1,
-                last.last_offset if last else -1,
-                last.last_offset - last.base_offset if last else 0,
-                entry.last_timestamp,
-                -1,  # coordinator epoch
-                -1,  # first offset of the current transaction
-            )
-        )
-    data = bytearray(_SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, 0, len(rows)) + b"".join(rows))
-    struct.pack_into(">I", data, 2, crc32c(data[_SNAPSHOT_CRC_FROM:]))
-    return bytes(data)
-
-
-def parse_snapshot(data: bytes) -> list[ProducerEntry]:
-    """The inverse of ``snapshot_bytes``, as far as the format goes. Raises ``CheckpointError``."""
-    if len(data) < _SNAPSHOT_HEAD.size:
-        raise CheckpointError(f"a producer snapshot of {len(data)} bytes")
-    version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
-    if version != _SNAPSHOT_VERSION:
-        raise CheckpointError(f"a producer snapshot of version {version}, only {_SNAPSHOT_VERSION} is known")
-    if crc32c(data[_SNAPSHOT_CRC_FROM:]) != crc:
-        raise CheckpointError("the checksum of a producer snapshot does not hold")
-    if len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
-        raise CheckpointError(f"a producer snapshot of {len(data)} bytes for {count} producers")
-    return [_snapshot_entry(row) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])]
-
-
-def _snapshot_entry(row: tuple[int, ...]) -> ProducerEntry:
-    producer_id, producer_epoch, last_sequence, last_offset, offset_delta, timestamp, _, _ = row
-    batches: tuple[BatchMetadata, ...] = ()
-    if last_sequence >= 0:
-        base_sequence = decrement_sequence(last_sequence, offset_delta)
-        batches = (BatchMetadata(base_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp),)
-    return ProducerEntry(producer_id, producer_epoch, batches, False, timestamp)
+        self.transactions.replace(self)

@@ -19,7 +19,9 @@ import logging
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
+from cluster.log.aborted_index import AbortedIndex
 from cluster.log.checkpoints import RECOVERY_POINT_FILE
 from cluster.log.config import LogConfig
 from cluster.log.errors import CheckpointError, StorageFailed
@@ -78,11 +80,25 @@ def _finish_swap(directory: str, base_offset: int, bases: set[int], storage: Sto
     originals = {base for base in bases if base_offset <= base < end_offset}
     for base in sorted(originals, reverse=True):
         remove_segment(directory, base, storage)
-    for kind in (".index", ".timeindex", ".log"):
+    for kind in (".index", ".timeindex", ".txnindex", ".log"):
         if storage.exists(stem + kind + SWAP_SUFFIX):
             storage.rename(stem + kind + SWAP_SUFFIX, stem + kind)
     logger.info("%s: the compaction from %d to %d is finished", directory, base_offset, end_offset)
     return (bases - originals) | {base_offset}
+
+
+def sound_aborted(directory: str, bases: list[int], count: int, storage: Storage) -> int:
+    """How many of the first ``count`` segments have a ``.txnindex`` that can be theirs, or none. Raises ``OSError``."""
+    for number, (base_offset, end_offset) in enumerate(pairwise(bases[: count + 1])):
+        index = AbortedIndex(storage, f"{directory}/{base_offset:020d}.txnindex")
+        try:
+            index.load(index.read())
+            if any(not base_offset <= entry.last_offset < end_offset for entry in index):
+                raise CheckpointError("a marker that is not in the segment")
+        except CheckpointError as error:
+            logger.warning("reading all from offset %d on because of %s: %s", base_offset, index.path, error)
+            return number
+    return count
 
 
 class StaleHistories(Exception):
@@ -153,7 +169,9 @@ class Opening:
 
     def _adopt(self, segment: Segment) -> str | None:
         # The producers are read later from their recorded state.
-        aside = LogReplay(self.replay.epochs, ProducerStates(), holes_allowed=self.replay.holes_allowed)
+        allowed = self.replay.holes_allowed
+        aside = LogReplay(self.replay.epochs, ProducerStates(), holes_allowed=allowed, knows_producers=False)
+        segment.aborted.load(segment.aborted.read())
         try:
             adopt(segment, aside)
         except (CheckpointError, CorruptBatch) as error:
@@ -170,7 +188,9 @@ class Opening:
         verifies = self.trusted_below < end
         if verifies:
             self.verified_bytes += segment.file.size_bytes
-        return walk(segment, self.replay, check_crc=verifies)
+        problem = walk(segment, self.replay, check_crc=verifies)
+        segment.aborted.store()
+        return problem
 
     def _cut_off(self, last: Segment, later: list[int], problem: str) -> None:
         """Truncate the log to the good part of ``last``, or raise. Later segments are removed first, from the newest to

@@ -1,4 +1,4 @@
-"""Segment: one file of batches with its two indexes.
+"""Segment: one file of batches with its indexes.
 
 Owns appending to the file and undoing it, when an index entry is added, finding a batch by offset or time, and cutting
 the end off. Does not own which segment is written to, or anything about producers and epochs (``partition_log.py``).
@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from crc32c import crc32c
 
+from cluster.log.aborted_index import AbortedIndex
 from cluster.log.clean_state import SegmentRecord
 from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
@@ -57,6 +58,7 @@ class Segment:
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.file: File = storage.open(self._path(".log"))
+        self.aborted = AbortedIndex(storage, self._path(".txnindex"))
         self.reset()
 
     def __repr__(self) -> str:
@@ -95,7 +97,13 @@ class Segment:
     @property
     def paths(self) -> list[str]:
         """Its files, that of the batches last."""
-        return [self._path(kind) for kind in (".index", ".timeindex", ".log")]
+        kinds = (".index", ".timeindex", ".txnindex", ".log")
+        return [self._path(kind) for kind in kinds if kind != ".txnindex" or self.aborted.has_file]
+
+    @property
+    def files(self) -> list[File]:
+        """Its open files."""
+        return [self.file] if self.aborted.file is None else [self.file, self.aborted.file]
 
     @property
     def larger_index_bytes(self) -> int:
@@ -112,6 +120,7 @@ class Segment:
             self.max_timestamp_offset,
             crc32c(self.offset_index.to_bytes()),
             crc32c(self.time_index.to_bytes()),
+            crc32c(self.aborted.to_bytes()),
         )
 
     def extend(
@@ -311,6 +320,7 @@ class Segment:
         """Cut the file to its first ``size`` bytes, the end of a batch, so that the segment ends at ``next_offset``."""
         try:
             self.file.truncate(size)
+            self.aborted.truncate(next_offset)
         except OSError as error:
             raise StorageFailed(f"truncating {self.file.path}: {error}") from error
         if size == 0:
@@ -339,14 +349,16 @@ class Segment:
                 self.max_timestamp_offset = header.last_offset
 
     def fsync(self) -> None:
-        self.file.fsync()
+        for file in self.files:
+            file.fsync()
 
     def close(self) -> None:
-        self.file.close()
+        for file in self.files:
+            file.close()
 
     def delete(self) -> None:
         """Close, and remove all files of this segment but its snapshot."""
-        self.file.close()
+        self.close()
         remove_segment(self._directory, self.base_offset, self._storage)
 
     def retire(self) -> list[str]:
@@ -360,6 +372,7 @@ class Segment:
     def rename(self, suffix: str) -> None:
         """Let the names of its files end with ``suffix`` instead, that of the batches last. Raises ``OSError``."""
         before, self._suffix = self.paths, suffix
+        self.aborted.path = self._path(".txnindex")
         for source, target in zip(before, self.paths, strict=True):
             self._storage.rename(source, target)
 

@@ -23,19 +23,22 @@ from cluster.log.replay import LogReplay
 from cluster.log.roll import INT32_MAX
 from cluster.log.scan import CRC_CHUNK_BYTES, LARGE_BATCH_BYTES, LOOKUP_CHUNK_BYTES, SCAN_CHUNK_BYTES, scan_batches
 from cluster.log.segment import Segment
+from cluster.log.transactions import marker_in
 from cluster.protocol.batch import (
     CRC_FROM,
     HEADER_BYTES,
     LOG_OVERHEAD,
     MAGIC,
     MIN_BATCH_LENGTH,
+    TRANSACTIONAL_BIT,
     BatchHeader,
     parse_header,
 )
 from cluster.protocol.errors import CorruptBatch
 
-#: Base offset, length, leader epoch, magic, checksum, last offset delta, max timestamp, producer's id, epoch, sequence.
-_FIELDS = struct.Struct(">qiiBI2xi8xqqhi")
+#: Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, max timestamp, and of the producer
+#: id, epoch and sequence.
+_FIELDS = struct.Struct(">qiiBIhi8xqqhi")
 
 
 def restore(segment: Segment, record: SegmentRecord) -> None:
@@ -56,6 +59,10 @@ def restore(segment: Segment, record: SegmentRecord) -> None:
         if crc32c(data) != crc:
             raise CheckpointError(f"the {kind} of {path} is not as it was at the clean stop")
         load(data)
+    aborted = segment.aborted.read()
+    if crc32c(aborted) != record.aborted_crc:
+        raise CheckpointError(f"{segment.aborted.path} is not as it was at the clean stop")
+    segment.aborted.load(aborted)
     position = segment.offset_index.last_position
     end_offset = segment.base_offset
     for _, header in scan_batches(segment.file, position, record.size_bytes, chunk_bytes=LOOKUP_CHUNK_BYTES):
@@ -157,8 +164,8 @@ def walk(segment: Segment, replay: LogReplay, *, check_crc: bool) -> str | None:
         good = HEADER_BYTES <= held == min(want, size - position)
         want, at, index_above = chunk, 0, last_indexed + interval - position
         while good and at + HEADER_BYTES <= held:
-            base_offset, length, epoch, magic, crc, delta, timestamp, producer_id, producer_epoch, sequence = unpack(
-                buffer, at
+            base_offset, length, epoch, magic, crc, bits, delta, timestamp, producer_id, producer_epoch, sequence = (
+                unpack(buffer, at)
             )
             end, last_offset = at + LOG_OVERHEAD + length, base_offset + delta
             if check_crc and held < end <= size - position:  # the rest of it is to be read
@@ -185,11 +192,16 @@ def walk(segment: Segment, replay: LogReplay, *, check_crc: bool) -> str | None:
                 latest_epoch = replay.epochs.latest_number
             if producer_id >= 0:
                 span = spans.get(producer_id)
-                if span is not None and sequence == span.next_sequence and producer_epoch == span.producer_epoch:
+                if (
+                    span is not None
+                    and sequence == span.next_sequence
+                    and producer_epoch == span.producer_epoch
+                    and bits & TRANSACTIONAL_BIT == span.transactional
+                ):
                     span.next_sequence = sequence + delta + 1
                     span.newest.append((sequence, delta, base_offset, timestamp))
                 else:
-                    replay.note_producer(parse_header(buffer, at))
+                    _note_producer(segment, replay, parse_header(buffer, at), position + at)
             expected, at = last_offset + 1, end
             if length >= LARGE_BATCH_BYTES and not check_crc:
                 want = HEADER_BYTES
@@ -198,6 +210,14 @@ def walk(segment: Segment, replay: LogReplay, *, check_crc: bool) -> str | None:
         segment.first_timestamp = parse_header(file.pread(HEADER_BYTES, 0)).max_timestamp
     segment.extend(position, expected, max_timestamp, max_timestamp_offset, last_indexed)
     return None if good else _problem(segment, check_crc=check_crc)
+
+
+def _note_producer(segment: Segment, replay: LogReplay, header: BatchHeader, position: int) -> None:
+    """A batch that does not continue its producer's sequence."""
+    marker = marker_in(segment.file.pread(header.size_bytes, position)) if header.is_control else None
+    aborted = replay.note_producer(header, marker)
+    if aborted is not None and replay.knows_producers:
+        segment.aborted.add(aborted)
 
 
 def _problem(segment: Segment, *, check_crc: bool) -> str:

@@ -51,7 +51,8 @@ class ProducerEntry(NamedTuple):
 
     ``batches`` are the last five of this epoch, oldest first. ``complete`` says that the epoch's history is known
     without a hole from sequence 0 on; ``wrapped`` that this history has passed 2147483647. ``last_timestamp`` is
-    the newest batch's max timestamp, which is the client's clock.
+    the newest batch's max timestamp, which is the client's clock. ``coordinator_epoch`` is that of the newest marker,
+    ``txn_first_offset`` where the open transaction begins; -1 without.
     """
 
     producer_id: int
@@ -60,6 +61,8 @@ class ProducerEntry(NamedTuple):
     complete: bool
     last_timestamp: int
     wrapped: bool = False
+    coordinator_epoch: int = -1
+    txn_first_offset: int = -1
 
     @property
     def last_sequence(self) -> int:
@@ -108,7 +111,7 @@ def check_sequence(
     """Judge a client's batch that carries a producer id and a sequence; ``entry`` is what the log knows of it."""
     if entry is None:
         return _check_unknown(header, log_start_offset, unknown_producer)
-    _, producer_epoch, batches, _, _, _ = entry
+    _, producer_epoch, batches, _, _, _, _, _ = entry
     if header.producer_epoch != producer_epoch:
         return _check_other_epoch(entry, header)
     base_sequence = header.base_sequence

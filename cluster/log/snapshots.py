@@ -1,8 +1,8 @@
 """What a log notes of its producers at each roll: Kafka's snapshot, and the producers' whole histories beside it.
 
 Owns both files' names, when one is worth writing, which ones must go, and the bytes of the histories. Does not own the
-bytes of a snapshot (``producers.py``). ``%020d.snapshot`` and ``%020d.producers`` are the state for records below that
-offset. They are not synced: what they say is rebuilt from the log, as far as the log still has it.
+bytes of a snapshot (``producer_snapshot.py``). ``%020d.snapshot`` and ``%020d.producers`` are the state for records
+below that offset. They are not synced: what they say is rebuilt from the log, as far as the log still has it.
 
 ``%020d.producers`` is a file of ours, whose name Kafka's loader passes over. A snapshot has only the newest batch of
 each producer; with the histories the next start continues with the last five, and with what is known of the sequences
@@ -14,8 +14,9 @@ The histories carry the leader epoch of the record before their offset. An offse
 replicas' logs forever, so a file that a power loss brought back, of records that were cut off since, is found out.
 
 version int16, CRC-32C of what follows it, leader epoch int32, producers int32; then int64s, for each producer: id,
-epoch, 1 if complete + 2 if wrapped, last timestamp, batches, and of each batch its five numbers. All big-endian. A roll
-waits for it, so what is most of it is made in one go.
+epoch, 1 if complete + 2 if wrapped, last timestamp, batches, coordinator epoch and first offset of its transaction
+(from version 2 on), and of each batch its five numbers. All big-endian. A roll waits for it, so what is most of it is
+made in one go.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ HISTORIES = 8
 #: A roll removes no more than this: what was left over while no recovery point was written goes little by little.
 REMOVALS = 8
 
-_HISTORIES_VERSION = 1
+_HISTORIES_VERSION = 2
+#: Without the last two numbers of a producer: no transaction could be then.
+_HISTORIES_WITHOUT_TRANSACTIONS = 1
 _HEAD = struct.Struct(">hIii")
 #: The checksum covers everything after itself.
 _CRC_FROM = 6
@@ -55,8 +58,9 @@ _FIELDS = len(BatchMetadata._fields)
 def histories_bytes(leader_epoch: int, entries: Iterable[ProducerEntry]) -> bytes:
     """The file. ``leader_epoch`` is -1 if there is none."""
     numbers, count = array("q"), 0
-    for producer_id, producer_epoch, batches, complete, last_timestamp, wrapped in entries:
-        numbers.extend((producer_id, producer_epoch, complete + 2 * wrapped, last_timestamp, len(batches)))
+    for producer_id, producer_epoch, batches, complete, last_timestamp, wrapped, coordinator_epoch, first in entries:
+        flags = complete + 2 * wrapped
+        numbers.extend((producer_id, producer_epoch, flags, last_timestamp, len(batches), coordinator_epoch, first))
         numbers.extend(chain.from_iterable(batches))
         count += 1
     if sys.byteorder == "little":
@@ -71,20 +75,32 @@ def parse_histories(data: bytes) -> tuple[int, list[ProducerEntry]]:
     if len(data) < _HEAD.size:
         raise CheckpointError(f"producers' histories of {len(data)} bytes")
     version, crc, leader_epoch, count = _HEAD.unpack_from(data)
-    if version != _HISTORIES_VERSION or crc32c(data[_CRC_FROM:]) != crc:
+    if version not in (_HISTORIES_WITHOUT_TRANSACTIONS, _HISTORIES_VERSION) or crc32c(data[_CRC_FROM:]) != crc:
         raise CheckpointError(f"producers' histories of version {version} whose checksum does not hold, or not known")
     numbers = array("q", data[_HEAD.size :])
     if sys.byteorder == "little":
         numbers.byteswap()
+    has_transactions = version != _HISTORIES_WITHOUT_TRANSACTIONS
     entries = []
     at = 0
     for _ in range(count):
         producer_id, producer_epoch, flags, last_timestamp, known = numbers[at : at + 5]
         at += 5
+        coordinator_epoch, first_offset = numbers[at : at + 2] if has_transactions else (-1, -1)
+        at += 2 * has_transactions
         end = at + known * _FIELDS
         batches = tuple(BatchMetadata(*numbers[start : start + _FIELDS]) for start in range(at, end, _FIELDS))
         entries.append(
-            ProducerEntry(producer_id, producer_epoch, batches, bool(flags & 1), last_timestamp, bool(flags & 2))
+            ProducerEntry(
+                producer_id,
+                producer_epoch,
+                batches,
+                bool(flags & 1),
+                last_timestamp,
+                bool(flags & 2),
+                coordinator_epoch,
+                first_offset,
+            )
         )
         at = end
     return leader_epoch, entries

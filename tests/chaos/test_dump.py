@@ -16,7 +16,7 @@ from cluster.log import checkpoints
 from cluster.log.clean_state import LogState, SegmentRecord, clean_state_text
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
-from cluster.log.producers import snapshot_bytes
+from cluster.log.producer_snapshot import snapshot_bytes
 from cluster.log.sequence import BatchMetadata, ProducerEntry
 from cluster.log.snapshots import histories_bytes
 from cluster.protocol.batch import parse_header
@@ -107,8 +107,11 @@ SMALL_FILES = [
     ),
     (
         "00000000000000000100.snapshot.deleted",
-        snapshot_bytes([ProducerEntry(7, 1, (BatchMetadata(3, 5, 90, 92, 11),), False, 11)]),
-        ["producer_id=7  producer_epoch=1  last_sequence=5  first_offset=90  last_offset=92  last_timestamp=11"],
+        snapshot_bytes([ProducerEntry(7, 1, (BatchMetadata(3, 5, 90, 92, 11),), False, 11, False, 2, 85)]),
+        [
+            "producer_id=7  producer_epoch=1  last_sequence=5  first_offset=90  last_offset=92  last_timestamp=11  "
+            "coordinator_epoch=2  transaction_first_offset=85"
+        ],
     ),
     (
         "00000000000000000100.producers",

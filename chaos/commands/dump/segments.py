@@ -15,7 +15,7 @@ from pathlib import Path
 from chaos.commands.dump.entries import DamagedPart, Entry, Lines, readable
 from cluster.log.errors import CheckpointError
 from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
-from cluster.log.producers import parse_snapshot
+from cluster.log.producer_snapshot import parse_snapshot
 from cluster.log.sequence import ProducerEntry
 from cluster.log.snapshots import parse_histories
 from cluster.protocol.batch import BatchHeader, crc_ok, parse_header
@@ -217,6 +217,8 @@ def _producers(producers: Iterable[ProducerEntry], *, in_full: bool = False) -> 
                 "first_offset": -1 if newest is None else newest.base_offset,
                 "last_offset": -1 if newest is None else newest.last_offset,
                 "last_timestamp": entry.last_timestamp,
+                **({"coordinator_epoch": entry.coordinator_epoch} if entry.coordinator_epoch >= 0 else {}),
+                **({"transaction_first_offset": entry.txn_first_offset} if entry.txn_first_offset >= 0 else {}),
                 **({"batches": len(entry.batches), "complete": entry.complete} if in_full else {}),
             }
         )

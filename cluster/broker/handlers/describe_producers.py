@@ -47,12 +47,11 @@ def _describe(services: Services, topic: str, index: int) -> Steps[Any]:
 
 
 def _producer(state_class: Any, entry: ProducerEntry) -> Any:
-    """There are no transactions: no coordinator wrote here, and none is open."""
     return state_class(
         producer_id=entry.producer_id,
         producer_epoch=entry.producer_epoch,
         last_sequence=entry.last_sequence,
         last_timestamp=entry.last_timestamp,
-        coordinator_epoch=-1,
-        current_txn_start_offset=-1,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=entry.txn_first_offset,
     )

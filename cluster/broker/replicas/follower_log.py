@@ -97,6 +97,7 @@ class FollowerLog:
             self._traffic.replication_bytes_in += len(records)
         self.lag = max(0, result.high_watermark - log.log_end_offset)
         self.high_watermark = follower_high_watermark(self.high_watermark, result.high_watermark, log.log_end_offset)
+        log.committed(self.high_watermark)
         # first the watermark, as in Kafka: the start never passes it, not even where the disk fails on the way
         if result.log_start_offset > log.log_start_offset:
             log.advance_log_start_offset(min(result.log_start_offset, log.log_end_offset))

@@ -14,6 +14,7 @@ from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.log.removal import Doomed
 from cluster.protocol.batch import BatchHeader, parse_header
+from cluster.protocol.control_records import ControlRecordType, EndTransactionMarker, build_marker_batch
 from cluster.protocol.errors import CorruptBatch, ErrorCode
 from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
@@ -50,6 +51,16 @@ def make_batch(
     checked += payload
     head = struct.pack(">qiibI", base_offset, 9 + len(checked), leader_epoch, 2, crc32c(checked))
     return bytearray(head + checked)
+
+
+def make_marker(
+    producer_id: int, control_type: ControlRecordType, *, producer_epoch: int = 0, coordinator_epoch: int = 0
+) -> bytearray:
+    """The batch with which a coordinator ends a transaction."""
+    marker = EndTransactionMarker(control_type, coordinator_epoch)
+    return bytearray(
+        build_marker_batch(marker, producer_id=producer_id, producer_epoch=producer_epoch, timestamp=NOW_MS)
+    )
 
 
 def make_header(

@@ -8,11 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from cluster.log import invariants, producer_invariants
+from cluster.log.aborted_transactions import AbortedTransaction
 from cluster.log.config import LogConfig
 from cluster.log.epochs import EpochEntry
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import BatchMetadata, ProducerEntry
-from tests.cluster.log.builders import NOW_MS, Bench, append, bench, open_log, produce
+from cluster.protocol.control_records import ControlRecordType
+from tests.cluster.log.builders import NOW_MS, Bench, append, bench, make_marker, open_log, produce
 from tests.support.invariants import is_named, raised, stated
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
@@ -130,6 +132,16 @@ def resume_elsewhere(log: PartitionLog) -> None:
     resume[next(iter(resume)) + 1] = resume[next(iter(resume))]
 
 
+def abort_without_a_marker(log: PartitionLog) -> None:
+    log._local.note_aborted(log._local.segments.active, AbortedTransaction(PRODUCER, 38, 39, 40))
+
+
+def lose_the_file_of_aborts(log: PartitionLog) -> None:
+    append(log, producer_id=9, producer_epoch=0, base_sequence=0, leader_epoch=1, attributes=0x10)
+    log.append_as_coordinator(make_marker(9, ControlRecordType.ABORT), 1)
+    log._storage.remove(log._local.segments.active.aborted.path)
+
+
 LOG_BREAKS: list[tuple[str, Callable[[PartitionLog], None]]] = [
     ("log-bounds", local_is("recovery_point", 41)),
     ("log-bounds", local_is("cleaned_to", 41)),
@@ -151,6 +163,8 @@ LOG_BREAKS: list[tuple[str, Callable[[PartitionLog], None]]] = [
     ("index-batches", point_beside_a_batch),
     ("index-batches", promise_an_older_time),
     ("newest-timestamp", forget_the_newest_time),
+    ("aborted-markers", abort_without_a_marker),
+    ("aborted-markers", lose_the_file_of_aborts),
     ("remembered-batches", remember_another_place),
     ("remembered-batches", resume_elsewhere),
 ]
@@ -210,6 +224,9 @@ PRODUCER_BREAKS: list[tuple[str, Callable[[PartitionLog], None]]] = [
     ("producer-offsets", batch_is(base_offset=40, last_offset=40)),
     ("producer-offsets", swap_batches),
     ("producer-marks", lambda log: log.producers.mark(41)),
+    ("producer-transactions", entry_is(txn_first_offset=3)),
+    ("producer-transactions", lambda log: log.producers.transactions.begin(PRODUCER, 3)),
+    ("producer-transactions", lambda log: log.producers.transactions.end(3, 41)),
     ("producer-batches", entry_is(producer_epoch=1)),
     ("producer-batches", batch_is(base_offset=39, last_offset=39)),
     ("producer-batches", forget_the_newest),
