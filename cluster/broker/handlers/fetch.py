@@ -7,7 +7,7 @@ from functools import partial
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, chunks
-from cluster.broker.replicas.fetch_checks import FetchedBy, fetch_error
+from cluster.broker.replicas.fetch_checks import READ_COMMITTED, FetchedBy, fetch_error
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION
 from cluster.broker.replicas.fetcher import broker_epoch_in
 from cluster.broker.replicas.host import RequestRefused
@@ -18,7 +18,6 @@ from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchRequest, FetchResult, build_response, parse_request, replica_id_of
 
-READ_COMMITTED = 1
 #: Up to this version a client does not know KAFKA_STORAGE_ERROR.
 NO_STORAGE_ERROR_VERSION = 5
 #: From this version on a client can unpack zstd (KIP-110).
@@ -54,7 +53,8 @@ def _from_consumer(replicas: ReplicaManager, exchange: Exchange, request: FetchR
     if _continues_session(request):
         _respond(replicas, exchange, request, [], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         return
-    delayed = replicas.fetch(request, FetchedBy(), partial(_respond, replicas, exchange, request))
+    reader = FetchedBy(isolation_level=request.isolation_level)
+    delayed = replicas.fetch(request, reader, partial(_respond, replicas, exchange, request))
     if delayed is not None:
         exchange.park(delayed, len(request.partitions))
 
@@ -135,8 +135,8 @@ def _told(
 ) -> list[FetchResult]:
     """The results as this client is to see them."""
     if request.isolation_level == READ_COMMITTED:
-        # A list says that we know of aborted transactions; null is for those who did not ask.
-        results = [result._replace(aborted=[]) for result in results]
+        # A list, if an empty one, is for those who asked; null for the others.
+        results = [result if result.aborted is not None else result._replace(aborted=[]) for result in results]
     if version < ZSTD_VERSION:
         results = [_as_known(replicas, result, version) for result in results]
     return results

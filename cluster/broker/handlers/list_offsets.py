@@ -10,6 +10,7 @@ from typing import Any
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import named, repeated
 from cluster.broker.portions import Steps
+from cluster.broker.replicas.fetch_checks import READ_UNCOMMITTED
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.offset_lookup import NOTHING, FoundOffset, WantedOffset, look_up
 from cluster.broker.services import Services
@@ -46,7 +47,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
         for number, asked in entries.items():
             code, found = ErrorCode.INVALID_REQUEST, NOTHING
             if (name, number) not in twice:
-                code, found = yield from _answer(services, asked, request.replica_id, exchange.api_version)
+                code, found = yield from _answer(services, asked, request, exchange.api_version)
             partitions.append(
                 topic_class.ListOffsetsPartitionResponse(
                     partition_index=number,
@@ -62,11 +63,18 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
 
 
 def _answer(
-    services: Services, wanted: WantedOffset, replica_id: int, version: int
+    services: Services, wanted: WantedOffset, request: Any, version: int
 ) -> Steps[tuple[ErrorCode, FoundOffset]]:
     knows_max_timestamp = version >= MAX_TIMESTAMP_VERSION
     try:
-        found = yield from look_up(services.replicas.find, wanted, replica_id, knows_max_timestamp=knows_max_timestamp)
+        found = yield from look_up(
+            services.replicas.find,
+            wanted,
+            request.replica_id,
+            # Versions 0 and 1 have none.
+            getattr(request, "isolation_level", READ_UNCOMMITTED),
+            knows_max_timestamp=knows_max_timestamp,
+        )
     except (RequestRefused, LogError) as error:
         code = error.error_code
         if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < OFFSET_NOT_AVAILABLE_VERSION:

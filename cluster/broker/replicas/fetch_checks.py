@@ -19,20 +19,28 @@ from cluster.seams.storage import Payload
 
 #: ``replica_id`` of a consumer; followers send their broker id.
 CONSUMER = -1
+#: What a consumer wants to see of transactions (its ``isolation.level``).
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 #: (epochs, an epoch, log end offset) -> (the largest epoch not above it, where that ends)
 EndOffsetFor = Callable[[LeaderEpochCache, int, int], tuple[int, int]]
 
 
 class FetchedBy:
-    """Who fetches: a consumer, or a follower in one of its lives (its broker epoch, -1 if it does not say)."""
+    """Who fetches: a consumer, or a follower in one of its lives (its broker epoch, -1 if it does not say).
 
-    __slots__ = ("broker_epoch", "is_follower", "replica_id")
+    ``isolation_level`` is a consumer's: READ_COMMITTED reads below the last stable offset only.
+    """
 
-    def __init__(self, replica_id: int = CONSUMER, broker_epoch: int = -1) -> None:
+    __slots__ = ("broker_epoch", "is_follower", "only_committed", "replica_id")
+
+    def __init__(
+        self, replica_id: int = CONSUMER, broker_epoch: int = -1, isolation_level: int = READ_UNCOMMITTED
+    ) -> None:
         self.replica_id = replica_id
         self.broker_epoch = broker_epoch
         self.is_follower = replica_id >= 0
+        self.only_committed = isolation_level == READ_COMMITTED and not self.is_follower
 
     def __repr__(self) -> str:
         return f"<broker {self.replica_id} epoch {self.broker_epoch}>" if self.is_follower else "<consumer>"
@@ -101,17 +109,19 @@ def answer(
     high_watermark: int,
     records: Payload | None = None,
     diverging: tuple[int, int] | None = None,
+    aborted: list[tuple[int, int]] | None = None,
 ) -> FetchResult:
-    """The answer without an error. There are no transactions: all that is committed is stable."""
+    """The answer without an error. ``aborted``: for who reads only what is committed."""
     return FetchResult(
         wanted.topic,
         wanted.partition,
         ErrorCode.NONE,
         high_watermark,
-        high_watermark,
+        log.last_stable_offset(high_watermark),
         log.log_start_offset,
         records,
         diverging,
+        aborted=aborted,
     )
 
 

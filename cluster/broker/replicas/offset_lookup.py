@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from cluster.broker.portions import Steps
-from cluster.broker.replicas.fetch_checks import CONSUMER
+from cluster.broker.replicas.fetch_checks import CONSUMER, READ_COMMITTED
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.replica import Replica
 from cluster.protocol.errors import ErrorCode
@@ -42,7 +42,12 @@ NOTHING = FoundOffset(-1, -1, -1)
 
 
 def look_up(
-    find: Callable[[str, int], Replica], wanted: WantedOffset, replica_id: int, *, knows_max_timestamp: bool
+    find: Callable[[str, int], Replica],
+    wanted: WantedOffset,
+    replica_id: int,
+    isolation_level: int,
+    *,
+    knows_max_timestamp: bool,
 ) -> Steps[FoundOffset]:
     """``find`` returns a replica of this broker. ``knows_max_timestamp``: the client may ask for MAX_TIMESTAMP.
 
@@ -58,7 +63,10 @@ def look_up(
     leader = partition.leading(wanted.current_leader_epoch)
     if replica_id != CONSUMER:
         return (yield from _find(partition, timestamp, log_end_offset))
-    found = yield from _find(partition, timestamp, leader.high_watermark)
+    end = leader.high_watermark
+    if isolation_level == READ_COMMITTED:
+        end = partition.log.last_stable_offset(end)
+    found = yield from _find(partition, timestamp, end)
     if not leader.knows_its_end and (timestamp == LATEST or (found == NOTHING and timestamp >= 0)):
         # A new leader's watermark lags behind what its predecessor has shown: no answer is better than a step back.
         raise RequestRefused(ErrorCode.OFFSET_NOT_AVAILABLE)

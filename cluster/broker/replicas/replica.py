@@ -235,6 +235,8 @@ class Replica:
                 upper_bound_offset = self.log.log_end_offset
             else:
                 upper_bound_offset = leader.high_watermark
+                if reader.only_committed:
+                    upper_bound_offset = self.log.last_stable_offset(upper_bound_offset)
             diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
             if diverging is not None:
                 return FetchFinding(answer(self.log, wanted, leader.high_watermark, diverging=diverging), 0, True)
@@ -247,7 +249,10 @@ class Replica:
             if isinstance(error.__cause__, OSError) and isinstance(error, LogError):
                 self._host.storage_failed(error)
             return FetchFinding(fetch_error(wanted.topic, wanted.partition, error.error_code), 0, True)
-        result = answer(self.log, wanted, leader.high_watermark, found.records)
+        aborted = None
+        if reader.only_committed:
+            aborted = self.log.aborted_transactions(wanted.fetch_offset, found, upper_bound_offset)
+        result = answer(self.log, wanted, leader.high_watermark, found.records, aborted=aborted)
         return FetchFinding(result, found.readable_bytes, found.is_older_segment)
 
     def _follower_fetched(self, leader: LeaderState, reader: FetchedBy, wanted: FetchPartition, now_ms: int) -> None:
@@ -272,6 +277,7 @@ class Replica:
         if self.log.log_start_offset != self._told_log_start_offset:
             self._told_log_start_offset = self.log.log_start_offset
             self.waiters.tell_followers()
+        self.log.committed(leader.high_watermark)
         log_end_offset = self.log.log_end_offset
         proposal = leader.check_lag(log_end_offset, now_ms)
         if proposal is not None:

@@ -164,7 +164,7 @@ class ReplicaManager:
     ) -> Generator[None, None, list[FetchResult] | DelayedFetch]:
         """The same of a consumer's request that names very many, in steps that others may come between. Returns what
         was found, or the fetch that waits for more and calls ``respond``."""
-        reader = FetchedBy()
+        reader = FetchedBy(isolation_level=request.isolation_level)
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
         reads = Reads(request.partitions, request.min_bytes, max_bytes, reader, self.find)
         yield from reads.first_in_steps(self._clock.monotonic_ms())

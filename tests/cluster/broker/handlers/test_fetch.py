@@ -306,7 +306,7 @@ def test_sessions_are_declined() -> None:
 
 
 def test_aborted_transactions_are_told_to_those_who_ask() -> None:
-    """An empty list under read_committed, null otherwise; both are bounded by the watermark, for now."""
+    """An empty list under read_committed, null otherwise; without a transaction all that is committed is stable."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         await fill(client, 1)
