@@ -316,3 +316,18 @@ def test_histories_from_before_transactions_are_read():
     body = struct.pack(">ii5q", 4, 1, 7, 1, 1, 11, 0)
     data = struct.pack(">hI", 1, crc32c(body)) + body
     assert parse_histories(data) == (4, [ProducerEntry(7, 1, (), True, 11)])
+
+
+def test_a_truncation_forgets_the_decisions_that_it_cuts():
+    """The producers go back to a mark below the cut; markers above the mark are told again by the log alone."""
+    log = open_log(bench())
+    append(log)
+    log.roll("asked for")
+    write(log, 1, 0)
+    write(log, 2, 0)
+    end(log, 1, COMMIT)
+    end(log, 2, COMMIT)
+    log.truncate_to(3)
+    assert [*log.producers.transactions.unreplicated] == []
+    end(log, 1, COMMIT)
+    assert [*log.producers.transactions.unreplicated] == [(1, 3)]
