@@ -4,7 +4,8 @@ nothing.
 Owns the layouts: ``.index`` has entries {offset - base i32, position i32}, ``.timeindex`` {timestamp i64, offset - base
 i32}; a checkpoint is text: version 0, the count, one line each; ``.snapshot`` is version i16, CRC-32C, count i32 and 46
 bytes a producer. ``.producers`` is gapless's own file beside it: version i16, CRC-32C, leader epoch i32, count i32,
-then int64s: of each producer its id, epoch, flags, last timestamp and number of batches, and five numbers a batch.
+then int64s: of each producer its id, epoch, flags, last timestamp, number of batches, and from version 2 on the
+coordinator epoch and first offset of its transaction; then five numbers a batch.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _HISTORIES_HEAD = struct.Struct(">hIii")
 #: Both checksums cover everything after themselves.
 _CRC_FROM = 6
 _BATCH_NUMBERS = 5
+#: How many numbers precede a producer's batches, by the version of a ``.producers``.
+_HISTORY_NUMBERS = {1: 5, 2: 7}
 
 
 class FormatError(ValueError):
@@ -127,7 +130,7 @@ def snapshot(data: bytes) -> list[SnapshotEntry]:
     if len(data) < _SNAPSHOT_HEAD.size:
         raise FormatError(f"{len(data)} bytes are not a producer snapshot")
     version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
-    _check(data, version, crc)
+    _check(data, version, crc, (1,))
     if len(data) != _SNAPSHOT_HEAD.size + count * _SNAPSHOT_ENTRY.size:
         raise FormatError(f"{len(data)} bytes for {count} producers")
     return _once([SnapshotEntry._make(row[:6]) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])])
@@ -138,13 +141,14 @@ def histories(data: bytes) -> list[SnapshotEntry]:
     if len(data) < _HISTORIES_HEAD.size or (len(data) - _HISTORIES_HEAD.size) % 8:
         raise FormatError(f"{len(data)} bytes are not producers' histories")
     version, crc, _, count = _HISTORIES_HEAD.unpack_from(data)
-    _check(data, version, crc)
+    _check(data, version, crc, tuple(_HISTORY_NUMBERS))
+    width = _HISTORY_NUMBERS[version]
     numbers = np.frombuffer(data[_HISTORIES_HEAD.size :], dtype=">i8").tolist()
     found, at = [], 0
     for _ in range(count):
-        head = numbers[at : at + 5]
-        end = at + 5 + (head[4] if len(head) == 5 else 0) * _BATCH_NUMBERS
-        if len(head) < 5 or end > len(numbers) or end < at + 5:
+        head = numbers[at : at + width]
+        end = at + width + (head[4] if len(head) == width else 0) * _BATCH_NUMBERS
+        if len(head) < width or end > len(numbers) or end < at + width:
             raise FormatError(f"{len(data)} bytes for {count} producers")
         newest = numbers[end - _BATCH_NUMBERS : end] if head[4] else None
         sequence, offset, delta = (-1, -1, 0) if newest is None else (newest[1], newest[3], newest[3] - newest[2])
@@ -165,8 +169,8 @@ def _once(found: list[SnapshotEntry]) -> list[SnapshotEntry]:
     return found
 
 
-def _check(data: bytes, version: int, crc: int) -> None:
-    if version != 1:
-        raise FormatError(f"version {version}, only 1 is known")
+def _check(data: bytes, version: int, crc: int, known: tuple[int, ...]) -> None:
+    if version not in known:
+        raise FormatError(f"version {version}, only {' and '.join(map(str, known))} is known")
     if google_crc32c.value(data[_CRC_FROM:]) != crc:
         raise FormatError("its checksum is wrong")

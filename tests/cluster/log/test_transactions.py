@@ -318,6 +318,18 @@ def test_histories_from_before_transactions_are_read():
     assert parse_histories(data) == (4, [ProducerEntry(7, 1, (), True, 11)])
 
 
+def test_the_name_of_a_new_index_is_flushed():
+    """The names in the directory were synced before there was an index; a power loss must not take its name."""
+    on = bench()
+    log = open_log(on)
+    write(log, 1, 0)
+    log.flush()
+    end(log, 1, ABORT)
+    log.flush()
+    on.storage.power_loss()
+    assert on.storage.exists(TXNINDEX)
+
+
 def test_a_truncation_forgets_the_decisions_that_it_cuts():
     """The producers go back to a mark below the cut; markers above the mark are told again by the log alone."""
     log = open_log(bench())
