@@ -17,6 +17,7 @@ from cluster.log.compaction import (
     Cleanable,
     CleanableSegment,
     LatestOffsets,
+    NewestBatches,
     cleanable,
     compacted,
     group_segments,
@@ -52,7 +53,7 @@ class Cleaning:
     storage: Storage
     what: Cleanable
     groups: list[list[Segment]]
-    protected: frozenset[int]
+    newest: NewestBatches
     max_keys: int
     now_ms: int
     cuts: int
@@ -69,21 +70,26 @@ class Cleaning:
                 self._clean(group, latest)
 
     def _latest_offsets(self) -> LatestOffsets:
-        """The map over what is dirty, or as much of it as the map takes: the rest is left to the next time."""
+        """The map over what is dirty, or as much of it as the map takes: the rest is left to the next time.
+
+        The producers' newest batches are noted on the way, as far as the compaction will reach.
+        """
         latest = LatestOffsets(self.max_keys)
         self.cleaned_to = self.what.end_offset
         for segment in (segment for group in self.groups for segment in group):
             for header, batch in self._batches(segment):
-                if header.last_offset < self.what.first_dirty_offset:
-                    continue
-                if latest.is_full:
+                is_dirty = header.last_offset >= self.what.first_dirty_offset
+                if is_dirty and latest.is_full:
                     self.cleaned_to = header.base_offset
                     return latest
-                latest.note(batch, header)
+                self.newest.note(header)
+                if is_dirty:
+                    latest.note(batch, header)
         return latest
 
     def _clean(self, group: list[Segment], latest: LatestOffsets) -> None:
         storage, directory, base_offset = self.storage, self.directory, group[0].base_offset
+        protected = self.newest.base_offsets()
         for suffix in SEGMENT_SUFFIXES:  # of a cleaning that failed before
             storage.remove(f"{directory}/{base_offset:020d}{suffix}{CLEANED_SUFFIX}")
         cleaned = Segment(directory, base_offset, self.config, storage, group[-1].created_ms, CLEANED_SUFFIX)
@@ -98,7 +104,7 @@ class Cleaning:
                             batch,
                             header,
                             latest,
-                            protected=self.protected,
+                            protected=protected,
                             now_ms=self.now_ms,
                             delete_retention_ms=self.config.delete_retention_ms,
                         )
@@ -191,8 +197,8 @@ def plan_cleaning(
     wanted = [facts for facts in _inactive(local) if facts.base_offset < what.end_offset]
     sized = [(facts, by_base[facts.base_offset].larger_index_bytes) for facts in wanted]
     groups = [[by_base[facts.base_offset] for facts in group] for group in group_segments(sized, local.config)]
-    protected = frozenset(batch.base_offset for entry in producers for batch in entry.batches)
-    return Cleaning(local.directory, local.config, storage, what, groups, protected, max_keys, now_ms, local.cuts)
+    newest = NewestBatches(entry.producer_id for entry in producers)
+    return Cleaning(local.directory, local.config, storage, what, groups, newest, max_keys, now_ms, local.cuts)
 
 
 def _inactive(local: LocalLog) -> Sequence[CleanableSegment]:

@@ -4,20 +4,23 @@ Owns the rules of Kafka's LogCleaner. Does not own files (``cleaner.py``) or whe
 
 * Offsets never change, and of each key the newest record stays. A tombstone stays until the delete horizon, which the
   first pass that sees it writes into its batch.
-* Beyond Kafka, which keeps a producer's last batch: the last five of each producer that is known stay, as headers
-  without records if need be, so that after a restart a resend is still told apart from news.
+* Beyond Kafka, which keeps a producer's last batch in the whole log: of each producer that is known, the last five in
+  what is compacted stay, as headers without records if need be. Whatever a power loss or a truncation takes from the
+  end of the log later, a resend is still told apart from news.
 * Batches of transactions and control batches are left whole, and their keys shadow nothing: whether a transaction was
   aborted is not known here.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence, Set
 from hashlib import blake2b
 from typing import NamedTuple
 
 from cluster.log.config import LogConfig
 from cluster.log.roll import INT32_MAX
+from cluster.log.sequence import WINDOW
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.records import Record, decode_records
 from cluster.protocol.rewriting import empty_batch, rebuild_batch
@@ -129,6 +132,24 @@ class LatestOffsets:
     def get(self, key: bytes) -> int:
         """-1 for a key that is not there."""
         return self._offsets.get(_digest(key), -1)
+
+
+class NewestBatches:
+    """The base offsets of the last five batches of each of ``producer_ids``, in what is compacted."""
+
+    def __init__(self, producer_ids: Iterable[int]) -> None:
+        self._offsets: dict[int, deque[int]] = {producer_id: deque(maxlen=WINDOW) for producer_id in producer_ids}
+
+    def __repr__(self) -> str:
+        return f"NewestBatches({len(self._offsets)} producers)"
+
+    def note(self, header: BatchHeader) -> None:
+        """Take in a batch; they come in the order of the log."""
+        if header.base_sequence >= 0 and (offsets := self._offsets.get(header.producer_id)) is not None:
+            offsets.append(header.base_offset)
+
+    def base_offsets(self) -> frozenset[int]:
+        return frozenset(offset for offsets in self._offsets.values() for offset in offsets)
 
 
 def _digest(key: bytes) -> bytes:

@@ -143,6 +143,30 @@ def test_producers_are_known_after_a_compaction_and_a_restart(on):
     assert append(again, fresh).first_offset == 20
 
 
+def test_a_power_loss_after_a_compaction_forgets_no_batch(on):
+    """The producer's newest batches were not synced and are lost. Those before them had been compacted, and a resend of
+    the newest that is left is a duplicate, not news."""
+    log = open_log(on, CONFIG)
+    for sequence in range(30):
+        put(log, (b"a", b"%d" % sequence), producer_id=7, producer_epoch=1, base_sequence=sequence)
+    synced = log.segment_base_offsets[5]
+    log.flush(synced)
+    what = log.cleanable(log.log_end_offset, NOW_MS)
+    assert what is not None and synced == what.end_offset < 25
+    cleaning = log.begin_cleaning(what, 1000, NOW_MS)
+    cleaning.run()
+    assert log.finish_cleaning(cleaning)
+    on.storage.power_loss()
+    again = reopen(on, recovery_point=synced)
+    entry = again.producers.get(7)
+    assert again.log_end_offset == synced and entry is not None
+    assert [batch.base_sequence for batch in entry.batches] == [*range(synced)][-5:]
+    resent = bytearray(
+        build_batch([NewRecord(NOW_MS, b"a", b"")], producer_id=7, producer_epoch=1, base_sequence=synced - 1)
+    )
+    assert append(again, resent).duplicate
+
+
 def test_epochs_survive_the_batches_that_began_them(on):
     """Where an epoch began is told by leader-epoch-checkpoint when the batches no longer do (KIP-101)."""
     log = open_log(on, CONFIG)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.log.compaction import CleanableSegment, LatestOffsets, cleanable, compacted, group_segments
+from cluster.log.compaction import CleanableSegment, LatestOffsets, NewestBatches, cleanable, compacted, group_segments
 from cluster.log.config import LogConfig
 from cluster.protocol.batch import crc_ok, parse_header, set_log_append_time
 from cluster.protocol.records import NewRecord, build_batch, decode_records
@@ -99,6 +99,16 @@ def test_an_emptied_batch_goes_unless_its_producer_needs_it(codec):
     assert (header.producer_id, header.codec, header.max_timestamp) == (9, 0, NOW_MS + 1)
     assert run(kept, latest, protected=frozenset({3})) is kept
     assert run(kept, latest) == b""
+
+
+def test_of_each_producer_that_is_known_five_batches_stay():
+    """The newest in what is compacted. Markers have no sequence and take no room; unknown producers have none."""
+    newest = NewestBatches([1, 2])
+    for offset in range(40):
+        fields = {"producer_id": offset % 4, "producer_epoch": 0}
+        newest.note(parse_header(batch_of((b"a", b""), base_offset=offset, base_sequence=offset // 4, **fields)))
+        newest.note(parse_header(batch_of((b"a", b""), base_offset=100 + offset, control=True, **fields)))
+    assert newest.base_offsets() == {*range(21, 40, 4), *range(22, 40, 4)}
 
 
 def test_control_and_transactional_batches_are_left_whole():
