@@ -8,7 +8,6 @@ from cluster.protocol.fetch_request import (
     build_request,
     build_request_body,
     parse_request,
-    replica_id_of,
 )
 from cluster.protocol.fetch_response import FetchResponse, FetchResult, build_response, parse_response
 
@@ -22,5 +21,4 @@ __all__ = [
     "build_response",
     "parse_request",
     "parse_response",
-    "replica_id_of",
 ]

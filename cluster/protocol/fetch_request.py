@@ -82,11 +82,6 @@ def parse_request(body: memoryview, version: int) -> FetchRequest:
     return request
 
 
-def replica_id_of(body: memoryview) -> int:
-    """Who fetches, without the rest of the request: a broker's id, negative for a consumer."""
-    return int(INT32.unpack_from(body, 0)[0])
-
-
 def _parse_plain(body: memoryview, version: int) -> tuple[FetchRequest, int]:
     if version >= 7:
         head = _HEAD_V7.unpack_from(body, 0)

@@ -78,15 +78,18 @@ def test_a_fetch_of_one_partition_very_often(broker: Target, plain: Plain) -> No
     assert kept_bytes < 20_000_000
 
 
-def test_a_fetch_of_very_many_unknown_partitions(broker: Target, plain: Plain) -> None:
-    """A megabyte that names 36,000 partitions: each is refused, in steps that others come between."""
+@pytest.mark.parametrize("replica_id", [-1, 2])
+def test_a_fetch_of_very_many_unknown_partitions(broker: Target, plain: Plain, replica_id: int) -> None:
+    """A megabyte that names 36,000 partitions, of a consumer and of one who passes for a follower: each is refused, in
+    steps that others come between."""
     wanted = [FetchPartition("unknown", number, -1, 0, -1, -1, 1 << 20) for number in range(36_000)]
-    request = FetchRequest(-1, 500, 1, 1 << 20, 1, 0, -1, wanted)
+    request = FetchRequest(replica_id, 500, 1, 1 << 20, 1, 0, -1, wanted)
     with watching(broker) as watch:
         plain.put(build_request(12, 7, "hostile", request))
         found = parse_response(memoryview(bytearray(plain.take())), 12).partitions
     assert [each.partition for each in found] == [*range(36_000)]
-    assert {each.error_code for each in found} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if replica_id < 0 else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert {each.error_code for each in found} == {code}
     assert watch.turn_s < STEPS_S, watch
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, chunks
 from cluster.broker.replicas.fetch_checks import READ_COMMITTED, FetchedBy, fetch_error
-from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION
+from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
 from cluster.broker.replicas.fetcher import broker_epoch_in
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.purgatory import DelayedFetch
@@ -16,7 +17,7 @@ from cluster.broker.replicas.reads import PARTITIONS_A_STEP
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.fetch import FetchRequest, FetchResult, build_response, parse_request, replica_id_of
+from cluster.protocol.fetch import FetchRequest, FetchResult, build_response, parse_request
 
 #: Up to this version a client does not know KAFKA_STORAGE_ERROR.
 NO_STORAGE_ERROR_VERSION = 5
@@ -29,18 +30,22 @@ def handle(
 ) -> None:
     """``from_brokers``: the listener is the brokers' own. Elsewhere no one may pass for a follower: what a follower
     fetches is taken as proof that it has what stands before."""
-    if len(body) > BYTES_AT_ONCE and replica_id_of(body) < 0:
-        exchange.hold(_large(replicas, beside, exchange, bytes(body)))
+    if len(body) > BYTES_AT_ONCE:
+        exchange.hold(_large(replicas, beside, exchange, bytes(body), from_brokers))
         return
     request = _parse(body, exchange.api_version)
-    if request.replica_id < 0:
-        _from_consumer(replicas, exchange, request)
-    elif from_brokers:
-        _from_follower(replicas, exchange, request)
-    else:
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        refused = [fetch_error(wanted.topic, wanted.partition, code) for wanted in request.partitions]
-        _respond(replicas, exchange, request, refused)
+    if _is_impostor(request, from_brokers):
+        _respond(replicas, exchange, request, _refused(request))
+        return
+    try:
+        reader, session = _admit(replicas, exchange, request)
+    except RequestRefused as error:
+        _respond(replicas, exchange, request, [], error.error_code)
+        return
+    respond = partial(_respond, replicas, exchange, request, session_id=_id_of(session))
+    delayed = replicas.fetch(request, reader, respond, session)
+    if delayed is not None:
+        exchange.park(delayed, len(request.partitions))
 
 
 def _parse(body: memoryview | bytes, version: int) -> FetchRequest:
@@ -49,33 +54,53 @@ def _parse(body: memoryview | bytes, version: int) -> FetchRequest:
     return request._replace(partitions=each_once(request.partitions)) if len(request.partitions) > 1 else request
 
 
-def _from_consumer(replicas: ReplicaManager, exchange: Exchange, request: FetchRequest) -> None:
-    if _continues_session(request):
-        _respond(replicas, exchange, request, [], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        return
-    reader = FetchedBy(isolation_level=request.isolation_level)
-    delayed = replicas.fetch(request, reader, partial(_respond, replicas, exchange, request))
-    if delayed is not None:
-        exchange.park(delayed, len(request.partitions))
+def _is_impostor(request: FetchRequest, from_brokers: bool) -> bool:
+    return request.replica_id >= 0 and not from_brokers
 
 
-def _continues_session(request: FetchRequest) -> bool:
-    """Whether it names an existing session, which no consumer has."""
-    return request.session_id != NO_SESSION and request.session_epoch not in FULL_FETCH_EPOCHS
+def _refused(request: FetchRequest) -> list[FetchResult]:
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return [fetch_error(wanted.topic, wanted.partition, code) for wanted in request.partitions]
 
 
-async def _large(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: bytes) -> None:
-    """A consumer's fetch that may name tens of thousands: parsed and encoded off the event loop, read in steps."""
+def _admit(
+    replicas: ReplicaManager, exchange: Exchange, request: FetchRequest
+) -> tuple[FetchedBy, FetchSession | None]:
+    """Who fetches, and the session that the fetch belongs to. Raises ``RequestRefused``."""
+    if request.replica_id >= 0:
+        reader = FetchedBy(request.replica_id, broker_epoch_in(exchange.client_id))
+        return reader, replicas.admit(request, reader)
+    if request.session_id != NO_SESSION and request.session_epoch not in FULL_FETCH_EPOCHS:
+        raise RequestRefused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "consumers have no sessions")
+    return FetchedBy(isolation_level=request.isolation_level), None
+
+
+def _id_of(session: FetchSession | None) -> int:
+    return NO_SESSION if session is None else session.session_id
+
+
+class _Answer(NamedTuple):
+    """What is left to encode."""
+
+    results: list[FetchResult]
+    error_code: ErrorCode = ErrorCode.NONE
+    session_id: int = NO_SESSION
+
+
+async def _large(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: bytes, from_brokers: bool) -> None:
+    """A fetch that may name tens of thousands: parsed and encoded off the event loop, read in steps."""
     request = await beside.run(partial(_parse, body, exchange.api_version))
-    if _continues_session(request):
-        _respond(replicas, exchange, request, [], ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        return
-    portions = Portions(_steps(replicas, exchange, request), exchange.connection.counters.now_ns)
+    portions = Portions(_steps(replicas, exchange, request, from_brokers), exchange.connection.counters.now_ns)
     portions.begin()
     found = await portions.finish(beside)
     if not isinstance(found, DelayedFetch):
         build = partial(
-            build_response, exchange.api_version, exchange.correlation_id, ErrorCode.NONE, NO_SESSION, found
+            build_response,
+            exchange.api_version,
+            exchange.correlation_id,
+            found.error_code,
+            found.session_id,
+            found.results,
         )
         exchange.respond(await beside.run(build))
     elif exchange.connection.is_gone():
@@ -86,34 +111,27 @@ async def _large(replicas: ReplicaManager, beside: Beside, exchange: Exchange, b
 
 
 def _steps(
-    replicas: ReplicaManager, exchange: Exchange, request: FetchRequest
-) -> Steps[list[FetchResult] | DelayedFetch]:
-    found = yield from replicas.fetch_in_steps(request, partial(_respond, replicas, exchange, request))
+    replicas: ReplicaManager, exchange: Exchange, request: FetchRequest, from_brokers: bool
+) -> Steps[_Answer | DelayedFetch]:
+    session = None
+    if _is_impostor(request, from_brokers):
+        found = yield partial(_refused, request)
+    else:
+        try:
+            reader, session = _admit(replicas, exchange, request)
+        except RequestRefused as error:
+            replicas.counters.fetch_answered(error.error_code, [], to_broker=request.replica_id >= 0)
+            return _Answer([], error.error_code)
+        respond = partial(_respond, replicas, exchange, request)
+        found = yield from replicas.fetch_in_steps(request, reader, respond, session)
     if isinstance(found, DelayedFetch):
         return found
     told: list[FetchResult] = []
     for some in chunks(found, PARTITIONS_A_STEP):
-        replicas.counters.fetch_answered(ErrorCode.NONE, some, to_broker=False)
+        replicas.counters.fetch_answered(ErrorCode.NONE, some, to_broker=request.replica_id >= 0)
         told += _told(replicas, request, some, exchange.api_version)
         yield None
-    return told
-
-
-def _from_follower(replicas: ReplicaManager, exchange: Exchange, request: FetchRequest) -> None:
-    reader = FetchedBy(request.replica_id, broker_epoch_in(exchange.client_id))
-    try:
-        session = replicas.admit(request, reader)
-    except RequestRefused as error:
-        _respond(replicas, exchange, request, [], error.error_code)
-        return
-
-    def respond(results: list[FetchResult]) -> None:
-        session_id = NO_SESSION if session is None else session.session_id
-        _respond(replicas, exchange, request, results, session_id=session_id)
-
-    delayed = replicas.fetch(request, reader, respond, session)
-    if delayed is not None:
-        exchange.park(delayed, len(request.partitions))
+    return _Answer(told, session_id=_id_of(session))
 
 
 def _respond(

@@ -65,8 +65,7 @@ class SessionPartition:
         self._session = session
         self._waiters: Waiters | None = None
         self._high_watermark = self._log_start_offset = _UNTOLD
-        self._is_settled = False
-        self._settled_until_ms = 0
+        self._is_settled, self._settled_until_ms = False, 0
 
     def __repr__(self) -> str:
         return f"<SessionPartition {self.key} at {self.wanted.fetch_offset}>"
@@ -137,6 +136,8 @@ class FetchSession:
         self.reader = reader
         #: What the next fetch, or the one that waits, must look at.
         self._changed: dict[TopicPartition, SessionPartition] = {}
+        #: While a fetch is read in steps: what changed after it was read.
+        self._changed_since: set[TopicPartition] | None = None
         self._reads: Reads | None = None
         self._indexes: dict[TopicPartition, int] = {}
         self._waiting: DelayedFetch | None = None
@@ -169,6 +170,15 @@ class FetchSession:
         self._changed.update(named)
         return [partition.wanted for partition in self._changed.values()]
 
+    def begin_steps(self) -> None:
+        """What ``begin`` returned is read in steps, and partitions may change between them."""
+        self._changed_since = set()
+
+    def is_read(self, wanted: FetchPartition) -> None:
+        """A step has read this."""
+        if self._changed_since is not None:
+            self._changed_since.discard((wanted.topic, wanted.partition))
+
     def read_by(self, reads: Reads, now_ms: int) -> None:
         """``reads`` has looked at what ``begin`` returned."""
         self.fetched_ms = now_ms
@@ -183,6 +193,8 @@ class FetchSession:
 
     def changed(self, partition: SessionPartition, *, wakes: bool) -> None:
         self._changed[partition.key] = partition
+        if self._changed_since is not None:
+            self._changed_since.add(partition.key)
         if wakes and self._waiting is not None:
             self._waiting.wake(self._index(partition))
 
@@ -199,17 +211,17 @@ class FetchSession:
     def answer(self, results: list[FetchResult], settle: Settle) -> list[FetchResult]:
         """Of what was found, what is news to the follower. What is not settled is examined by the next fetch too."""
         news = []
+        changed_since, self._changed_since = self._changed_since or (), None
         for result in results:
             partition = self.partitions.get((result.topic, result.partition))
             if partition is None:
                 continue
             if partition.tell(result):
                 news.append(result)
-            if result.error_code == ErrorCode.NONE and settle(partition):
+            if result.error_code == ErrorCode.NONE and partition.key not in changed_since and settle(partition):
                 partition.settled()
                 self._changed.pop(partition.key, None)
-        self._reads = None
-        self._indexes = {}
+        self._reads, self._indexes = None, {}
         return news
 
     def close(self) -> None:
@@ -280,8 +292,7 @@ class FetchSessions:
         session_id = self._random.randint(1, INT32_MAX)
         while session_id in self._sessions:
             session_id = self._random.randint(1, INT32_MAX)
-        opened = self._sessions[session_id] = FetchSession(session_id, reader, now_ms)
-        return opened
+        return self._sessions.setdefault(session_id, FetchSession(session_id, reader, now_ms))
 
     def _close(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)

@@ -82,12 +82,15 @@ class Reads:
             yield
 
     def moved(self, replicas: Mapping[tuple[str, int], Replica]) -> list[int]:
-        """The partitions that have other committed records than when they were read, or another leader."""
+        """The partitions that have another leader or watermark than when they were read, or more for a follower."""
         found = []
-        for index, result in enumerate(self.results):
+        for index, (wanted, result) in enumerate(zip(self.wanted, self.results, strict=True)):
             replica = replicas.get((result.topic, result.partition))
             leader = None if replica is None else replica.leader
-            if leader is None or leader.high_watermark != result.high_watermark:
+            is_same = leader is not None and leader.high_watermark == result.high_watermark
+            if is_same and replica is not None and self._reader.is_follower:
+                is_same = replica.log.log_end_offset <= wanted.fetch_offset
+            if not is_same:
                 found.append(index)
         return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Generator
+from functools import partial
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.journal import Journal
@@ -28,7 +29,7 @@ from cluster.isr import IsrProposal
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.fetch import FetchRequest, FetchResult
+from cluster.protocol.fetch import FetchPartition, FetchRequest, FetchResult
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -147,27 +148,47 @@ class ReplicaManager:
         session: FetchSession | None = None,
     ) -> DelayedFetch | None:
         """Answer a fetch now if it may be, else return it waiting: for bytes, a change or its time."""
-        max_bytes = request.max_bytes if reader.is_follower else min(request.max_bytes, self._fetch_max_bytes)
-        wanted = request.partitions if session is None else session.begin(request)
-        reads = Reads(wanted, request.min_bytes, max_bytes, reader, self.find)
+        reads = self._reads(request, reader, session)
         now_ms = self._clock.monotonic_ms()
         is_enough = reads.first(now_ms) or request.max_wait_ms <= 0
         if session is not None:
             return self._fetch_of_session(session, reads, request.max_wait_ms, is_enough, respond, now_ms)
-        if is_enough or not wanted:
+        if is_enough or not reads.wanted:
             respond(reads.results)
             return None
         return self._wait(reads, reader, request.max_wait_ms, respond)
 
+    def _reads(self, request: FetchRequest, reader: FetchedBy, session: FetchSession | None) -> Reads:
+        max_bytes = request.max_bytes if reader.is_follower else min(request.max_bytes, self._fetch_max_bytes)
+        wanted = request.partitions if session is None else session.begin(request)
+        return Reads(wanted, request.min_bytes, max_bytes, reader, self.find)
+
     def fetch_in_steps(
-        self, request: FetchRequest, respond: Callable[[list[FetchResult]], None]
+        self,
+        request: FetchRequest,
+        reader: FetchedBy,
+        respond: Callable[[list[FetchResult]], None],
+        session: FetchSession | None = None,
     ) -> Generator[None, None, list[FetchResult] | DelayedFetch]:
-        """The same of a consumer's request that names very many, in steps that others may come between. Returns what
-        was found, or the fetch that waits for more and calls ``respond``."""
-        reader = FetchedBy(isolation_level=request.isolation_level)
-        max_bytes = min(request.max_bytes, self._fetch_max_bytes)
-        reads = Reads(request.partitions, request.min_bytes, max_bytes, reader, self.find)
-        yield from reads.first_in_steps(self._clock.monotonic_ms())
+        """The same of a request that names very many, in steps that others may come between. Returns what was found, or
+        the fetch that waits for more and calls ``respond``.
+
+        In a session none waits: the follower's next fetch names little, and waits in its place.
+        """
+        reads = self._reads(request, reader, session)
+        now_ms = self._clock.monotonic_ms()
+        if session is not None:
+            session.begin_steps()
+            done = 0
+            for _ in reads.first_in_steps(now_ms):
+                read, done = reads.wanted[done : len(reads.results)], len(reads.results)
+                for wanted in read:
+                    self._watch(session, wanted)
+                    session.is_read(wanted)
+                yield
+            session.read_by(reads, now_ms)
+            return session.answer(reads.results, partial(self._settle, session))
+        yield from reads.first_in_steps(now_ms)
         if reads.is_enough() or request.max_wait_ms <= 0:
             return reads.results
         delayed = self._wait(reads, reader, request.max_wait_ms, respond)
@@ -212,17 +233,8 @@ class ReplicaManager:
         """The same for a fetch of a session: its partitions tell it of changes, and it tells what is news."""
         session.read_by(reads, now_ms)
         for wanted in reads.wanted:
-            partition = self.partitions.get((wanted.topic, wanted.partition))
-            if partition is not None:
-                session.partitions[wanted.topic, wanted.partition].watch(partition.waiters)
-
-        def settle(fetched: SessionPartition) -> bool:
-            partition = self.partitions.get(fetched.key)
-            if partition is None or partition.leader is None:
-                return False
-            return partition.leader.settle(
-                session.reader.replica_id, fetched.wanted.fetch_offset, partition.log.log_end_offset, fetched
-            )
+            self._watch(session, wanted)
+        settle = partial(self._settle, session)
 
         def attempt(changed: set[int] | None) -> bool:
             indexes = None if changed is None else changed | session.missed()
@@ -237,3 +249,18 @@ class ReplicaManager:
         delayed = DelayedFetch(attempt, session.unpark, self._loop, self.wheel, max_wait_ms)
         session.park(delayed)
         return delayed
+
+    def _watch(self, session: FetchSession, wanted: FetchPartition) -> None:
+        """Let the session hear of what changes at one of its partitions. It may have been closed meanwhile."""
+        replica = self.partitions.get((wanted.topic, wanted.partition))
+        watcher = session.partitions.get((wanted.topic, wanted.partition))
+        if replica is not None and watcher is not None:
+            watcher.watch(replica.waiters)
+
+    def _settle(self, session: FetchSession, fetched: SessionPartition) -> bool:
+        partition = self.partitions.get(fetched.key)
+        if partition is None or partition.leader is None:
+            return False
+        return partition.leader.settle(
+            session.reader.replica_id, fetched.wanted.fetch_offset, partition.log.log_end_offset, fetched
+        )
