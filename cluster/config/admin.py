@@ -18,10 +18,8 @@ ADMIN_KEYS = KeyTable(
     "admin",
     [
         *(key if key.name in _EFFECTIVE else replace(key, carried=True) for key in COMMON),
-        integer("default.api.timeout.ms", 60_000, "Longest time of one call, retries included.", 0, INT_MAX),
-        integer(
-            "retries", INT_MAX, "Attempts after the first; the time of a call is the bound.", 0, INT_MAX, carried=True
-        ),
+        integer("default.api.timeout.ms", 60_000, "Maximum time of a call, including retries.", 0, INT_MAX),
+        integer("retries", INT_MAX, "Maximum retries. A call's timeout limits them instead.", 0, INT_MAX, carried=True),
         integer("receive.buffer.bytes", 65_536, "SO_RCVBUF.", -1, carried=True),
     ],
 )

@@ -57,7 +57,7 @@ def altered(table: KeyTable, stored: Mapping[str, str], alterations: Iterable[Al
             continue
         if key.kind is not KeyType.LIST:
             raise ConfigError(
-                f"{table.what} config key '{name}' is no list: nothing can be appended to it or subtracted from it"
+                f"{table.what} config key '{name}' is not a list, so it cannot be appended to or subtracted from"
             )
         result[name] = _combined(operation, result.get(name, key.text(key.default)), value)
     return result

@@ -110,10 +110,10 @@ def _check_listeners(config: BrokerConfig) -> None:
         raise ConfigError("broker config key 'listeners' is empty; set it, as in listeners=PLAINTEXT://127.0.0.1:9092")
     names = [listener.name for listener in config.listeners]
     if len(set(names)) != len(names):
-        raise ConfigError(f"broker config key 'listeners' names a listener twice: {', '.join(names)}")
+        raise ConfigError(f"broker config key 'listeners' contains a listener twice: {', '.join(names)}")
     ports = [listener.port for listener in config.listeners if listener.port]
     if len(set(ports)) != len(ports):
-        raise ConfigError(f"broker config key 'listeners' uses a port twice: {', '.join(map(str, ports))}")
+        raise ConfigError(f"broker config key 'listeners' contains a port twice: {', '.join(map(str, ports))}")
     for listener in config.advertised_listeners:
         if listener.name not in names:
             raise ConfigError(
@@ -136,7 +136,7 @@ def _check_listeners(config: BrokerConfig) -> None:
             raise ConfigError(f"broker config key '{_PROTOCOLS}' has no entry for listener '{name}'")
         if protocol != _PLAINTEXT:
             raise ConfigError(
-                f"listener '{name}' asks for the protocol {protocol}; only PLAINTEXT is available: "
+                f"listener '{name}' uses the protocol {protocol}; only PLAINTEXT is supported: "
                 "listeners=PLAINTEXT://HOST:PORT"
             )
 
@@ -161,7 +161,7 @@ def _warnings(config: BrokerConfig) -> list[str]:
     if config["min.insync.replicas"] > config["default.replication.factor"] and config.is_given("min.insync.replicas"):
         lines.append(
             f"min.insync.replicas {config['min.insync.replicas']} is above default.replication.factor "
-            f"{config['default.replication.factor']}: topics of that factor refuse every acks=all produce"
+            f"{config['default.replication.factor']}: every acks=all produce request to such topics is refused"
         )
     if (exposed := exposure(config.inter_broker_listener_name, config.listeners)) is not None:
         lines.append(exposed)

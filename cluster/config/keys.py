@@ -43,9 +43,9 @@ _EXPECTED = {
     KeyType.BOOLEAN: "true or false",
     KeyType.INT: "an integer",
     KeyType.DOUBLE: "a number",
-    KeyType.STRING: "a text",
+    KeyType.STRING: "a string",
     KeyType.LIST: "a comma-separated list",
-    KeyType.PASSWORD: "a text",
+    KeyType.PASSWORD: "a string",
 }
 
 
@@ -53,7 +53,7 @@ _EXPECTED = {
 class Key:
     """One key: Kafka's spelling, type, default, limits (both inclusive) and one line of documentation.
 
-    ``carried`` keys are accepted, stored and reported, so that an existing file works, but change nothing here.
+    ``carried`` keys are accepted, stored and reported, so that an existing file works, but have no effect.
     """
 
     name: str
@@ -167,7 +167,7 @@ class KeyTable:
 
     def carried_warning(self, name: str) -> str:
         """The line about a key that was set and has no effect."""
-        return f"{self.what} config key '{name}' is accepted and changes nothing here"
+        return f"{self.what} config key '{name}' is accepted but has no effect"
 
     def defaults(self) -> dict[str, Value]:
         return {name: key.default for name, key in self.keys.items()}

@@ -80,9 +80,10 @@ def peers_listener(
         shared = abroad[0] if abroad else listeners[0]
         raise ConfigError(
             f"clients and brokers would share the listener {shared}, and anyone who reaches it would be obeyed as a "
-            f"broker; give brokers one of their own, in a network of theirs: listeners={shared},BROKERS://HOST:9091, "
+            "broker; give the brokers their own listener, in a network that only they can reach: "
+            f"listeners={shared},BROKERS://HOST:9091, "
             f"listener.security.protocol.map={shared.name}:PLAINTEXT,BROKERS:PLAINTEXT and {_NAME}=BROKERS; "
-            f"or share it knowingly: {_NAME}={shared.name}"
+            f"or share it on purpose: {_NAME}={shared.name}"
         )
     return PeersListener(OWN.name, OWN)
 
@@ -99,7 +100,7 @@ def exposure(name: str, listeners: Sequence[ListenerAddress]) -> str | None:
         )
     return (
         f"the brokers' own listener {found} is not on the loopback: anyone who reaches it is obeyed as a broker; keep "
-        "it in a network that only brokers reach"
+        "it in a network that only brokers can reach"
     )
 
 

@@ -64,7 +64,7 @@ _DELIVERY_TIMEOUT_MS = "120000"
 
 CHAOS = Profile(
     name="chaos",
-    doc="short timeouts, so that a run of a minute is not spent waiting for them",
+    doc="short timeouts, so that a one-minute run does not spend its time waiting for them",
     broker={
         "zookeeper.session.timeout.ms": "2000",
         "zookeeper.connection.timeout.ms": "10000",
@@ -118,5 +118,5 @@ def find(name: str) -> Profile:
     """The profile of that name. Raises ConfigError with the nearest name."""
     if name not in PROFILES:
         known = ", ".join(PROFILES)
-        raise ConfigError(f"unknown profile '{name}'{suggestion(name, PROFILES) or f'; there are {known}'}")
+        raise ConfigError(f"unknown profile '{name}'{suggestion(name, PROFILES) or f'; known profiles: {known}'}")
     return PROFILES[name]

@@ -17,39 +17,34 @@ COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"
 TOPIC_KEYS = KeyTable(
     "topic",
     [
-        texts("cleanup.policy", ("delete",), "What happens to old segments.", ("delete", "compact")),
-        text(
-            "compression.type",
-            "producer",
-            "The codec batches are stored with; producer keeps theirs.",
-            COMPRESSION_TYPES,
-        ),
+        texts("cleanup.policy", ("delete",), "Delete old segments, compact them, or both.", ("delete", "compact")),
+        text("compression.type", "producer", "Codec of stored batches; producer: as they are sent.", COMPRESSION_TYPES),
         integer("delete.retention.ms", 86_400_000, "How long a compacted topic keeps tombstones.", 0),
-        integer("file.delete.delay.ms", 60_000, "Time between renaming a segment to .deleted and removing it.", 0),
-        integer("flush.messages", LONG_MAX, "Records between two fsyncs of the log.", 1),
-        integer("flush.ms", LONG_MAX, "Time between two fsyncs of the log.", 0),
-        integer("index.interval.bytes", 4096, "Bytes of log between two index entries.", 0, INT_MAX),
-        integer("max.compaction.lag.ms", LONG_MAX, "Longest time a record stays uncompacted.", 1),
-        integer("max.message.bytes", 1_048_588, "Largest record batch that is accepted.", 0, INT_MAX),
-        integer("message.timestamp.after.max.ms", LONG_MAX, "How far a timestamp may lie in the future.", 0),
-        integer("message.timestamp.before.max.ms", LONG_MAX, "How far a timestamp may lie in the past.", 0),
+        integer("file.delete.delay.ms", 60_000, "How long a segment renamed to .deleted stays on disk.", 0),
+        integer("flush.messages", LONG_MAX, "Records written before the log is flushed (fsync).", 1),
+        integer("flush.ms", LONG_MAX, "Maximum time between flushes of the log.", 0),
+        integer("index.interval.bytes", 4096, "Bytes of log between index entries.", 0, INT_MAX),
+        integer("max.compaction.lag.ms", LONG_MAX, "Maximum time a record stays uncompacted.", 1),
+        integer("max.message.bytes", 1_048_588, "Maximum size of a record batch.", 0, INT_MAX),
+        integer("message.timestamp.after.max.ms", LONG_MAX, "How far in the future a timestamp may be.", 0),
+        integer("message.timestamp.before.max.ms", LONG_MAX, "How far in the past a timestamp may be.", 0),
         text(
             "message.timestamp.type",
             "CreateTime",
             "Whether records carry the producer's time or the broker's.",
             ("CreateTime", "LogAppendTime"),
         ),
-        number("min.cleanable.dirty.ratio", 0.5, "Uncompacted share of a log that starts compaction.", 0, 1),
-        integer("min.compaction.lag.ms", 0, "Shortest time a record stays uncompacted.", 0),
-        integer("min.insync.replicas", 1, "In-sync replicas without which acks=all is refused.", 1, INT_MAX),
-        flag("preallocate", False, "Reserve a segment's space when it is created.", carried=True),
-        integer("retention.bytes", -1, "Size above which old segments are deleted; -1 is no limit.", -1),
-        integer("retention.ms", 604_800_000, "Age above which segments are deleted; -1 is no limit.", -1),
-        integer("segment.bytes", 1_073_741_824, "Size at which a new segment is begun.", 14, INT_MAX),
-        integer("segment.index.bytes", 10_485_760, "Largest size of an index file.", 4, INT_MAX),
-        integer("segment.jitter.ms", 0, "Random part by which segment.ms is shortened.", 0),
-        integer("segment.ms", 604_800_000, "Age at which a new segment is begun.", 1),
-        flag("unclean.leader.election.enable", False, "Let a replica outside the ISR lead, at the price of records."),
+        number("min.cleanable.dirty.ratio", 0.5, "Ratio of uncompacted bytes at which a log is compacted.", 0, 1),
+        integer("min.compaction.lag.ms", 0, "Minimum time a record stays uncompacted.", 0),
+        integer("min.insync.replicas", 1, "Minimum in-sync replicas; with fewer, acks=all is refused.", 1, INT_MAX),
+        flag("preallocate", False, "Preallocate the file of a new segment.", carried=True),
+        integer("retention.bytes", -1, "Maximum size of a log before old segments are deleted; -1: no limit.", -1),
+        integer("retention.ms", 604_800_000, "Age at which segments are deleted; -1: never.", -1),
+        integer("segment.bytes", 1_073_741_824, "Size at which a new segment is rolled.", 14, INT_MAX),
+        integer("segment.index.bytes", 10_485_760, "Maximum size of an index file.", 4, INT_MAX),
+        integer("segment.jitter.ms", 0, "Maximum random reduction of segment.ms.", 0),
+        integer("segment.ms", 604_800_000, "Age at which a new segment is rolled.", 1),
+        flag("unclean.leader.election.enable", False, "Allow a leader outside the ISR; may lose records."),
     ],
 )
 
@@ -146,6 +141,6 @@ def replication_warnings(config: Mapping[str, Value], replication_factor: int) -
     if isinstance(minimum, int) and minimum > replication_factor:
         return (
             f"min.insync.replicas {minimum} is above the replication factor {replication_factor}: "
-            "every acks=all produce will be refused with NOT_ENOUGH_REPLICAS",
+            "every acks=all produce request is refused with NOT_ENOUGH_REPLICAS",
         )
     return ()

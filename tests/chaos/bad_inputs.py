@@ -394,7 +394,7 @@ BAD += [
     (["sweep", "--resume", "full", "--defect", "lose-acked"], ["--resume keeps the options of the first start"]),
     (["sweep", "--resume", "full", "--time-limit", "0"], ["--resume keeps the options of the first start"]),
     (["up", "--detach", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
-    (["up", "--profile", "fast"], ["unknown profile 'fast'; there are chaos, kafka"]),
+    (["up", "--profile", "fast"], ["unknown profile 'fast'; known profiles: chaos, kafka"]),
     (["broker"], ["'broker.id' is missing; set it, as in broker.id=1"]),
     (
         ["broker", "--config", "title.md"],
@@ -404,7 +404,7 @@ BAD += [
     (["broker", "--config", "full"], ["--config full: it cannot be read: it is a directory, not a file"]),
     (
         ["broker", "--config", "ssl.properties"],
-        ["ssl.properties: listener 'SSL' asks for", "only PLAINTEXT"],
+        ["ssl.properties: listener 'SSL' uses the protocol SSL", "only PLAINTEXT"],
     ),
     (["proxy", "--config", "file"], ["--config file is no list of proxies in Toxiproxy's JSON"]),
     (["proxy", "--config", "full"], ["--config full cannot be read: it is a directory, not a file"]),

@@ -61,7 +61,7 @@ def test_appending_and_subtracting_are_sets(stored, value):
     [
         ([Alteration("retenton.ms", SET, "5")], "did you mean 'retention.ms'"),
         ([Alteration("retention.ms", SET, None)], "cannot be null"),
-        ([Alteration("retention.ms", APPEND, "5")], "is no list"),
+        ([Alteration("retention.ms", APPEND, "5")], "is not a list"),
         ([Alteration("retention.ms", 7, "5")], "unknown operation 7"),
         ([Alteration("retention.ms", SET, "5"), Alteration("retention.ms", DELETE, None)], "changed twice"),
     ],

@@ -56,17 +56,17 @@ def test_kafkas_defaults() -> None:
         ({"listeners": ""}, "'listeners' is empty"),
         ({"listeners": "127.0.0.1:9092"}, "expected NAME://host:port"),
         ({"listeners": "PLAINTEXT://h:70000"}, "expected NAME://host:port"),
-        ({"listeners": "A://:1,A://:2"}, "names a listener twice: A, A"),
-        ({"listeners": "A://:1,B://:1"}, "uses a port twice: 1, 1"),
+        ({"listeners": "A://:1,A://:2"}, "contains a listener twice: A, A"),
+        ({"listeners": "A://:1,B://:1"}, "contains a port twice: 1, 1"),
         ({"advertised.listeners": "OTHER://h:1"}, "names 'OTHER', which is not in 'listeners'"),
         ({"inter.broker.listener.name": "PEERS"}, "is 'PEERS', which is not in 'listeners'"),
         (
             {"listeners": "A://:1,B://:2", "listener.security.protocol.map": "A:PLAINTEXT"},
             "has no entry for listener 'B'",
         ),
-        ({"listeners": "A://:1", "listener.security.protocol.map": "A:SSL"}, "only PLAINTEXT is available"),
-        ({"listeners": "SSL://127.0.0.1:1"}, "'SSL' asks for the protocol SSL; only PLAINTEXT is available"),
-        ({"listeners": "PLAINTEXT://127.0.0.1:1,SASL_SSL://127.0.0.1:2"}, "'SASL_SSL' asks for the protocol SASL_SSL"),
+        ({"listeners": "A://:1", "listener.security.protocol.map": "A:SSL"}, "only PLAINTEXT is supported"),
+        ({"listeners": "SSL://127.0.0.1:1"}, "'SSL' uses the protocol SSL; only PLAINTEXT is supported"),
+        ({"listeners": "PLAINTEXT://127.0.0.1:1,SASL_SSL://127.0.0.1:2"}, "'SASL_SSL' uses the protocol SASL_SSL"),
         ({"listener.security.protocol.map": "A"}, "expected NAME:PROTOCOL"),
         ({"gapless.peer.addresses": "127.0.0.1:9092"}, "expected id@host:port"),
         ({"gapless.peer.addresses": "1@h:0"}, "expected id@host:port"),
@@ -96,7 +96,7 @@ def test_what_is_legal_and_probably_not_meant_is_warned_of() -> None:
     config = validate({"min.insync.replicas": 2, "num.io.threads": 16, "log.dirs": "a,b"})
     assert len(config.warnings) == 3
     assert "num.io.threads" in config.warnings[0]
-    assert "refuse every acks=all produce" in config.warnings[1]
+    assert "every acks=all produce request to such topics is refused" in config.warnings[1]
     assert "only the first of log.dirs is used: a" in config.warnings[2]
 
 

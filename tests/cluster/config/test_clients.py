@@ -64,11 +64,11 @@ def test_librdkafkas_names_are_known_to_confluent_alone() -> None:
     assert config["delivery.timeout.ms"] == 60_000
     with pytest.raises(ConfigError, match=r"unknown producer config key 'queue\.buffering\.max\.kbytes'"):
         producer.validate({"queue.buffering.max.kbytes": 1024})
-    with pytest.raises(ConfigError, match=r"its name there is 'message\.max\.bytes'"):
+    with pytest.raises(ConfigError, match=r"which calls it 'message\.max\.bytes'"):
         producer.validate({"max.request.size": 1}, "confluent")
     with pytest.raises(ConfigError, match="given twice"):
         producer.validate({"linger.ms": 1, "queue.buffering.max.ms": 1}, "confluent")
-    with pytest.raises(ConfigError, match=r"its name there is 'fetch\.wait\.max\.ms'"):
+    with pytest.raises(ConfigError, match=r"which calls it 'fetch\.wait\.max\.ms'"):
         consumer.validate({"fetch.max.wait.ms": 1}, "confluent")
 
 
@@ -139,5 +139,5 @@ def test_an_unknown_profile_names_the_nearest() -> None:
     """A misspelt profile is refused like a misspelt key."""
     with pytest.raises(ConfigError, match="unknown profile 'chaso'; did you mean 'chaos'"):
         find("chaso")
-    with pytest.raises(ConfigError, match="unknown profile 'x'; there are chaos, kafka"):
+    with pytest.raises(ConfigError, match="unknown profile 'x'; known profiles: chaos, kafka"):
         find("x")

@@ -112,7 +112,7 @@ def test_min_insync_replicas_holds_at_once() -> None:
     [
         (TOPIC, "t", ("retention.ms", SET, "soon"), ErrorCode.INVALID_CONFIG, "retention.ms"),
         (TOPIC, "t", ("retenton.ms", SET, "1"), ErrorCode.INVALID_CONFIG, "did you mean"),
-        (TOPIC, "t", ("retention.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG, "no list"),
+        (TOPIC, "t", ("retention.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG, "is not a list"),
         (TOPIC, "t", ("max.compaction.lag.ms", SET, "1"), ErrorCode.NONE, None),
         (TOPIC, "nowhere", ("retention.ms", SET, "1"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "nowhere"),
         (BROKER, "2", ("log.retention.ms", SET, "1"), ErrorCode.INVALID_REQUEST, "this is broker 1"),

@@ -431,7 +431,7 @@ def test_settings_that_are_probably_not_meant_are_told(caplog: pytest.LogCapture
     Bench(acks=1, send_buffer_bytes=5)
     assert caplog.messages == [
         "acks 1 turns 'enable.idempotence' off",
-        "producer config key 'send.buffer.bytes' is accepted and changes nothing here",
+        "producer config key 'send.buffer.bytes' is accepted but has no effect",
         "without idempotence a retry may store a record twice or out of order",
     ]
 

@@ -101,4 +101,4 @@ def test_every_key_of_kafkas_producer_is_known() -> None:
         "client.rack": "r",
     }
     config = producer_settings(keys).config
-    assert config.warnings == tuple(f"producer config key '{key}' is accepted and changes nothing here" for key in keys)
+    assert config.warnings == tuple(f"producer config key '{key}' is accepted but has no effect" for key in keys)
