@@ -46,7 +46,7 @@ class LoadAtEnd:
         except ByHandError as error:
             raise SettingsError(f"{run.path}/{error}") from error
         if not self.starts:
-            raise SettingsError(f"{run.path} is no standalone load: it has no loadgen/*.load.json")
+            raise SettingsError(f"{run.path} is not a standalone load: it has no loadgen/*.load.json")
         self.run = run
         self.settings = LoadSettings.read(run.load_settings_json)
         self.bootstrap = checked_host(host or self.settings.producers_bootstrap)

@@ -37,7 +37,7 @@ DEFAULT_FINAL_READERS = (CONFLUENT, KAFKA_PYTHON)
 
 #: Keys of a client that a load decides itself, and why no one else can.
 _OWN_KEYS = {
-    "bootstrap.servers": "the load has its own addresses",
+    "bootstrap.servers": "the load sets its own addresses",
     "client.id": "each of the load's clients has a name of its own",
     "transactional.id": "the load has no transactions",
 }
@@ -101,10 +101,10 @@ class LoadSettings:
         if not self.topic:
             raise SettingsError("topic is empty")
         if self.client not in CLIENTS:
-            raise SettingsError(f"client is {self.client!r}; there are {', '.join(CLIENTS)}")
+            raise SettingsError(f"client is {self.client!r}; use one of {', '.join(CLIENTS)}")
         for name, known in (("readers", CLIENTS), ("final_readers", FINAL_CLIENTS)):
             if unknown := [client for client in getattr(self, name) if client not in known]:
-                raise SettingsError(f"{name} has {unknown[0]!r}; there are {', '.join(known)}")
+                raise SettingsError(f"{name} has {unknown[0]!r}; use one of {', '.join(known)}")
         try:
             parse_shape(self.shape), parse_sizes(self.value_bytes), parse_keys(self.keys)
         except SpecError as error:

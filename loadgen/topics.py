@@ -111,7 +111,7 @@ def positions(bootstrap: str, topic: str, partitions: int) -> dict[int, Log]:
         except (KafkaException, TimeoutError) as error:
             if clock.monotonic_ns() >= deadline_ns:
                 why = describe_exception(error)
-                raise SettingsError(f"where the partitions of topic {topic} end is not told: {why}") from error
+                raise SettingsError(f"the log ends of topic {topic} are unknown: {why}") from error
             threading.Event().wait(AGAIN_S)
         else:
             return {number: Log(begins[number], ends[number]) for number in range(partitions)}
@@ -152,7 +152,7 @@ def _described(bootstrap: str, topic: str) -> tuple[dict[str, str | None], dict[
         resources += [ConfigResource(ConfigResource.Type.BROKER, str(broker)) for broker in brokers[:1]]
         asked = admin.describe_configs(resources, request_timeout=QUESTION_TIMEOUT_S)
     except KafkaException as error:
-        logger.info("not known what topic %s takes: %s", topic, describe_exception(error))
+        logger.info("the limits of topic %s are unknown: %s", topic, describe_exception(error))
         return {}, {}
     told: list[dict[str, str | None]] = []
     for resource in resources:
@@ -160,7 +160,7 @@ def _described(bootstrap: str, topic: str) -> tuple[dict[str, str | None], dict[
             entries = asked[resource].result(QUESTION_TIMEOUT_S)
             told.append({name: entry.value for name, entry in entries.items()})
         except (KafkaException, TimeoutError) as error:
-            logger.info("not known what %s takes: %s", resource.name, describe_exception(error))
+            logger.info("the limits of %s are unknown: %s", resource.name, describe_exception(error))
             told.append({})
     return told[0], told[1] if len(told) > 1 else {}
 

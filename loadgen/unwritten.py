@@ -24,15 +24,15 @@ _CAUSES: tuple[tuple[frozenset[str], str], ...] = (
     ),
     (
         frozenset({"MESSAGE_TOO_LARGE", "MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"}),
-        "records are larger than the topic takes",
+        "records are larger than the topic allows",
     ),
     (
         frozenset({"NOT_ENOUGH_REPLICAS", "NOT_ENOUGH_REPLICAS_AFTER_APPEND"}),
-        "fewer replicas are in sync than min.insync.replicas asks for",
+        "fewer replicas are in sync than min.insync.replicas requires",
     ),
     (
         frozenset({"_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "NETWORK_EXCEPTION", "BROKER_NOT_AVAILABLE"}),
-        "brokers are not reachable at the addresses that they tell",
+        "brokers are not reachable at their advertised addresses",
     ),
 )
 

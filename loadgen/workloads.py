@@ -11,25 +11,25 @@ from loadgen.workload import DEFAULT_OUTSTANDING, UNLIMITED, Workload, WorkloadE
 CATALOGUE: dict[str, Workload] = {
     each.name: each
     for each in (
-        Workload("steady", "records of 200 B at an even rate, 1,500 a second unless --rate says otherwise"),
-        Workload("small", "10,000 records of 100 B a second", rate=10_000, value_bytes=100),
-        Workload("large", "20 records of 100 KB a second", rate=20, value_bytes=100_000),
+        Workload("steady", "records of 200 B at a steady rate: 1,500 per second, or --rate"),
+        Workload("small", "10,000 records of 100 B per second", rate=10_000, value_bytes=100),
+        Workload("large", "20 records of 100 KB per second", rate=20, value_bytes=100_000),
         Workload(
             "mixed",
-            "500 records a second of 48 B to 20 KB, lognormal, with keys of a zipf distribution over 1,000",
+            "500 records per second of 48 B to 20 KB (lognormal), with 1,000 keys (zipf)",
             rate=500,
             value_bytes={"lognormal": {"median": 300, "sigma": 1.2, "least": 48, "most": 20_000}},
             keys={"zipf": {"keys": 1000, "exponent": 1.1}},
         ),
         Workload(
             "bursts",
-            "500 records a second, and in the last two of each ten seconds eight times as many",
+            "500 records per second, and eight times as many in the last two of every ten seconds",
             rate=500,
             shape={"bursts": {"every_s": 10, "for_s": 2, "factor": 8}},
         ),
         Workload(
             "steps",
-            "250 records a second, doubled every ten seconds up to 4,000",
+            "250 records per second, doubled every ten seconds up to 4,000",
             rate=250,
             shape={"steps": [[10, 1], [10, 2], [10, 4], [10, 8], [10, 16]]},
         ),
@@ -41,13 +41,13 @@ CATALOGUE: dict[str, Workload] = {
         ),
         Workload(
             "compressed",
-            "2,000 records a second of 100 B to 1 KB in lz4 batches",
+            "2,000 records per second of 100 B to 1 KB in lz4 batches",
             rate=2000,
             value_bytes={"uniform": {"least": 100, "most": 1000}},
             compression="lz4",
         ),
         Workload(
-            "crowded", "24 producers on 6 partitions, 50 records a second each", rate=1200, partitions=6, streams=24
+            "crowded", "24 producers on 6 partitions, 50 records per second each", rate=1200, partitions=6, streams=24
         ),
     )
 }
@@ -59,7 +59,7 @@ def find_workload(text: str) -> Workload:
         return CATALOGUE[text]
     path = Path(text)
     if not path.exists():
-        raise WorkloadError(f"no workload {text!r}: there are {', '.join(CATALOGUE)}, and no file has that name")
+        raise WorkloadError(f"unknown workload {text!r}; use one of {', '.join(CATALOGUE)}, or an existing file")
     return read_workload(path)
 
 

@@ -21,7 +21,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("export", help="Write a run's histories as operations: EDN in Jepsen's form, or JSON lines.")(export)
+    app.command("export", help="Export a run's histories as operations: EDN in Jepsen's format, or JSON Lines.")(export)
 
 
 def export(
@@ -34,7 +34,7 @@ def export(
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Write JSON, one operation per line. This or --edn is required.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="The file to write; standard output without it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write. Default: stdout.")] = None,
 ) -> int:
     """Write them in the order of time."""
     load = RunDirectory(run) if is_load_by_hand(RunDirectory(run)) else None

@@ -16,9 +16,9 @@ from chaos.faults.catalogue import UnknownFault, check_faults
 from cluster.process.local_socket import connect
 from cluster.process.one_line import printable
 
-HELP = """Inject one fault into a cluster started by 'gapless up', probe that it bites, and heal it.
+HELP = """Inject one fault into a cluster started with 'gapless up', verify that it takes effect, and heal it.
 
-Ctrl-C heals at once. Exit status: 0 the fault bit and was healed, 1 it did not bite, 255 it could not be healed.
+Ctrl-C heals it immediately. Exit status: 0 it took effect and was healed, 1 it had no effect, 255 it was not healed.
 """
 
 
@@ -28,11 +28,11 @@ def register(app: typer.Typer) -> None:
 
 
 def fault(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Which fault (gapless list faults).")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the fault (see 'gapless list faults').")],
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TARGET]", help="TOPIC-PARTITION (orders-0), or a link (b1-b2). By default the first partition."
+            metavar="[TARGET]", help="A partition (orders-0) or a link (b1-b2). Default: the first partition."
         ),
     ] = None,
     duration: Annotated[
@@ -70,10 +70,12 @@ def _end(how: str, text: str) -> int:
     if how == REFUSED:
         raise BadRequest(text)
     if how == NOT_HEALED:
-        print(printable(f"gapless: not healed: {text}; 'gapless down' and 'gapless up' begin again"), file=sys.stderr)
+        print(
+            printable(f"gapless: not healed: {text}; start over with 'gapless down' and 'gapless up'"), file=sys.stderr
+        )
         return int(Exit.HARNESS_FAILED)
     if how == CUT_SHORT:
         print(printable(f"gapless: {text}: the cluster stops"), file=sys.stderr)
     elif how != BIT:
-        print(printable(f"gapless: it did not bite: {text or 'no effect was seen'}"), file=sys.stderr)
+        print(printable(f"gapless: it had no effect: {text or 'none was seen'}"), file=sys.stderr)
     return int(Exit.VALID if how == BIT else Exit.INVALID)

@@ -8,36 +8,26 @@ from difflib import get_close_matches
 #: How alike two names are before one is taken for the other.
 LIKELY = 0.7
 
-#: An unknown command -> what does that here.
+#: An unknown command -> what to use instead.
 COMMANDS: Mapping[str, str] = {
-    "serve": "'gapless report' prints where a run's report is, 'gapless run --web' shows a run while it lasts",
-    "analyze": "'gapless verify PATH' judges what is stored",
-    "analyse": "'gapless verify PATH' judges what is stored",
-    "check": "'gapless verify PATH' judges what is stored",
-    "judge": "'gapless verify PATH' judges what is stored",
-    "test": "'gapless run' breaks a cluster and judges it",
-    "chaos": "'gapless run' breaks a cluster and judges it",
-    "stress": "'gapless run' breaks a cluster and judges it; 'gapless run --faults none' loads it alone",
-    "bench": "'gapless run --faults none' loads a cluster without breaking it",
-    "demo": "'gapless run' shows a valid run, 'gapless run --defect lose-acked:0.01' one that is invalid",
-    "demo-red": "that is 'make demo-red', or 'gapless run --defect lose-acked:0.01'",
-    "nightly": "'gapless sweep nightly --minutes 20' goes through faults and workloads",
-    "start": "'gapless up --detach' starts a cluster, 'gapless run' breaks one",
-    "stop": "'gapless down' stops a cluster that is up",
-    "kill": "'gapless down' stops a cluster that is up",
-    "cluster": "'gapless up' starts one",
-    "replay": "'gapless run --schedule RUN/schedule.yaml' plays a schedule again",
-    "results": "'gapless report PATH' prints where a run's report is; runs are in results/",
-    "show": "'gapless report PATH' prints where a run's report is",
-    "open": "'gapless report PATH' prints where a run's report is",
-    "faults": "'gapless list faults' lists them",
-    "checks": "'gapless list checks' lists them",
-    "defects": "'gapless list defects' lists them",
-    "workloads": "'gapless list workloads' lists them",
-    "sweeps": "'gapless list sweeps' lists them",
-    "help": "that is 'gapless --help'",
-    "version": "that is 'gapless --version'",
-    "toxiproxy": "'gapless proxy' runs the server of its API",
+    "serve": "'gapless report' prints the path of a run's report; 'gapless run --web' shows a run in progress",
+    **dict.fromkeys(("analyze", "analyse", "check", "judge"), "use 'gapless verify PATH' to judge a stored run"),
+    **dict.fromkeys(("test", "chaos"), "use 'gapless run' to break a cluster and judge it"),
+    "stress": "use 'gapless run' to break a cluster and judge it, or 'gapless run --faults none' only to load it",
+    "bench": "use 'gapless run --faults none' to load a cluster without breaking it",
+    "demo": "use 'gapless run' for a valid run, or 'gapless run --defect lose-acked:0.01' for an invalid one",
+    "demo-red": "use 'make demo-red', or 'gapless run --defect lose-acked:0.01'",
+    "nightly": "use 'gapless sweep nightly --minutes 20' to cover all faults and workloads",
+    "start": "use 'gapless up --detach' to start a cluster, or 'gapless run' to break one",
+    **dict.fromkeys(("stop", "kill"), "use 'gapless down' to stop a running cluster"),
+    "cluster": "use 'gapless up' to start one",
+    "replay": "use 'gapless run --schedule RUN/schedule.yaml' to replay a schedule",
+    "results": "use 'gapless report PATH' for the path of a run's report; runs are in results/",
+    **dict.fromkeys(("show", "open"), "use 'gapless report PATH' for the path of a run's report"),
+    **{name: f"use 'gapless list {name}'" for name in ("faults", "checks", "defects", "workloads", "sweeps")},
+    "help": "use 'gapless --help'",
+    "version": "use 'gapless --version'",
+    "toxiproxy": "use 'gapless proxy' to run a server of its API",
 }
 
 #: An unknown option -> those of ours that may be meant, the likeliest first.
@@ -63,10 +53,10 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 _NOT_HERE: Mapping[str, str] = {
     **dict.fromkeys(
         ("-b", "--bootstrap-server", "--bootstrap-servers", "--broker-list", "--target"),
-        "a run starts its own cluster; docs/load.md says how to load your own",
+        "a run starts its own cluster; to load yours, see docs/load.md",
     ),
     **dict.fromkeys(
-        ("--messages", "--records", "--num-records", "--count", "--test-count"), "say --rate and --time-limit instead"
+        ("--messages", "--records", "--num-records", "--count", "--test-count"), "use --rate and --time-limit instead"
     ),
     "--topic": "a run creates its own topic; --topic-config sets its configuration",
 }

@@ -21,7 +21,7 @@ BROKERS = 3
 
 
 class What(StrEnum):
-    """The lists there are."""
+    """The lists."""
 
     FAULTS = "faults"
     CHECKS = "checks"
@@ -33,23 +33,19 @@ class What(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list", help="List faults, checks, defects, workloads, sweeps or links, with a line on each.")(
-        list_what
-    )
+    app.command("list", help="List the available faults, checks, defects, workloads, sweeps or links.")(list_what)
 
 
 def list_what(
-    what: Annotated[What, typer.Argument(metavar="LIST", help="Which list.")],
+    what: Annotated[What, typer.Argument(metavar="LIST", help="What to list.")],
     brokers: Annotated[
-        int | None, typer.Option(min=1, max=100, help=f"Of links: how many brokers. [dim]default: {BROKERS}[/dim]")
+        int | None, typer.Option(min=1, max=100, help=f"For links: number of brokers. [dim]default: {BROKERS}[/dim]")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print names and what they mean."""
     if brokers is not None and what is not What.LINKS:
-        raise BadRequest(
-            f"--brokers works only with 'gapless list links'; {what} are the same for any number; leave it out"
-        )
+        raise BadRequest("--brokers works only with 'gapless list links'; leave it out")
     entries = _links(brokers or BROKERS) if what is What.LINKS else _entries(what)
     if as_json:
         print(json.dumps(entries, indent=2))
@@ -58,7 +54,7 @@ def list_what(
     for name, summary in entries.items():
         print(f"{name:{width}}  {summary}")
     if what is What.FAULTS:
-        print(f"({DEFAULT}): a run breaks these unless --faults says otherwise; see also --faults all", file=sys.stderr)
+        print(f"({DEFAULT}): the default of --faults; --faults all selects every fault", file=sys.stderr)
     return 0
 
 
@@ -71,11 +67,11 @@ def _links(brokers: int) -> dict[str, str]:
 def _summary(link: LinkName) -> str:
     target = link.target.removeprefix("b")
     if link.opener in LOAD_GROUPS:
-        return f"what the load's {link.opener} ask broker {target}, and its answers"
+        return f"requests of the load's {link.opener} to broker {target}, and their responses"
     opener = link.opener.removeprefix("b")
     if link.target == ZOOKEEPER:
         return f"broker {opener}'s session with ZooKeeper"
-    return f"what broker {opener} asks broker {target}: as its follower, its fetches; as controller, its requests"
+    return f"broker {opener}'s requests to broker {target}: fetches as its follower, any others as controller"
 
 
 def _entries(what: What) -> dict[str, str]:

@@ -22,14 +22,14 @@ from loadgen.settings import SettingsError
 from verifier.evidence.by_hand import is_load_by_hand
 from verifier.evidence.run_directory import RunDirectory
 
-HELP = """Put a standalone Locust load on any Kafka cluster and record what its clients were told.
+HELP = """Run a standalone Locust load against any Kafka cluster and record what its clients saw.
 
-The histories go to results/locust. At the end the load reads everything back, and
-'gapless verify results/locust/...' judges it. All options of Locust may follow, such as --run-time 60s --users 9, and
-those of the load: --kafka-topic, --kafka-partitions, --kafka-replication-factor, --kafka-rate, --kafka-value-bytes,
---kafka-client, --kafka-readers, --kafka-run-id, --kafka-first-stream, --kafka-flush-timeout, --kafka-workload,
---kafka-producer-config, --kafka-consumer-config, --kafka-settings, --kafka-process, --kafka-run-directory,
---kafka-read-back, --kafka-results. --options and docs/load-options.md explain each.
+Histories go to results/locust. At the end, the load reads everything back for 'gapless verify results/locust/...' to
+judge. Takes all options of Locust, such as --run-time 60s --users 9, and these: --kafka-topic, --kafka-partitions,
+--kafka-replication-factor, --kafka-rate, --kafka-value-bytes, --kafka-client, --kafka-readers, --kafka-run-id,
+--kafka-first-stream, --kafka-flush-timeout, --kafka-workload, --kafka-producer-config, --kafka-consumer-config,
+--kafka-settings, --kafka-process, --kafka-run-directory, --kafka-read-back, --kafka-results. --options and
+docs/load-options.md explain each.
 """
 #: With one of these Locust is not to run without a page: there is one, or a master says when to begin.
 _NO_HEADLESS = ("--headless", "--worker", "--help", "-h")
@@ -53,7 +53,7 @@ def load(
         Path | None,
         typer.Option(
             metavar="DIRECTORY",
-            help="Only read back a previous load: one whose cluster was down, or one that ran on several hosts.",
+            help="Only read back a previous load, whose cluster was down or which ran on several hosts.",
         ),
     ] = None,
     options: Annotated[bool, typer.Option("--options", help="Print all Locust and load options, and exit.")] = False,

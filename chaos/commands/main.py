@@ -63,7 +63,8 @@ def _program(arguments: Sequence[str]) -> Any:
     program: Any = typer.main.get_command(app)
     for name, each in [("", program), *program.commands.items()]:
         each.epilog = epilog(name)
-        _plain_switches(each)
+        for command in (each, *getattr(each, "commands", {}).values()):
+            _plain_switches(command)
     return program
 
 

@@ -20,19 +20,19 @@ from loadgen.documents import DocumentError, read_text
 
 def register(app: typer.Typer) -> None:
     """Add both commands."""
-    app.command("broker", help="Run one broker in the foreground, as Kafka's server does.")(broker)
-    app.command("proxy", help="Run the server of Toxiproxy's API in the foreground.")(proxy)
+    app.command("broker", help="Run one broker in the foreground, like kafka-server-start.sh.")(broker)
+    app.command("proxy", help="Run the built-in proxy, a server of Toxiproxy's API, in the foreground.")(proxy)
 
 
 def broker(
     config: Annotated[
-        Path | None, typer.Option(help="A server.properties file; KAFKA_... variables override it.")
+        Path | None, typer.Option(help="A server.properties file. KAFKA_... environment variables override it.")
     ] = None,
-    node_directory: Annotated[Path, typer.Option(help="Where broker.log and defects.jsonl go.")] = Path("."),
+    node_directory: Annotated[Path, typer.Option(help="Directory for broker.log and defects.jsonl.")] = Path("."),
     defect: Annotated[
         list[str] | None, typer.Option(help="Plant a known bug in the brokers: NAME[:probability].")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random in the broker.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for everything random in the broker.")] = 0,
 ) -> int:
     """Serve until SIGTERM or Ctrl-C."""
     from cluster.broker.main import BrokerFailed, BrokerSpec, serve_alone
@@ -76,10 +76,12 @@ def _source(wrong: str, config: Path | None) -> str:
 
 
 def proxy(
-    host: Annotated[str, typer.Option(help="Where the API listens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Its port; 0 picks one.")] = 8474,
-    seed: Annotated[int, typer.Option(help="Seed of toxicity, jitter and slicing.")] = 0,
-    config: Annotated[Path | None, typer.Option(help="Proxies to create at startup: Toxiproxy's JSON list.")] = None,
+    host: Annotated[str, typer.Option(help="Address of the API.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the API; 0: a free port.")] = 8474,
+    seed: Annotated[int, typer.Option(help="Seed for toxicity, jitter and slicing.")] = 0,
+    config: Annotated[
+        Path | None, typer.Option(help="Proxies to create at startup: a JSON file in Toxiproxy's format.")
+    ] = None,
 ) -> int:
     """Serve until SIGTERM or Ctrl-C."""
     from chaos.proxy.registry import PopulateError
@@ -96,7 +98,7 @@ def proxy(
             )
         )
     except OSError as error:
-        raise BadRequest(f"{host}:{port} cannot be used: {reason(error)}; choose another --port, or --host") from error
+        raise BadRequest(f"{host}:{port} cannot be used: {reason(error)}; pick another --port or --host") from error
     except PopulateError as error:
-        raise BadRequest(f"--config {config} is no list of proxies in Toxiproxy's JSON: {error}") from error
+        raise BadRequest(f"--config {config} is not a list of proxies in Toxiproxy's JSON format: {error}") from error
     return int(Exit.VALID)

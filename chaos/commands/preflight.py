@@ -67,7 +67,9 @@ def check_toxiproxy(url: str) -> None:
     try:
         Links(url).version()
     except (LinkError, ValueError, KeyError) as error:
-        raise BadRequest(f"--toxiproxy {url} does not answer as one: {error}; name the port of its API") from error
+        raise BadRequest(
+            f"--toxiproxy {url} does not respond like Toxiproxy: {error}; give the port of its API"
+        ) from error
 
 
 def check_java() -> None:
@@ -141,7 +143,7 @@ def check_disk(experiment: Experiment, load_s: float, storage: Storage, path: st
     if free < expected + LEAVE_FREE_BYTES:
         raise BadRequest(
             f"the run expects to write {expected / 1e9:.1f} GB and must leave 2 GB free, but {path} has "
-            f"{free / 1e9:.1f} GB; free some, ask for less (--rate, --time-limit), or choose another place with --out"
+            f"{free / 1e9:.1f} GB; free some space, lower --rate or --time-limit, or write elsewhere with --out"
         )
     return expected / 1e9
 

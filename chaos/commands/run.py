@@ -26,10 +26,10 @@ def register(app: typer.Typer) -> None:
     app.command("run", help=HELP)(with_options(run))
 
 
-HELP = """Break one cluster and judge it: start, load, break by a seeded schedule, heal, read everything, verify.
+HELP = """Run one experiment: start and load a cluster, inject seeded faults, heal, read everything, verify.
 
-Ends with a RESULT line, the report's path and a repro line on stdout. Exit status: 0 valid, 1 invalid, 2 unknown,
-254 bad arguments, 255 the harness itself failed.
+The last lines on stdout are RESULT, the report's path and a repro line. Exit status: 0 valid, 1 invalid, 2 unknown,
+254 bad arguments or configuration, 255 the harness itself failed.
 """
 
 
@@ -40,7 +40,7 @@ def run(
         bool,
         typer.Option(
             "--json",
-            help="Print verdict.json's object alone on stdout; RESULT goes to stderr.",
+            help="Print only the contents of verdict.json to stdout; RESULT goes to stderr.",
             rich_help_panel=Panel.OUTPUT.value,
         ),
     ] = False,

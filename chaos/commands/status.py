@@ -25,15 +25,17 @@ STOP_TIMEOUT_S = 60
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command("status", help="Show the status of a running cluster: exit status 0 if all brokers run, 1 if not.")(
+    app.command("status", help="Show the status of a running cluster. Exit status: 0 if all brokers run, 1 if not.")(
         status
     )
-    app.command("down", help="Stop a running cluster; its data is kept.")(down)
+    app.command("down", help="Stop a running cluster. Its data is kept.")(down)
 
 
 def status(
     data: Data = DATA,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: the state file and more.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the state file and under-replicated partitions as JSON.")
+    ] = False,
 ) -> int:
     """Print who runs and who does not, and how many partitions lack a replica."""
     process = running(data)
@@ -103,5 +105,5 @@ def down(data: Data = DATA) -> int:
     except psutil.TimeoutExpired:
         print(f"the cluster (pid {process.pid}) did not stop within {STOP_TIMEOUT_S} s", file=sys.stderr)
         return int(Exit.HARNESS_FAILED)
-    print(printable(f"stopped; its data stays in {data}"), file=sys.stderr)
+    print(printable(f"stopped; its data is in {data}"), file=sys.stderr)
     return int(Exit.VALID)

@@ -72,7 +72,7 @@ def latest_run(wanted: str = A_RUN, *, quiet: bool = False) -> Path:
     """The newest run, by its own path, said on stderr unless ``quiet``. Raises BadRequest if there is none."""
     if not LATEST_RUN.exists():
         raise BadRequest(
-            f"no run is named, and there is no {LATEST_RUN}; name {wanted}, or make one with 'gapless run'"
+            f"no run is given, and there is no {LATEST_RUN}; name {wanted}, or create one with 'gapless run'"
         )
     try:
         path = LATEST_RUN.resolve().relative_to(Path.cwd())
@@ -102,7 +102,7 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise DamagedRun(
-            f"{path}/run.json: this is no JSON ({place}); the file is not as the run left it: put the original back"
+            f"{path}/run.json: not valid JSON ({place}), so the file is not as the run left it: put the original back"
         ) from error
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else "it is not a JSON object in UTF-8"

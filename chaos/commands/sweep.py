@@ -47,11 +47,11 @@ PLAIN_WIDTH = 180
 #: Settings that the terminal names of those that were not run.
 MOST_LEFT_OUT = 6
 
-HELP = """Run a matrix of experiments, one after the other, and show them side by side (gapless list sweeps).
+HELP = """Run a matrix of experiments one after another and compare them (see 'gapless list sweeps').
 
-Each cell is a 'gapless run' in a directory of its own. Prints a table; sweep.json, sweep.md, sweep.html (which needs
-no network), and for CI summary.md and junit.xml are in results/NAME/TIME. Exit status: that of the worst cell, by 255,
-1, 2, 0.
+Each cell is a 'gapless run' in its own directory. Prints a table and writes sweep.json, sweep.md, sweep.html (which
+needs no network) and, for CI, summary.md and junit.xml to results/NAME/TIME. The exit status is that of the worst cell,
+from worst to best: 255, 1, 2, 0.
 """
 
 
@@ -63,7 +63,7 @@ def register(app: typer.Typer) -> None:
 def sweep(
     context: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Which sweep (gapless list sweeps); not with --resume.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the sweep. Leave it out with --resume.")
     ] = None,
     seeds: Seeds = None,
     random: Random = None,
@@ -71,18 +71,18 @@ def sweep(
     minutes: Minutes = None,
     client: Annotated[str, option("client")] = CLIENT,
     rate: Annotated[
-        int | None, typer.Option(min=1, help="Records per second of each cell. [dim]default: the sweep's[/dim]")
+        int | None, typer.Option(min=1, help="Records per second in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
-    faults: Annotated[str | None, typer.Option(help="Faults of the sweep 'seeds', as for gapless run.")] = None,
+    faults: Annotated[str | None, typer.Option(help="Faults for the sweep 'seeds', as in 'gapless run'.")] = None,
     defect: Annotated[list[str] | None, option("defects")] = None,
     only: Only = None,
     fail_fast: FailFast = False,
     list_cells: Annotated[bool, typer.Option("--list", help="List the cells without running them.")] = False,
     resume: Resume = None,
-    out: Annotated[str | None, typer.Option(help="The sweep's directory itself, instead of results/NAME/TIME.")] = None,
+    out: Annotated[str | None, typer.Option(help="Directory of the sweep, instead of results/NAME/TIME.")] = None,
     keep: Annotated[Keep, option("keep")] = Keep.FAILED,
     spark_master: Annotated[str, option("spark_master")] = FIELDS["spark_master"].default,
-    as_json: Annotated[bool, typer.Option("--json", help="Print sweep.json's object alone on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only the contents of sweep.json to stdout.")] = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> int:
@@ -95,7 +95,7 @@ def sweep(
             chosen, wanted, directory = _resumed(resume, only, others)
         else:
             if name is None:
-                raise SweepError("which sweep? See 'gapless list sweeps', or resume one with --resume DIR")
+                raise SweepError("name a sweep (see 'gapless list sweeps'), or resume one with --resume DIR")
             given, day = chosen_seeds(seeds, random), int(f"{datetime.now(UTC):%Y%m%d}")
             filters, planted = tuple(only or ()), tuple(defect or ())
             wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, day)
@@ -155,9 +155,7 @@ def _built(name: str, wanted: Wanted) -> Sweep:
 def _check_client(name: str, client: str) -> None:
     """Raises SweepError for a client that was asked for and that the sweep is not made with."""
     if name == in_flight.NAME and client != in_flight.CLIENT:
-        raise SweepError(
-            f"--client {client}: {name} is run with {in_flight.CLIENT} alone: {in_flight.WHY}; leave it out"
-        )
+        raise SweepError(f"--client {client}: {name} runs only with {in_flight.CLIENT}: {in_flight.WHY}; leave it out")
 
 
 def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> tuple[Sweep, Wanted, SweepDirectory]:
@@ -167,7 +165,7 @@ def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> 
     """
     if any(each is not None for each in others):
         raise SweepError(
-            "--resume keeps the options of the first start; "
+            "--resume uses the options of the first start; "
             "combine it only with --filter, --fail-fast, --keep, --json, -q and -v"
         )
     directory = SweepDirectory(path.resolve())

@@ -13,15 +13,18 @@ from cluster.seams.randomness import fresh_seed
 from loadgen.durations import seconds_of
 
 Seeds = Annotated[
-    str | None, typer.Option(help="N for the seeds 1 to N, or a comma-separated list. [dim]default: the sweep's[/dim]")
+    str | None,
+    typer.Option(help="N for the seeds 1 to N, or a comma-separated list of seeds. [dim]default: the sweep's[/dim]"),
 ]
-Random = Annotated[int | None, typer.Option(min=1, max=1000, metavar="N", help="N random seeds, instead of --seeds.")]
+Random = Annotated[
+    int | None, typer.Option(min=1, max=1000, metavar="N", help="Run N random seeds instead of --seeds.")
+]
 TimeLimit = Annotated[
     float | None,
     typer.Option(
         parser=seconds_of,
         metavar=TIME,
-        help="How long the load of each cell lasts (90s, 5m). [dim]default: the sweep's[/dim]",
+        help="Duration of the load in each cell (90s, 5m). [dim]default: the sweep's[/dim]",
     ),
 ]
 Minutes = Annotated[
@@ -30,7 +33,7 @@ Minutes = Annotated[
         min=1,
         max=1440,
         metavar="N",
-        help="Time limit for the whole sweep: after the first cell, none starts that would end later.",
+        help="Time limit for the whole sweep. After the first cell, none starts that would exceed it.",
     ),
 ]
 Only = Annotated[
@@ -38,11 +41,11 @@ Only = Annotated[
     typer.Option("--filter", metavar="DIM=VALUE[|VALUE],...", help="Run only these cells. Repeatable."),
 ]
 FailFast = Annotated[
-    bool, typer.Option("--fail-fast", help="Start no cell after one that is invalid or has no verdict.")
+    bool, typer.Option("--fail-fast", help="Stop after the first cell that is invalid or has no verdict.")
 ]
 Resume = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Resume a sweep: run its cells (or those of --filter) that have no verdict."),
+    typer.Option(metavar="DIR", help="Resume a sweep: run its cells (or those of --filter) that have no verdict yet."),
 ]
 
 

@@ -20,7 +20,7 @@ Quiet = Annotated[
 Verbose = Annotated[
     bool,
     typer.Option(
-        "--verbose", "-v", help="Show the whole log, not only the progress.", rich_help_panel=Panel.OUTPUT.value
+        "--verbose", "-v", help="Show the whole log instead of progress only.", rich_help_panel=Panel.OUTPUT.value
     ),
 ]
 

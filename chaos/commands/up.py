@@ -45,25 +45,27 @@ LOOK_S = 1.0
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("up", help="Start a cluster for Kafka clients; stay in the foreground until Ctrl-C.")(up)
+    app.command("up", help="Start a cluster for Kafka clients and run in the foreground until Ctrl-C.")(up)
 
 
 def up(
-    brokers: Annotated[int, typer.Option(help="Broker processes.")] = 3,
+    brokers: Annotated[int, typer.Option(help="Number of brokers.")] = 3,
     profile: Annotated[str, typer.Option(help="kafka (Kafka's defaults) or chaos (short timeouts).")] = "kafka",
-    broker_config: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Repeatable.")] = None,
-    zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Use this ZooKeeper.")] = None,
+    broker_config: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Broker configuration; repeatable.")
+    ] = None,
+    zookeeper: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="An existing ZooKeeper.")] = None,
     port: Annotated[
-        int, typer.Option(min=0, max=MOST_PORT, help="First broker's port; the others follow. 0: free ports.")
+        int,
+        typer.Option(min=0, max=MOST_PORT, help="First broker's port; the others follow. 0: free ports."),
     ] = 0,
     metrics_port: Annotated[
-        int, typer.Option(min=0, max=MOST_PORT, help="First broker's metrics port; the others follow. 0: free ports.")
+        int,
+        typer.Option(min=0, max=MOST_PORT, help="First broker's metrics port; the others follow. 0: free ports."),
     ] = 0,
-    proxy: Annotated[
-        bool, typer.Option("--proxy", help="Put clients behind links that faults can cut and slow.")
-    ] = False,
+    proxy: Annotated[bool, typer.Option("--proxy", help="Put clients behind links that faults can cut.")] = False,
     data: Data = DATA,
-    detach: Annotated[bool, typer.Option("--detach", help="Return once it is up; see status and down.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Run in the background.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with bootstrap.servers.")] = False,
     defect: Annotated[
         list[str] | None, typer.Option(help="Plant a known bug in the brokers: NAME[:probability].")
@@ -88,7 +90,7 @@ def up(
     except ValueError as error:
         raise BadRequest(str(error)) from error
     if running(data) is not None:
-        raise BadRequest(f"a cluster is up already with {data / STATE}; stop it with 'gapless down --data {data}'")
+        raise BadRequest(f"a cluster is already running with {data / STATE}; stop it with 'gapless down --data {data}'")
     _check_ports(brokers, {"--port": port, "--metrics-port": metrics_port})
     check_outside(settings)
     directory = RunDirectory(data.resolve())
@@ -118,7 +120,7 @@ def _check_ports(brokers: int, first: Mapping[str, int]) -> None:
     for option, port in first.items():
         if port + brokers - 1 > MOST_PORT:
             raise BadRequest(
-                f"{option} {port} leaves no ports for {brokers} brokers, the last one is {MOST_PORT}; "
+                f"{option} {port} leaves too few ports for {brokers} brokers, the last one is {MOST_PORT}; "
                 f"give at most {option} {MOST_PORT - brokers + 1}"
             )
         for each in range(port, port + brokers) if port else ():
@@ -155,7 +157,7 @@ class _Serving:
         try:
             starting.result()
         except StartFailure as error:
-            hint = "; choose another --port" if "address already in use" in str(error) else ""
+            hint = "; pick another --port" if "address already in use" in str(error) else ""
             raise BadRequest(f"{error}{hint}") from error
         async with self._by_hand.open():
             announced = self._written()

@@ -24,7 +24,7 @@ STATE = "up.json"
 DATA = Path("results/up")
 MODULE = "chaos.commands.main"
 
-Data = Annotated[Path, typer.Option(help="Where the brokers' data and the state file are.")]
+Data = Annotated[Path, typer.Option(help="Directory of the brokers' data and the state file.")]
 
 
 def state_of(deployment: Deployment, observer: Observer, *, behind_links: bool, creates_topics: bool) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def nothing_up(data: Path) -> str:
     """The line for a command that needs a cluster where none is."""
     words = ["up", "--detach", *([] if data == DATA else ["--data", str(data)])]
     return (
-        f"no cluster is up in {data} (it has no {STATE} of a live one); start one with '{command(words)}', or name "
-        "another directory with --data"
+        f"no cluster is running in {data} (it has no {STATE} of a live one); start one with '{command(words)}', or "
+        "name another directory with --data"
     )
 
 

@@ -57,7 +57,7 @@ def usage_line(error: TyperException, arguments: Sequence[str], commands: Collec
     """
     asked = arguments[0] if arguments else ""
     if asked and asked not in commands and not asked.startswith("-"):
-        return f"there is no command {asked!r}{_instead(asked, commands)}{see_help(program)}"
+        return f"unknown command {asked!r}{_instead(asked, commands)}{see_help(program)}"
     if asked in commands:
         return f"{_refusal(error, asked)}{see_help(program, asked)}"
     if getattr(error, "option_name", None) is not None:
@@ -100,7 +100,7 @@ def _no_such_option(error: Any) -> str | None:
         return None
     known = [name for each in error.cmd.params for name in each.opts] if error.cmd is not None else []
     hint = guesses.meant(error.option_name, known, error.possibilities or ())
-    return f"there is no option {error.option_name}{f'; {hint}' if hint else ''}"
+    return f"unknown option {error.option_name}{f'; {hint}' if hint else ''}"
 
 
 def _reworded(text: str, command: str) -> str:

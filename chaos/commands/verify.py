@@ -31,9 +31,9 @@ _WORST_FIRST = (Exit.HARNESS_FAILED, Exit.INVALID, Exit.UNKNOWN, Exit.VALID)
 
 def register(app: typer.Typer) -> None:
     """Add both commands."""
-    text = "Judge stored runs again, and operation histories, from their evidence. Starts no cluster."
+    text = "Judge stored runs or operation histories from their evidence. Starts no cluster."
     app.command("verify", help=text)(verify)
-    app.command("report", help="Print the path of a run's report; write the report first if it is missing.")(report)
+    app.command("report", help="Print the path of a run's report; create the report first if it is missing.")(report)
 
 
 def verify(
@@ -45,25 +45,27 @@ def verify(
             "or directories of a Jepsen store. [dim]default: results/latest[/dim]",
         ),
     ] = None,
-    spark_master: Annotated[str, typer.Option(help="Spark master, for runs.")] = "local[2]",
+    spark_master: Annotated[str, typer.Option(help="Spark master (runs only).")] = "local[2]",
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print verdict.json's object on stdout; of several paths, one per line.")
+        bool,
+        typer.Option("--json", help="Print the contents of verdict.json to stdout; for several paths, one per line."),
     ] = False,
     sub_via: Annotated[
         str | None,
         typer.Option(
-            help="Histories: how consumers got partitions, of assign,subscribe. With subscribe, poll-skip and "
-            "nonmonotonic-poll are allowed. By default, as the history shows."
+            help="Histories only: how consumers got partitions: assign, subscribe, or both, comma-separated. subscribe "
+            "allows poll-skip and nonmonotonic-poll. Default: what the history shows."
         ),
     ] = None,
     ww_deps: Annotated[
-        bool, typer.Option("--ww-deps", help="Histories: infer write dependencies from offsets; allows G1c.")
+        bool, typer.Option("--ww-deps", help="Histories only: infer write-write dependencies from offsets; allows G1c.")
     ] = False,
     txn: Annotated[
-        bool, typer.Option("--txn/--no-txn", help="Histories: whether each operation is an atomic transaction.")
+        bool, typer.Option("--txn/--no-txn", help="Histories only: whether each operation is an atomic transaction.")
     ] = True,
     out: Annotated[
-        Path | None, typer.Option(help="Histories: a directory for verdict.json, summary.md, junit.xml and anomalies/.")
+        Path | None,
+        typer.Option(help="Histories only: directory for verdict.json, summary.md, junit.xml and anomalies/."),
     ] = None,
     quiet: PlainQuiet = False,
 ) -> int:
@@ -76,7 +78,7 @@ def verify(
     ):
         raise BadRequest("--sub-via, --ww-deps, --no-txn and --out are for histories of operations; none is given")
     if out is not None and out.exists() and not out.is_dir():
-        raise BadRequest(f"--out {out} is no directory")
+        raise BadRequest(f"--out {out} is not a directory")
     if runs:
         check_java()
         check_spark_master(spark_master)

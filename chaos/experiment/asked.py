@@ -53,7 +53,7 @@ class Asked:
     """The options as given; None where nothing was said. ``seed`` has no default: the caller draws one."""
 
     time_limit_s: float = declared(
-        "How long the load lasts, warm-up included (90s, 5m, 1h30m). Longer if the faults need it: each requested "
+        "Duration of the load, including the warm-up (90s, 5m, 1h30m). Extended if the faults need it: each requested "
         "kind occurs at least once.",
         CHAOS,
         option="--time-limit",
@@ -62,16 +62,14 @@ class Asked:
         default=60.0,
         unset="60s",
     )
-    seed: int = declared(
-        "Seed that repeats a schedule. Default: that of --schedule, or a random one; always printed.", CHAOS
-    )
+    seed: int = declared("Seed of the schedule, always printed. Default: that of --schedule, or a random one.", CHAOS)
     faults: str | None = declared(
-        "Comma-separated faults (gapless list faults), 'basic', 'all' or 'none'.",
+        "Comma-separated faults (see 'gapless list faults'), or basic, all or none.",
         CHAOS,
         default=None,
         unset=DEFAULT_FAULTS,
     )
-    overlap: bool = declared("Overlap faults: some begin while another is active.", CHAOS, default=False)
+    overlap: bool = declared("Let faults overlap: some begin while another is active.", CHAOS, default=False)
     schedule: ScheduleFile | None = declared(  # noqa: RUF009 - it makes a field
         "A schedule to replay instead of --faults: the schedule.yaml of a run, or acks-1-loses (docs/faults.md).",
         CHAOS,
@@ -79,14 +77,14 @@ class Asked:
         form=SCHEDULE,
     )
     defects: tuple[str, ...] = declared(
-        "Plant a known bug in the brokers: NAME[:probability]; repeatable (gapless list defects).",
+        "Plant a known bug in the brokers: NAME[:probability]; repeatable (see 'gapless list defects').",
         CHAOS,
         option="--defect",
         default=(),
         form=REPEATED,
     )
     stalled_after_s: float = declared(
-        "How long an in-sync partition may go without an acknowledgement after the last heal; then it is stalled.",
+        "A partition in sync is stalled if it acknowledges nothing for this long after the last heal.",
         CHAOS,
         option="--stalled-after",
         form=DURATION,
@@ -114,14 +112,14 @@ class Asked:
         verdict={"idempotence": lambda resolved: resolved.idempotence},
     )
     workload: str | None = declared(
-        "What is written and how fast (gapless list workloads, or a YAML file).",
+        "What to write and how fast: a name (see 'gapless list workloads') or a YAML file.",
         LOAD,
         default=None,
         metavar="NAME|FILE",
         unset=DEFAULT_WORKLOAD,
     )
     rate: int | None = declared(
-        "Records per second, all producers together.",
+        "Total records per second of all producers.",
         LOAD,
         default=None,
         least=1,
@@ -139,10 +137,10 @@ class Asked:
         verdict={"users": lambda resolved: resolved.users},
     )
     record_bytes: int | None = declared(
-        "Bytes of a record's value.", LOAD, default=None, unset="the workload's, or 200"
+        "Size of a record's value, in bytes.", LOAD, default=None, unset="the workload's, or 200"
     )
     load_processes: int = declared(
-        "Load processes that share the producers; each writes its own history.",
+        "Number of load processes, which share the producers. Each writes its own history.",
         LOAD,
         default=1,
         least=1,
@@ -150,7 +148,7 @@ class Asked:
         verdict={"load_processes": None},
     )
     client: str = declared(
-        "Client of producers and readers: native, or librdkafka (confluent).",
+        "Client of producers and readers: native, or confluent (librdkafka).",
         LOAD,
         default=CONFLUENT,
         metavar="native|confluent",
@@ -191,7 +189,7 @@ class Asked:
         metavar="KEY=VALUE",
     )
     brokers: int = declared(
-        "Broker processes.", CLUSTER, default=3, least=1, most=MOST_PROCESSES, verdict={"brokers": None}
+        "Number of brokers.", CLUSTER, default=3, least=1, most=MOST_PROCESSES, verdict={"brokers": None}
     )
     partitions: int | None = declared(
         "Partitions of the topic.",
@@ -204,7 +202,7 @@ class Asked:
         verdict={"partitions": lambda resolved: resolved.partitions},
     )
     replication_factor: int = declared(
-        "Replicas of each partition.", CLUSTER, default=3, least=1, verdict={"replication_factor": None}
+        "Replication factor of the topic.", CLUSTER, default=3, least=1, verdict={"replication_factor": None}
     )
     min_insync_replicas: int | None = declared(
         "min.insync.replicas of the topic.",
@@ -255,9 +253,7 @@ class Asked:
         form=choice(Keep),
         outside_repro=_WHERE,
     )
-    spark_master: str = declared(
-        "Spark master that runs the verifier.", OUTPUT, default="local[2]", outside_repro=_JUDGED
-    )
+    spark_master: str = declared("Spark master for the verifier.", OUTPUT, default="local[2]", outside_repro=_JUDGED)
     web: bool = declared(
         "Serve Locust's web UI with a Chaos tab during the load, on 127.0.0.1 only.",
         OUTPUT,

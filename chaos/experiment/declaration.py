@@ -103,10 +103,10 @@ def check_declared(value: Any, error: type[Exception]) -> None:
 def _check_names(option: str, given: Sequence[str], among: tuple[str, ...], error: type[Exception]) -> None:
     known = ", ".join(among)
     if not given:
-        raise error(f"{option} names none; it takes a comma list of {known}")
+        raise error(f"{option} is empty; give a comma-separated list of {known}")
     for number, name in enumerate(given):
         if name not in among:
-            raise error(f"{option} {name} is not known; it takes a comma list of {known}")
+            raise error(f"{option} {name} is not known; give a comma-separated list of {known}")
         if name in given[:number]:
             raise error(f"{option} names {name} twice; leave one of them out")
 

@@ -61,12 +61,12 @@ def impossible(fault: str, asked: Asked) -> str | None:
     """Why a kind of fault can never bite in this run, so that a run with it is never valid; or None."""
     kind = FAULTS[fault]
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
-        return "the ZooKeeper of --zookeeper is not this run's own to break"
+        return "a ZooKeeper given with --zookeeper is never broken"
     if asked.brokers < kind.least_brokers:
-        return f"it needs {kind.least_brokers} brokers to bite, and there is --brokers {asked.brokers}"
+        return f"it needs {kind.least_brokers} brokers to take effect, but there is --brokers {asked.brokers}"
     if asked.replication_factor < kind.least_replicas:
         return (
-            f"it needs {kind.least_replicas} replicas to bite, and there is "
+            f"it needs {kind.least_replicas} replicas to take effect, but there is "
             f"--replication-factor {asked.replication_factor}"
         )
     return None
@@ -97,7 +97,7 @@ def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Ite
     if link in names:
         return
     near = difflib.get_close_matches(str(link), names, n=MOST_NAMED)
-    yield f"there is no link {link!r} with --brokers {brokers}; there are {', '.join(near or names[:MOST_NAMED])}, ..."
+    yield f"there is no link {link!r} with --brokers {brokers}; use one of {', '.join(near or names[:MOST_NAMED])}, ..."
 
 
 def _unknown(what: str, given: Iterable[str], known: Iterable[str]) -> Iterator[str]:

@@ -86,7 +86,7 @@ def _refuse_the_runs_own(broker_text: Mapping[str, str]) -> None:
     for key, value in broker_text.items():
         if key in OWN_BROKER_KEYS:
             raise ExperimentError(
-                f"--broker-config {key}={value}: every broker here is given its own {key}; leave it out"
+                f"--broker-config {key}={value}: gapless sets {key} of every broker; leave it out"
                 + OWN_BROKER_KEYS[key]
             )
 

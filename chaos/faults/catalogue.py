@@ -39,11 +39,13 @@ def parse_faults(text: str) -> tuple[str, ...]:
     """``a,b`` or ``basic``, ``all`` or ``none`` to names. Raises UnknownFault."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise UnknownFault(f"no fault is named in {text!r}; 'none' stands for a run without any")
+        raise UnknownFault(f"{text!r} names no fault; use 'none' for a run without faults")
     if len(names) == 1 and names[0] in GROUPS:
         return GROUPS[names[0]]
     if together := [name for name in names if name in GROUPS]:
-        raise UnknownFault(f"{together[0]!r} stands for a choice of its own; give it alone, or a comma list of faults")
+        raise UnknownFault(
+            f"{together[0]!r} is a set of faults; give it alone, or give a comma-separated list of faults"
+        )
     check_faults(names)
     return tuple(dict.fromkeys(names))
 
@@ -53,5 +55,5 @@ def check_faults(names: Sequence[str]) -> None:
     for name in names:
         if name not in FAULTS:
             near = difflib.get_close_matches(name, FAULTS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "see 'gapless list faults'"
+            hint = f"did you mean {near[0]!r}?" if near else "'gapless list faults' shows all"
             raise UnknownFault(f"unknown fault {name!r}; {hint}")

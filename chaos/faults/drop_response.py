@@ -17,7 +17,7 @@ class DropResponse(Fault):
     """Bites when batches were appended and answers dropped while it lasted, and a known batch came again after."""
 
     name = "drop-response"
-    summary = "drop the responses to producers for under a second, then close: the retry meets what was done"
+    summary = "drop the responses to producers for under a second, then disconnect; the retries repeat what was done"
     duration_s = (0.4, 0.8)
     recovery_s = 2.5
     hits = "traffic"

@@ -19,7 +19,7 @@ class Reset(Fault):
     """Bites when connections of the producers were closed, which then were carrying something."""
 
     name = "reset"
-    summary = "reset the producers' connections to a leader, at their next responses or requests"
+    summary = "reset the producers' connections to a leader at their next responses or requests"
     duration_s = (0.2, 0.5)
     recovery_s = 1.5
     hits = "traffic"

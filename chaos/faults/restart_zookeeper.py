@@ -13,7 +13,7 @@ class RestartZookeeper(ZooKeeperFault):
     """Bites when the process is gone and nothing serves at its address."""
 
     name = "restart-zookeeper"
-    summary = "SIGKILL ZooKeeper; start it again on its data directory and its port"
+    summary = "SIGKILL ZooKeeper; restart it on its own data directory and port"
     duration_s = (0.5, 4.0)
     recovery_s = 6.0
     done = "restarted"

@@ -17,7 +17,7 @@ class SlowLink(Fault):
     """Bites when bytes are held back on the links."""
 
     name = "slow-link"
-    summary = "let what the producers send arrive some milliseconds later, on all of their links"
+    summary = "delay what the producers send by some milliseconds, on all of their links"
     duration_s = (3.0, 6.0)
     recovery_s = 1.0
     hits = "traffic"

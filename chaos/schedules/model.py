@@ -96,7 +96,7 @@ def _injection(index: int, entry: object) -> Injection:
     known = ("at_s", "fault", "duration_s", "target", "parameters", "overlap")
     if unknown := [key for key in entry if key not in known]:
         near = difflib.get_close_matches(str(unknown[0]), known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
         raise ScheduleError(f"injection {index} of the schedule has an unknown key {unknown[0]!r}; {hint}")
     if not isinstance(entry.get("fault"), str):
         raise ScheduleError(f"injection {index} of the schedule needs 'fault', the name of one (gapless list faults)")

@@ -19,6 +19,6 @@ def find_sweep(name: str) -> Callable[[Wanted], Sweep]:
     if name not in SWEEPS:
         near = difflib.get_close_matches(name, SWEEPS, n=1)
         raise SweepError(
-            f"unknown sweep {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(SWEEPS)}")
+            f"unknown sweep {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(SWEEPS)}")
         )
     return SWEEPS[name][1]

@@ -15,11 +15,11 @@ from chaos.sweeps.delivery import PARTITIONS, injections
 from chaos.sweeps.model import UNKNOWN, Cell, Sweep, Wanted
 
 NAME = "in-flight"
-SUMMARY = "six requests in flight against a broker that remembers five, by Kafka's rule and by gapless's own"
+SUMMARY = "six requests in flight against brokers that remember five, by Kafka's rule and by that of gapless"
 
 #: The one client, and why.
 CLIENT = "native"
-WHY = "librdkafka takes no more than five requests in flight with idempotence"
+WHY = "librdkafka allows at most five requests in flight with idempotence"
 
 TIME_LIMIT_S = 16.0
 SEEDS = (1,)

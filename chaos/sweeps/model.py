@@ -181,4 +181,4 @@ def parse_seeds(text: str) -> tuple[int, ...]:
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
-    return f"unknown {what} {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}")
+    return f"unknown {what} {name!r}; " + (f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}")

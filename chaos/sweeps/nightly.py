@@ -15,7 +15,7 @@ from chaos.sweeps.model import SEED, Cell, Sweep, Wanted, parse_filter
 from loadgen.workloads import CATALOGUE
 
 NAME = "nightly"
-SUMMARY = "every fault set with every workload, with seeds of the date (for CI; --minutes ends it in time)"
+SUMMARY = "every fault set with every workload, seeded by the date (for CI; limit it with --minutes)"
 
 TIME_LIMIT_S = 40.0
 #: Name -> the faults, and whether some begin while another lasts. The first three share out all faults there are.

@@ -6,7 +6,7 @@ from chaos.experiment.asked import Asked
 from chaos.sweeps.model import Cell, Sweep, Wanted
 
 NAME = "seeds"
-SUMMARY = "the default run with one seed after the other (10 seeds of 40 s, --faults basic): all are to be valid"
+SUMMARY = "the default run with one seed after another (10 seeds of 40 s, --faults basic); all must be valid"
 
 TIME_LIMIT_S = 40.0
 RATE = 1_500

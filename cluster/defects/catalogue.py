@@ -45,9 +45,9 @@ class DefectSpec:
 CATALOGUE = {
     defect.name: defect
     for defect in (
-        Defect(lose_acked.NAME, "acknowledge a batch and store nothing", lose_acked.plant, True),
-        Defect(forget_sequences.NAME, "detect no duplicates", forget_sequences.plant, False),
-        Defect(refuse_batches.NAME, "refuse a batch with an error that asks to try again", refuse_batches.plant, True),
+        Defect(lose_acked.NAME, "acknowledge a batch without storing it", lose_acked.plant, True),
+        Defect(forget_sequences.NAME, "do not detect duplicates", forget_sequences.plant, False),
+        Defect(refuse_batches.NAME, "refuse a batch with a retriable error", refuse_batches.plant, True),
     )
 }
 
@@ -56,17 +56,17 @@ def parse(text: str) -> DefectSpec:
     """``NAME`` or ``NAME:probability`` with 0 < probability <= 1. Raises ``DefectError``."""
     if "," in text:
         each = " ".join(f"--defect {part.strip()}" for part in text.split(","))
-        raise DefectError(f"'{text}' is several defects, and each needs an option of its own: {each}")
+        raise DefectError(f"'{text}' names several defects; give each its own option: {each}")
     name, colon, share = text.strip().partition(":")
     defect = CATALOGUE.get(name)
     if defect is None:
         near = get_close_matches(name, CATALOGUE, n=1, cutoff=0.5)
-        hint = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(sorted(CATALOGUE))}"
+        hint = f"did you mean '{near[0]}'?" if near else f"use one of {', '.join(sorted(CATALOGUE))}"
         raise DefectError(f"unknown defect '{name}'; {hint}")
     if not colon:
         return DefectSpec(name)
     if not defect.takes_probability:
-        raise DefectError(f"defect '{name}' takes no probability: it is there or it is not")
+        raise DefectError(f"defect '{name}' takes no probability")
     try:
         probability = float(share)
     except ValueError:

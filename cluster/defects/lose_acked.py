@@ -1,4 +1,4 @@
-"""lose-acked: acknowledge a batch and store nothing (Jepsen saw a healthy Bufstream lose writes).
+"""lose-acked: acknowledge a batch without storing it (Jepsen saw a healthy Bufstream lose writes).
 
 The batch is answered with the offset it would have had, the producer's state moves on as if it were there, and no
 offset is used: the next batch stands where this one should. No one notices until someone counts.

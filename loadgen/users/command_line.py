@@ -42,14 +42,18 @@ def _text_of(kind: Callable[[str], Any]) -> Callable[[str], str]:
 FIELDS: dict[str, tuple[str, Callable[[str], Any], str]] = {
     "--kafka-topic": ("topic", str, "topic to write and read; created if absent (gapless-load)"),
     "--kafka-partitions": ("partitions", int, "partitions of a topic that is created (4)"),
-    "--kafka-replication-factor": ("replication_factor", int, "replicas of a topic that is created (the broker's)"),
-    "--kafka-rate": ("rate", float, "records per second in all, shared by the producer users (1000)"),
-    "--kafka-value-bytes": ("value_bytes", int, "size of a value, its 48-byte header included (200)"),
+    "--kafka-replication-factor": (
+        "replication_factor",
+        int,
+        "replication factor of a topic that is created (the broker's default)",
+    ),
+    "--kafka-rate": ("rate", float, "total records per second, shared by the producer users (1000)"),
+    "--kafka-value-bytes": ("value_bytes", int, "size of a value in bytes, including its 48-byte header (200)"),
     "--kafka-client": ("client", str, "the client: native or confluent (confluent)"),
     "--kafka-readers": (
         "readers",
         str,
-        "how many of the users read (1; none if there is one user), or the client of each: native,confluent",
+        "number of users that read (1; 0 if there is only one user), or the client of each: native,confluent",
     ),
     "--kafka-run-id": ("run_id", int, "number that marks this run's values (random)"),
     "--kafka-first-stream": ("first_stream", int, "number of the first producer's stream (0)"),
@@ -80,7 +84,7 @@ def refuse_as_we_do(parser: Any) -> None:
         if unknown:
             known = [each for action in parser._actions for each in action.option_strings]
             near = get_close_matches(rest.split()[0], known, n=1)
-            what = f"there is no option {rest}{f'; did you mean {near[0]}?' if near else ''}"
+            what = f"unknown option {rest}{f'; did you mean {near[0]}?' if near else ''}"
         sys.stderr.write(f"gapless load: {what} (see '{command(['load', '--options'])}')\n")
         raise SystemExit(BAD_ARGUMENTS)
 
@@ -106,7 +110,7 @@ def add_options(parser: Any) -> None:
         default=None,
         metavar="NAME|FILE",
         env_var="LOCUST_KAFKA_WORKLOAD",
-        help="what is written and how fast: a name (gapless list workloads) or a YAML file",
+        help="what to write and how fast: a name (see 'gapless list workloads') or a YAML file",
     )
     configs = [
         group.add_argument(
@@ -115,7 +119,7 @@ def add_options(parser: Any) -> None:
             default=None,
             metavar="KEY=VALUE",
             env_var=f"LOCUST_KAFKA_{role.upper()}_CONFIG",
-            help="any setting, as KEY=VALUE (repeatable; on the form: commas)",
+            help="any setting, as KEY=VALUE (repeatable; separated by commas on the form)",
         )
         for role in ("producer", "consumer")
     ]
@@ -128,7 +132,7 @@ def add_options(parser: Any) -> None:
         default=None,
         metavar="FILE",
         env_var=SETTINGS_ENV,
-        help="settings as a JSON file, as a load or a run leaves them in loadgen/settings.json",
+        help="JSON file of settings, such as the loadgen/settings.json of a load or run",
     )
     group.add_argument("--kafka-process", default=None, env_var=PROCESS_ENV, help="name of this process's history")
     group.add_argument(
@@ -140,9 +144,11 @@ def add_options(parser: Any) -> None:
         choices=("yes", "no"),
         metavar="yes|no",
         env_var="LOCUST_KAFKA_READ_BACK",
-        help="whether all that was written is read back at the end, for gapless verify (yes)",
+        help="whether to read everything back at the end, for gapless verify (yes)",
     )
-    group.add_argument("--kafka-results", default="results", help="where a run directory is made otherwise (results)")
+    group.add_argument(
+        "--kafka-results", default="results", help="where to create a run directory if none is given (results)"
+    )
 
 
 def print_all() -> None:

@@ -10,13 +10,13 @@ from loadgen.users.command_line import add_options, destination
 
 _HEAD = """# Options of a standalone load
 
-`gapless load` and `locust -f loadgen/locustfile.py` take these beside all options of Locust. Each is also a variable of
-the environment, and a line of a Locust configuration file (without the dashes). [load.md](load.md) says how they play
-together; in parentheses is what holds without the option. Topic, partitions, replication factor, rate, value bytes,
-client, flush timeout, workload and the configurations (in Kafka's or librdkafka's keys) are also on the form of
-Locust's page, under "Custom parameters".
+`gapless load` and `locust -f loadgen/locustfile.py` take these options in addition to those of Locust. You can also set
+each option as an environment variable, or in a Locust configuration file (without the dashes). [load.md](load.md)
+explains how to use them together. Defaults are in parentheses. Locust's web form has the topic, partitions, replication
+factor, rate, value bytes, client, flush timeout, workload, and producer and consumer configuration (with Kafka's or
+librdkafka's keys) under "Custom parameters".
 
-| Option | Variable | What |
+| Option | Variable | Description |
 | --- | --- | --- |
 """
 

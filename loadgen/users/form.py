@@ -17,7 +17,7 @@ from loadgen.users.command_line import FORM
 from loadgen.users.options import check_options, producer_count
 
 START = "/swarm"
-SETTLED = "the load keeps the settings that it first started with; start gapless load again for others"
+SETTLED = "a load keeps the settings of its first start; to change them, restart gapless load"
 
 
 def refuse_bad_forms(environment: Any, readers: int, has_started: Callable[[], bool]) -> None:

@@ -58,7 +58,7 @@ def reader_clients(asked: str, client: str) -> tuple[str, ...]:
     clients = tuple(name.strip() for name in asked.split(","))
     if unknown := [name for name in clients if name not in CLIENTS]:
         raise SettingsError(
-            f"--kafka-readers {asked}: {unknown[0]!r} is neither a number nor a client; there are {', '.join(CLIENTS)}"
+            f"--kafka-readers {asked}: {unknown[0]!r} is neither a number nor a client; use one of {', '.join(CLIENTS)}"
         )
     return clients
 

@@ -19,7 +19,7 @@ from loadgen.unwritten import WrittenState
 logger = logging.getLogger(__name__)
 
 MESSAGE = "gapless-written"
-NOTHING_HEARD = "nothing was acknowledged in the time that it ran"
+NOTHING_HEARD = "nothing was acknowledged while it ran"
 
 
 class MasterTeller:

@@ -13,7 +13,7 @@ from tests.support.settings import run_model
 #: Arguments, and what the one line must hold: the thing, and the way out.
 BAD = [
     (["run", "--colour", "red"], ["--colour", "'gapless run --help'"]),
-    (["runn"], ["no command 'runn'", "did you mean 'run'?", "'gapless --help'"]),
+    (["runn"], ["unknown command 'runn'", "did you mean 'run'?", "'gapless --help'"]),
     (["run", "--rate", "much"], ["--rate must be an integer, not 'much'", "'gapless run --help'"]),
     (["run", "--rate", "-5"], ["--rate must be at least 1, not -5"]),
     (["run", "--idempotence", "maybe"], ["--idempotence: 'maybe' is not one of 'true', 'false' (see"]),
@@ -21,7 +21,7 @@ BAD = [
     (["run", "--faults", "kill-leadr"], ["kill-leadr", "kill-leader"]),
     (["run", "--faults", "flood"], ["flood", "gapless list faults"]),
     (["run", "--faults", "none,all"], ["'none'", "give it alone"]),
-    (["run", "--faults", ","], ["no fault is named in ','", "'none'"]),
+    (["run", "--faults", ","], ["',' names no fault", "'none'"]),
     (["run", "--faults", ""], ["--faults is empty", "leave it out"]),
     (["run", "--workload", ""], ["--workload is empty", "leave it out"]),
     (["run", "--out", ""], ["--out is empty", "leave it out"]),
@@ -65,18 +65,24 @@ BAD = [
     (["run", "--schedule", "late.yaml", "--time-limit", "8m22s"], ["at 500.5 s lasts until 503.5 s, after the 502 s"]),
     (["run", "--record-bytes", "9"], ["gapless: --record-bytes 9: values have at least 48 bytes"]),
     (["run", "--record-bytes", "-1"], ["gapless: --record-bytes -1: values have at least 48 bytes"]),
-    (["run", "--defect", "lose-acked,refuse-batches:1"], ["is several defects", "--defect lose-acked --defect refuse"]),
-    (["up", "--defect", "lose-acked,refuse-batches"], ["is several defects", "--defect lose-acked --defect refuse"]),
+    (
+        ["run", "--defect", "lose-acked,refuse-batches:1"],
+        ["names several defects", "--defect lose-acked --defect refuse"],
+    ),
+    (["up", "--defect", "lose-acked,refuse-batches"], ["names several defects", "--defect lose-acked --defect refuse"]),
     (["sweep", "seeds", "--seeds", "2", "--random", "2"], ["--seeds and --random are mutually exclusive"]),
     (["sweep", "seeds", "--random", "0"], ["--random must be at least 1, not 0"]),
-    (["sweep", "in-flight", "--client", "confluent"], ["--client confluent: in-flight is run with native", "leave it"]),
+    (
+        ["sweep", "in-flight", "--client", "confluent"],
+        ["--client confluent: in-flight runs only with native", "leave it"],
+    ),
     (["run", "--record-bytes", "2000000"], ["--record-bytes 2000000", "message.max.bytes 1000000", "at most 999964"]),
     (["run", "--client", "native", "--workload", "rare.yaml"], ["rare.yaml", "max.request.size 1048576", "=2000"]),
     (["run", "--name", "../away"], ["--name '../away'", "results/"]),
     (["run", "--name", "latest"], ["--name 'latest'", "pick another"]),
     (["run", "--profile", "fast"], ["fast", "chaos, kafka"]),
     (["run", "--client", "java"], ["--client java", "--client confluent"]),
-    (["run", "--workload", "stedy"], ["no workload 'stedy'", "steady"]),
+    (["run", "--workload", "stedy"], ["unknown workload 'stedy'", "steady"]),
     (["run", "--workload", "small", "--rate", "5"], ["--rate 5 contradicts rate 10000 of workload small"]),
     (["run", "--out", "file"], ["directory file cannot be used: a file of that name is in the way", "--out"]),
     (["run", "--out", "file/run"], ["file/run", "a part of its path is a file", "--out"]),
@@ -139,14 +145,14 @@ BAD = [
     (["verify", "lacking/run.json"], ["lacking/run.json is not a history", "part of one: lacking"]),
     (["verify", "history.edn", "absent"], ["absent: there is no such file"]),
     (["verify", "history.edn", "--sub-via", "group"], ["--sub-via", "assign, subscribe", "'group'"]),
-    (["verify", "history.edn", "--out", "file"], ["--out file", "no directory"]),
-    (["verify"], ["no run is named, and there is no results/latest", "gapless run", ".edn"]),
+    (["verify", "history.edn", "--out", "file"], ["--out file", "not a directory"]),
+    (["verify"], ["no run is given, and there is no results/latest", "gapless run", ".edn"]),
     (["report", "lacking"], ["lacking/run.json: settings.retries is absent", "put the original back"]),
-    (["report", "torn"], ["torn/run.json: this is no JSON (line 1, column 2", "put the original back"]),
+    (["report", "torn"], ["torn/run.json: not valid JSON (line 1, column 2", "put the original back"]),
     (["report", "list"], ["list/run.json cannot be read", "JSON object", "put the original back"]),
     (["verify", "other"], ["other/run.json: schema is 1", "with the version that made it"]),
-    (["report"], ["no run is named, and there is no results/latest", "gapless run"]),
-    (["dump"], ["no run is named, and there is no results/latest", "gapless run"]),
+    (["report"], ["no run is given, and there is no results/latest", "gapless run"]),
+    (["dump"], ["no run is given, and there is no results/latest", "gapless run"]),
     (["dump", "begun"], ["begun is a run directory without the brokers' data (see --keep)", "begun/history/*.arrow"]),
     (["runs"], ["there is no run in results", "gapless run", "--results"]),
     (["runs", "prune"], ["--keep"]),
@@ -159,7 +165,7 @@ BAD = [
     (["load", "--host", "http://localhost:9092"], ["not to a URL", "here: --host localhost:9092"]),
     (["fault"], ["NAME", "'gapless fault --help'"]),
     (["fault", "kill-leadr"], ["kill-leadr", "kill-leader"]),
-    (["fault", "kill-leader"], ["no cluster is up in results/up", "gapless up --detach"]),
+    (["fault", "kill-leader"], ["no cluster is running in results/up", "gapless up --detach"]),
     (["report", "absent"], ["absent: there is no such file or directory", "results/latest"]),
     (["report", "full"], ["full is not a run directory", "results/latest"]),
     (["report", "edited"], ["edited/run.json: seed must be an integer"]),
@@ -204,19 +210,23 @@ UNPLAYABLE = {
     "link": (
         "fault: cut-link, target: {link: b1-b9}",
         [],
-        ["cut-link at 1 s: there is no link 'b1-b9' with --brokers 3; there are b1-b"],
+        ["cut-link at 1 s: there is no link 'b1-b9' with --brokers 3; use one of b1-b"],
     ),
     "lone": (
         "fault: cut-link, target: {link: b1-b2}",
         ["--brokers", "1", "--replication-factor", "1"],
-        ["there is no link 'b1-b2' with --brokers 1; there are"],
+        ["there is no link 'b1-b2' with --brokers 1; use one of"],
     ),
     "nobody": (
         "fault: cut-link, target: {link: followers}",
         ["--brokers", "1", "--replication-factor", "1"],
         ["link followers: with --brokers 1 no one follows"],
     ),
-    "number": ("fault: slow-link, target: {link: 4}", [], ["there is no link 4 with --brokers 3; there are producers"]),
+    "number": (
+        "fault: slow-link, target: {link: 4}",
+        [],
+        ["there is no link 4 with --brokers 3; use one of producers"],
+    ),
     "followers": ("fault: slow-link, target: {link: followers}", [], ["there is no link 'followers'"]),
     "linked": ("fault: reset, target: {link: b1-b2}", [], ["target has no 'link'; it takes partition"]),
     "way": (
@@ -235,12 +245,12 @@ UNPLAYABLE = {
     "foreign": (
         "fault: pause-zookeeper",
         ["--zookeeper", "host:1"],
-        ["pause-zookeeper at 1 s: the ZooKeeper of --zookeeper is not this run's own to break; take it out"],
+        ["pause-zookeeper at 1 s: a ZooKeeper given with --zookeeper is never broken; take it out"],
     ),
     "one": (
         "fault: pause-leader",
         ["--replication-factor", "1"],
-        ["pause-leader at 1 s: it needs 2 replicas to bite, and there is --replication-factor 1; take it out"],
+        ["pause-leader at 1 s: it needs 2 replicas to take effect, but there is --replication-factor 1; take it out"],
     ),
     "unit": (
         "fault: kill-leader, duration: 3",
@@ -251,7 +261,7 @@ UNPLAYABLE = {
 #: What is written for other tools, or by a slip.
 BAD += [
     *(
-        (["run", option, "30"], [f"there is no option {option}; did you mean {ours}? (see 'gapless run --help')"])
+        (["run", option, "30"], [f"unknown option {option}; did you mean {ours}? (see 'gapless run --help')"])
         for option, ours in (
             *(("-t", "--time-limit"), ("--duration", "--time-limit"), ("--run-time", "--time-limit")),
             *(("--nemesis", "--faults"), ("--fault", "--faults"), ("--nodes", "--brokers"), ("-n", "--brokers")),
@@ -261,20 +271,23 @@ BAD += [
         )
     ),
     *(
-        ([command, option, "3"], [f"there is no option {option}; did you mean {ours}?", f"'gapless {command} --help'"])
+        ([command, option, "3"], [f"unknown option {option}; did you mean {ours}?", f"'gapless {command} --help'"])
         for command, option, ours in (
             *(("up", "--nodes", "--brokers"), ("up", "-o", "--data"), ("sweep", "--duration", "--time-limit")),
             *(("sweep", "--seed", "--seeds"), ("sweep", "-o", "--out"), ("verify", "--format", "--json")),
             ("export", "-o", "--out"),
         )
     ),
-    (["run", "--bootstrap-server", "h:1"], ["--bootstrap-server; a run starts its own cluster; docs/load.md"]),
+    (
+        ["run", "--bootstrap-server", "h:1"],
+        ["--bootstrap-server; a run starts its own cluster; to load yours, see docs/load.md"],
+    ),
     (["run", "--topic", "mine"], ["--topic; a run creates its own topic; --topic-config"]),
-    (["run", "--messages", "9"], ["--messages; say --rate and --time-limit instead"]),
+    (["run", "--messages", "9"], ["--messages; use --rate and --time-limit instead"]),
     *(
-        ([command], [f"there is no command '{command}'; ", says, "(see 'gapless --help')"])
+        ([command], [f"unknown command '{command}'; ", says, "(see 'gapless --help')"])
         for command, says in (
-            *(("serve", "'gapless report'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' breaks")),
+            *(("serve", "'gapless report'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' to break")),
             *(("demo", "--defect lose-acked:0.01"), ("start", "'gapless up --detach'"), ("stop", "'gapless down'")),
             *(("check", "'gapless verify PATH'"), ("replay", "--schedule RUN/schedule.yaml"), ("help", "--help")),
             ("nightly", "'gapless sweep nightly --minutes 20'"),
@@ -286,10 +299,10 @@ BAD += [
             ),
         )
     ),
-    (["frobnicate"], ["there is no command 'frobnicate' (see 'gapless --help')"]),
-    (["--colour"], ["there is no option --colour before the command", "'gapless run --seed 7'"]),
-    (["--seed", "7", "run"], ["there is no option --seed before the command", "'gapless run --seed 7'"]),
-    (["-t", "30"], ["there is no option -t before the command"]),
+    (["frobnicate"], ["unknown command 'frobnicate' (see 'gapless --help')"]),
+    (["--colour"], ["unknown option --colour before the command", "'gapless run --seed 7'"]),
+    (["--seed", "7", "run"], ["unknown option --seed before the command", "'gapless run --seed 7'"]),
+    (["-t", "30"], ["unknown option -t before the command"]),
     (["run", "30"], ["run takes no argument '30' (see 'gapless run --help')"]),
     (["up", "3"], ["up takes no argument '3' (see 'gapless up --help')"]),
     (["status", "now"], ["status takes no argument 'now'"]),
@@ -299,11 +312,11 @@ BAD += [
     (["run", "--overlap=yes"], ["--overlap takes no value"]),
     (["run", "-q", "-v"], ["--quiet and --verbose are mutually exclusive; leave one of them out"]),
     (["sweep", "seeds", "-qv"], ["--quiet and --verbose are mutually exclusive"]),
-    (["-v"], ["there is no option -v before the command"]),
+    (["-v"], ["unknown option -v before the command"]),
     (["list", "links and things"], ["LIST", "'links and things'"]),
     (
         ["list", "faults", "--brokers", "5"],
-        ["--brokers works only with 'gapless list links'", "faults", "leave it out"],
+        ["--brokers works only with 'gapless list links'", "leave it out"],
     ),
     (["list", "links", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
 ]
@@ -326,13 +339,16 @@ BAD += [
     (["run", "--load-processes", "101"], ["--load-processes must be at most 100, not 101"]),
     (["run", "--defect", "lose-acked", "--defect", "lose-acked:1"], ["--defect lose-acked is given twice"]),
     (["run", "--schedule", "minutes.yaml"], ["injection 1", "'at_s', a number of seconds, not '5m'"]),
-    (["up", "--port", "65535"], ["--port 65535 leaves no ports for 3 brokers", "give at most --port 65533"]),
-    (["up", "--metrics-port", "65534"], ["--metrics-port 65534 leaves no ports for 3 brokers", "--metrics-port 65533"]),
+    (["up", "--port", "65535"], ["--port 65535 leaves too few ports for 3 brokers", "give at most --port 65533"]),
+    (
+        ["up", "--metrics-port", "65534"],
+        ["--metrics-port 65534 leaves too few ports for 3 brokers", "--metrics-port 65533"],
+    ),
     (["up", "--brokers", "1000"], ["--brokers must be at most 100"]),
     (["sweep", "in-flight", "--rate", "99999999999"], ["GB and must leave 2 GB free", "--rate"]),
     (["run", "--partitions", "0"], ["--partitions must be at least 1, not 0"]),
     (["run", "--web-port", "99999"], ["--web-port must be at most 65535, not 99999"]),
-    (["run", "--rate", "99999999999999999999"], ["GB and must leave 2 GB free", "--rate, --time-limit"]),
+    (["run", "--rate", "99999999999999999999"], ["GB and must leave 2 GB free", "--rate or --time-limit"]),
     (["up", "--brokers", "x"], ["--brokers must be an integer, not 'x' (see 'gapless up --help')"]),
     (["proxy", "--port", "8o"], ["--port must be an integer, not '8o' (see 'gapless proxy --help')"]),
     (["broker", "--seed", "x"], ["--seed must be an integer, not 'x' (see 'gapless broker --help')"]),
@@ -352,22 +368,25 @@ BAD += [
     ),
     (["run", "--rate="], ["--rate is empty"]),
     *(([command, ""], ["an argument is empty"]) for command in ("verify", "report", "export", "dump", "sweep")),
-    (["run", "--faults", "restart-zookeeper", "--zookeeper", "h:1"], ["--faults restart-zookeeper: the ZooKeeper of"]),
+    (
+        ["run", "--faults", "restart-zookeeper", "--zookeeper", "h:1"],
+        ["--faults restart-zookeeper: a ZooKeeper given with --zookeeper"],
+    ),
     (
         ["run", "--faults", "kill-leader", "--brokers", "1", "--replication-factor", "1"],
-        ["--faults kill-leader: it needs 2 brokers to bite, and there is --brokers 1; leave it out"],
+        ["--faults kill-leader: it needs 2 brokers to take effect, but there is --brokers 1; leave it out"],
     ),
-    (["run", "--faults", "all,none"], ["'all' stands for a choice of its own"]),
-    (["run", "--faults", "basic,reset"], ["'basic' stands for a choice of its own; give it alone"]),
+    (["run", "--faults", "all,none"], ["'all' is a set of faults"]),
+    (["run", "--faults", "basic,reset"], ["'basic' is a set of faults; give it alone"]),
     (["run", "--defect", "lose-acked:x"], ["'lose-acked' must be above 0 and at most 1, not 'x'"]),
     (["run", "--keep", "some"], ["--keep: 'some' is not one of 'all', 'failed', 'none'"]),
     *(
-        (["run", "--broker-config", f"{key}=7"], [f"--broker-config {key}=7: every broker here is given its own {key}"])
+        (["run", "--broker-config", f"{key}=7"], [f"--broker-config {key}=7: gapless sets {key}"])
         for key in ("broker.id", "node.id", "listeners", "advertised.listeners", "log.dirs", "gapless.metrics.port")
     ),
     (["run", "--broker-config", "zookeeper.connect=h:1"], ["zookeeper.connect=h:1", "leave it out", "--zookeeper"]),
-    (["up", "--broker-config", "broker.id=7"], ["--broker-config broker.id=7: every broker here is given its own"]),
-    (["up", "--broker-config", "listeners=SSL://:1"], ["--broker-config listeners=SSL://:1: every broker here"]),
+    (["up", "--broker-config", "broker.id=7"], ["--broker-config broker.id=7: gapless sets broker.id of every broker"]),
+    (["up", "--broker-config", "listeners=SSL://:1"], ["--broker-config listeners=SSL://:1: gapless sets listeners"]),
     *(
         (["run", f"--{what}-config", "zzz=1"], [f"unknown {what} config key 'zzz'; docs/configuration.md lists all"])
         for what in ("broker", "topic", "producer", "consumer")
@@ -389,10 +408,10 @@ BAD += [
     (["sweep", "seeds", "--filter", "seed"], ["--filter takes DIMENSION=VALUE", "'seed'"]),
     (["sweep", "seeds", "--seeds", "x"], ["--seeds takes a number of seeds", "'x'"]),
     (["sweep", "seeds", "--seeds", "1001"], ["--seeds 1001", "1 to 1000"]),
-    (["sweep", "--resume", "full", "--rate", "5"], ["--resume keeps the options of the first start"]),
-    (["sweep", "--resume", "full", "--minutes", "5"], ["--resume keeps the options of the first start"]),
-    (["sweep", "--resume", "full", "--defect", "lose-acked"], ["--resume keeps the options of the first start"]),
-    (["sweep", "--resume", "full", "--time-limit", "0"], ["--resume keeps the options of the first start"]),
+    (["sweep", "--resume", "full", "--rate", "5"], ["--resume uses the options of the first start"]),
+    (["sweep", "--resume", "full", "--minutes", "5"], ["--resume uses the options of the first start"]),
+    (["sweep", "--resume", "full", "--defect", "lose-acked"], ["--resume uses the options of the first start"]),
+    (["sweep", "--resume", "full", "--time-limit", "0"], ["--resume uses the options of the first start"]),
     (["up", "--detach", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
     (["up", "--profile", "fast"], ["unknown profile 'fast'; known profiles: chaos, kafka"]),
     (["broker"], ["'broker.id' is missing; set it, as in broker.id=1"]),
@@ -406,7 +425,7 @@ BAD += [
         ["broker", "--config", "ssl.properties"],
         ["ssl.properties: listener 'SSL' uses the protocol SSL", "only PLAINTEXT"],
     ),
-    (["proxy", "--config", "file"], ["--config file is no list of proxies in Toxiproxy's JSON"]),
+    (["proxy", "--config", "file"], ["--config file is not a list of proxies in Toxiproxy's JSON format"]),
     (["proxy", "--config", "full"], ["--config full cannot be read: it is a directory, not a file"]),
     (["proxy", "--host", "nohost.invalid"], ["nohost.invalid:8474 cannot be used: ", "--host"]),
     (["dump", "full"], ["full is not a partition directory and contains none", "name a broker's data directory"]),

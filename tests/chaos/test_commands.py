@@ -302,10 +302,10 @@ def test_no_cluster_to_ask_about(capsys: pytest.CaptureFixture[str]) -> None:
     assert (run_command(["status"]), run_command(["down"])) == (1, 0)
     lines = capsys.readouterr().err.splitlines()
     assert lines == [lines[0]] * 2
-    assert "no cluster is up in results/up" in lines[0] and "gapless up --detach'" in lines[0]
+    assert "no cluster is running in results/up" in lines[0] and "gapless up --detach'" in lines[0]
     Path("file").touch()
     assert (run_command(["status", "--data", "file"]), run_command(["down", "--data", "file"])) == (1, 0)
-    assert "no cluster is up in file" in capsys.readouterr().err
+    assert "no cluster is running in file" in capsys.readouterr().err
     assert [*Path().iterdir()] == [Path("file")]
 
 

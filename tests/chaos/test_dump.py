@@ -152,9 +152,9 @@ def test_small_files(capsys, name, data, lines):
 BATCH = build_batch([NewRecord(NOW_MS, b"k", b"v")])
 DAMAGED = [
     (f"{NAME}.log", BATCH + BATCH[:-1], 1, "torn tail: a batch of 70 bytes at byte 70 where 69 are left"),
-    (f"{NAME}.log", BATCH + BATCH[:20], 1, "20 bytes from byte 70 on are no batch"),
+    (f"{NAME}.log", BATCH + BATCH[:20], 1, "20 bytes from byte 70 on are not a batch"),
     (f"{NAME}.log", BATCH + bytes(100), 1, "100 zero bytes from byte 70 on"),
-    (f"{NAME}.log", BATCH[:-1] + b"x" + BATCH, 2, "the checksum of the batch at byte 0 (offsets 0..0) does not hold"),
+    (f"{NAME}.log", BATCH[:-1] + b"x" + BATCH, 2, "the checksum of the batch at byte 0 (offsets 0..0) is wrong"),
     (f"{NAME}.index", struct.pack(">ii", 4, 9) + b"xyz", 1, "3 bytes at byte 8 do not make a whole entry"),
     (f"{NAME}.txnindex", struct.pack(">hqqqq", 7, 1, 1, 1, 1), 0, "the entry at byte 0 has version 7"),
     (f"{NAME}.producers", histories_bytes(4, [])[:-4], 0, "producers' histories of 10 bytes"),
@@ -256,7 +256,7 @@ WRONG = [
     (f"{NAME}.index", 0, struct.pack(">i", 1), "offset 1 is said to be at byte"),
     (f"{NAME}.timeindex", 0, struct.pack(">q", 5), "(5, "),
     (f"{NAME}.timeindex", 8, struct.pack(">i", 900), "no batch has that offset"),
-    (f"{NAME}.log", 80, b"\xff", "the checksum of the batch at byte 0 (offsets 0..0) does not hold"),
+    (f"{NAME}.log", 80, b"\xff", "the checksum of the batch at byte 0 (offsets 0..0) is wrong"),
     ("leader-epoch-checkpoint", 4, b"4", "leader-epoch-checkpoint: epoch 4 for offset 0, the batch there has 0"),
     ("00000000000000000011.log", 0, struct.pack(">q", 5), "begins at offset 5, 11 is next"),
     ("partition.metadata", 0, b"V", "partition.metadata"),

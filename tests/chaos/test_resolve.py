@@ -80,7 +80,7 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
     """A run that could only be unknown is not begun; all and basic are what can be of them, with a line on the rest."""
     alone, warnings = resolve(Asked(seed=1, brokers=1, replication_factor=1))
     assert set(alone.faults) == {"cut-link", "drop-response", "drop-packets"}
-    assert "--faults basic without kill-leader: it needs 2 brokers to bite, and there is --brokers 1" in warnings
+    assert "--faults basic without kill-leader: it needs 2 brokers to take effect, but there is --brokers 1" in warnings
     single, warnings = resolve(Asked(seed=1, replication_factor=1, faults="all"))
     assert set(FAULTS) - set(single.faults) == {"kill-leader", "pause-leader", "rolling-restart"}
     assert len(warnings) == 3 and "--replication-factor 1" in warnings[0]
@@ -93,7 +93,7 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
             Asked(seed=1, replication_factor=1, faults="reset,pause-leader"),
             "--faults pause-leader: it needs 2 replicas",
         ),
-        (Asked(seed=1, zookeeper="h:1", faults="pause-zookeeper"), "--faults pause-zookeeper: the ZooKeeper of --zook"),
+        (Asked(seed=1, zookeeper="h:1", faults="pause-zookeeper"), "--faults pause-zookeeper: a ZooKeeper given"),
     ):
         with pytest.raises(ExperimentError, match=says):
             resolve(asked)
@@ -162,7 +162,7 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
         (Asked(seed=1, client="nativ"), "--client nativ"),
         (Asked(seed=1, users=2, load_processes=3), "--load-processes 3"),
         (Asked(seed=1, readers=("confluent", "kafka-python")), "--readers kafka-python .* native, confluent"),
-        (Asked(seed=1, readers=()), "--readers names none"),
+        (Asked(seed=1, readers=()), "--readers is empty"),
         (Asked(seed=1, readers=("native", "native")), "--readers names native twice"),
         (Asked(seed=1, final_readers=("java",)), "--final-readers java .* confluent, kafka-python, native"),
         (Asked(seed=1, stalled_after_s=0.0), "--stalled-after must be above 0 s"),

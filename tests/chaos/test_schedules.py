@@ -94,7 +94,7 @@ def test_a_default_minute_kills_two_leaders_and_breaks_five_times(seed: int) -> 
         ("injections: {}", "list"),
         ("{seed: 1.5, injections: []}", "'seed' of the schedule must be an integer, not 1.5"),
         ("{seed: true, injections: []}", "must be an integer, not True; without it, it is the run's"),
-        ("{injections: [{fault: reset, when: 1}]}", "unknown key 'when'; there are at_s, fault, duration_s"),
+        ("{injections: [{fault: reset, when: 1}]}", "unknown key 'when'; use one of at_s, fault, duration_s"),
         ("{injections: [], sed: 1}", "'sed'"),
         ("{injections: [3]}", "injection 1"),
         ("{injections: [{fault: kill-leader}]}", "'at_s'"),

@@ -337,8 +337,8 @@ def test_what_was_judged_before_an_interrupt_is_said(
 
 
 DAMAGE = {
-    "": "run.json: this is no JSON (line 1, column 1",
-    "{": "run.json: this is no JSON (line 1, column 2",
+    "": "run.json: not valid JSON (line 1, column 1",
+    "{": "run.json: not valid JSON (line 1, column 2",
     "[]": "run.json cannot be read: it is not a JSON object in UTF-8; put the original back",
     "{}": "run.json: name is absent; the file is not as the run left it: put the original back",
     None: "run.json was removed; the rest of a run is there: put the original back",

@@ -113,4 +113,4 @@ def test_a_load_that_still_runs_is_noted(run: RunDirectory, monkeypatch: pytest.
 def test_a_directory_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line, and 254."""
     assert read_back.main([str(tmp_path)]) == 254
-    assert f"{tmp_path} is no standalone load" in capsys.readouterr().err
+    assert f"{tmp_path} is not a standalone load" in capsys.readouterr().err

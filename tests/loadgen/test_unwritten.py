@@ -32,15 +32,15 @@ def test_an_error_has_the_name_that_its_client_gives(text: str, name: str) -> No
         (["outstanding when the producer was closed"], None),
         (
             ["_ALL_BROKERS_DOWN: 1/1 brokers are down"],
-            "brokers are not reachable at the addresses that they tell (",
+            "brokers are not reachable at their advertised addresses (",
         ),
         (
             ["_TRANSPORT: refused", "UNKNOWN_TOPIC_OR_PART: none"],
             "the topic, or a partition of it, is missing (U",
         ),
-        (["NOT_ENOUGH_REPLICAS: 1 < 2"], "fewer replicas are in sync than min.insync.replicas asks for (NOT"),
+        (["NOT_ENOUGH_REPLICAS: 1 < 2"], "fewer replicas are in sync than min.insync.replicas requires (NOT"),
         (["TOPIC_AUTHORIZATION_FAILED: no"], "the brokers do not allow it (TOPIC"),
-        (["MSG_SIZE_TOO_LARGE: Broker: too large"], "records are larger than the topic takes (MSG"),
+        (["MSG_SIZE_TOO_LARGE: Broker: too large"], "records are larger than the topic allows (MSG"),
         (["INVALID_TIMESTAMP: off", "a word"], "the producers were told INVALID_TIMESTAMP: off"),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     """And says that there is no such file either."""
-    with pytest.raises(WorkloadError, match=r"steady.*no file"):
+    with pytest.raises(WorkloadError, match=r"steady.*existing file"):
         find_workload("stedy")
 
 

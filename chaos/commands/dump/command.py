@@ -24,7 +24,7 @@ _RANGE = re.compile(r"(\d*)\.\.(\d*)")
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("dump", help="Print a file of a broker or a run, one line per entry; check a directory's files.")(dump)
+    app.command("dump", help="Print a file of a broker or run, one line per entry, or check a directory's files.")(dump)
 
 
 def dump(
@@ -35,11 +35,11 @@ def dump(
             "run. [dim]default: results/latest[/dim]"
         ),
     ] = None,
-    records: Annotated[bool, typer.Option("--records", help="For a segment: print every record, too.")] = False,
+    records: Annotated[bool, typer.Option("--records", help="For a segment: also print each record.")] = False,
     offsets: Annotated[
         str | None, typer.Option(metavar="A..B", help="For a segment or index: only these offsets, inclusive.")
     ] = None,
-    json_lines: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    json_lines: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> int:
     """Print what is good, then a line on each thing that is wrong. 0 if nothing is, 1 if something is."""
     path = path or latest_run("a file or directory of a broker or a run")

@@ -69,7 +69,7 @@ def lines_of(path: Path, *, with_records: bool) -> Lines:
     if reader is None and path.name.endswith("-offset-checkpoint"):
         reader = partial(_rows, names=("topic", "partition", "offset"))
     if reader is None:
-        raise BadRequest(f"{path}: nothing here reads that name; there are {KNOWN}")
+        raise BadRequest(f"{path}: unknown kind of file; known: {KNOWN}")
     return reader(path)
 
 
@@ -83,7 +83,7 @@ def _rows(path: Path, names: tuple[str, ...]) -> Lines:
     if not lines:
         return
     if lines[0].strip() != "0":
-        yield DamagedPart(f"line 1: version {lines[0]!r}, only 0 is known")
+        yield DamagedPart(f"line 1: version {lines[0]!r}, only 0 is supported")
         return
     count = 0
     for number, line in enumerate(lines[2:], start=3):
@@ -150,7 +150,7 @@ def _json(path: Path, lines: list[str]) -> Lines:
             continue
         except ValueError as error:
             torn = "torn last line" if number == len(lines) > 1 else f"line {number}"
-            yield DamagedPart(f"{torn}: no JSON: {error}")
+            yield DamagedPart(f"{torn}: not valid JSON: {error}")
             continue
         yield Entry(value if isinstance(value, dict) else {"value": value})
 

@@ -53,7 +53,7 @@ def batches(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview, bool] | 
             header = parse_header(data, position)
         except ProtocolError as error:
             if any(data[position:]):
-                yield DamagedPart(f"{rest} bytes from byte {position} on are no batch: {error}")
+                yield DamagedPart(f"{rest} bytes from byte {position} on are not a batch: {error}")
             else:
                 yield DamagedPart(f"{rest} zero bytes from byte {position} on")
             return
@@ -66,7 +66,7 @@ def batches(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview, bool] | 
         yield position, header, data[position : position + header.size_bytes], good
         if not good:
             offsets = f"{header.base_offset}..{header.last_offset}"
-            yield DamagedPart(f"the checksum of the batch at byte {position} (offsets {offsets}) does not hold")
+            yield DamagedPart(f"the checksum of the batch at byte {position} (offsets {offsets}) is wrong")
         position += header.size_bytes
 
 
@@ -178,7 +178,7 @@ def aborted_transactions(path: Path) -> Lines:
     data, damage = entries_of(path, _ABORTED.size)
     for at, (version, producer_id, first, last, stable) in enumerate(_ABORTED.iter_unpack(data)):
         if version != 0:
-            yield DamagedPart(f"the entry at byte {at * _ABORTED.size} has version {version}, only 0 is known")
+            yield DamagedPart(f"the entry at byte {at * _ABORTED.size} has version {version}, only 0 is supported")
             return
         fields = {"producer_id": producer_id, "first_offset": first, "last_offset": last, "last_stable_offset": stable}
         yield Entry(fields, (first, last))

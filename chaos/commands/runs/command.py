@@ -28,10 +28,12 @@ ItsResults = Annotated[Path | None, typer.Option("--results", help="The results 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    runs = typer.Typer(invoke_without_command=True, help="List stored runs, newest first; compare and prune them.")
+    runs = typer.Typer(invoke_without_command=True, help="List stored runs, newest first; compare or prune them.")
     runs.callback()(listed)
-    runs.command("compare", help="Show where two runs differ: their options and their outcome.")(compare)
-    runs.command("prune", help="Remove the oldest finished runs and list them. Nothing else is ever removed.")(prune)
+    runs.command("compare", help="Compare the options and the outcome of two runs.")(compare)
+    runs.command("prune", help="Remove the oldest finished runs and list what was removed. Removes nothing else.")(
+        prune
+    )
     runs.command("index", help="Write index.html, a page of all runs with links to their reports.")(index)
     app.add_typer(runs, name="runs")
 
@@ -41,7 +43,7 @@ def listed(
     results: Results = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> int:
-    """List stored runs, newest first; compare and prune them."""
+    """List stored runs, newest first; compare or prune them."""
     context.obj = results
     if context.invoked_subcommand is not None:
         return int(Exit.VALID)
@@ -55,7 +57,7 @@ def listed(
 
 def compare(
     one: Annotated[Path, typer.Argument(metavar="A", help="A run directory.")],
-    other: Annotated[Path, typer.Argument(metavar="B", help="Another one.")],
+    other: Annotated[Path, typer.Argument(metavar="B", help="Another run directory.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print what differs, one line each."""
@@ -69,7 +71,7 @@ def compare(
 
 def prune(
     context: typer.Context,
-    keep: Annotated[int, typer.Option(min=0, help="How many of the newest finished runs to keep.")],
+    keep: Annotated[int, typer.Option(min=0, help="Number of finished runs to keep, the newest ones.")],
     results: ItsResults = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed without removing it.")] = False,
 ) -> int:

@@ -109,7 +109,7 @@ def test_a_filter_picks_cells_by_their_labels() -> None:
         ("fault=", "DIMENSION=VALUE"),
         ("falt=none", "did you mean 'fault'"),
         ("fault=kill-leadr", "did you mean 'kill-leader'"),
-        ("acks=7", "there are 0, 1, all"),
+        ("acks=7", "use one of 0, 1, all"),
     ],
 )
 def test_a_filter_that_cannot_be_meant(text: str, hint: str) -> None:

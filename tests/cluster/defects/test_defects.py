@@ -55,7 +55,7 @@ def test_names(text: str, spec: DefectSpec) -> None:
     ("text", "hint"),
     [
         ("lose-aked", "did you mean 'lose-acked'"),
-        ("xyz", "there are forget-sequences, lose-acked, refuse-batches"),
+        ("xyz", "use one of forget-sequences, lose-acked, refuse-batches"),
         ("lose-acked:2", "above 0 and at most 1"),
         ("lose-acked:0", "above 0 and at most 1"),
         ("lose-acked:often", "above 0 and at most 1"),
