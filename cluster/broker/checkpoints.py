@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+from cluster.broker.pauses import Pauses
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
 from cluster.log.checkpoints import TopicPartition
-from cluster.log.errors import LogError
+from cluster.log.errors import LogError, StorageFailed
 from cluster.log.manager import LogManager
+from cluster.log.partition_log import PartitionLog
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -79,8 +81,8 @@ class Checkpoints:
                 (config["replica.high.watermark.checkpoint.interval.ms"], self.write_high_watermarks),
                 (config["log.flush.offset.checkpoint.interval.ms"], self._write_recovery_points),
                 (config["log.flush.start.offset.checkpoint.interval.ms"], self._write_log_starts),
-                (config["producer.id.expiration.check.interval.ms"], self._expire_producers),
-                (FLUSH_INTERVAL_MS, self._flush),
+                (config["producer.id.expiration.check.interval.ms"], self.expire_producers),
+                (FLUSH_INTERVAL_MS, self.flush),
             ]
         )
 
@@ -102,17 +104,35 @@ class Checkpoints:
         async with self.lock:
             await unbroken(self._blocking, work)
 
-    async def _flush(self) -> None:
-        self._logs.flush_due()
-        for log, pending in self._logs.rolled():
+    async def flush(self) -> None:
+        """Sync the logs whose ``flush.ms`` has passed, and what rolls have left. A log that fails does not keep the
+        others from it; raises ``StorageFailed`` with the first failure."""
+        failure: StorageFailed | None = None
+        async for log in self._each():
+            pending = None if log.is_failed else log.begin_flush_due(self._clock.monotonic_ms())
+            if pending is None:
+                continue
             error: OSError | None = None
             try:
                 await self._locked(pending.run)
-            except OSError as failure:
-                error = failure
-            log.finish_flush(pending, error)
+            except OSError as caught:
+                error = caught
+            try:
+                log.finish_flush(pending, error)
+            except StorageFailed as caught:
+                failure = failure or caught
+        if failure is not None:
+            raise failure
 
-    async def _expire_producers(self) -> None:
-        wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
-        for log in self._logs:
+    async def expire_producers(self) -> None:
+        """Forget the producers that are idle for ``producer.id.expiration.ms``."""
+        async for log in self._each():
+            wall_ms, monotonic_ms = self._clock.wall_ms(), self._clock.monotonic_ms()
             log.producers.expire(wall_ms, monotonic_ms, self._config["producer.id.expiration.ms"])
+
+    async def _each(self) -> AsyncIterator[PartitionLog]:
+        """The logs there are now, with turns of the loop between them: there may be thousands."""
+        pause = Pauses(self._clock.monotonic_ns)
+        for log in list(self._logs):
+            await pause()
+            yield log

@@ -15,6 +15,7 @@ from functools import partial
 
 from cluster.broker.checkpoints import Blocking, in_thread, unbroken
 from cluster.broker.journal import Journal
+from cluster.broker.pauses import Pauses
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
 from cluster.log.checkpoints import TopicPartition
@@ -97,7 +98,9 @@ class Housekeeping:
 
     async def retain(self) -> None:
         """Delete what has expired in every log that has a role. Raises ``StorageFailed``."""
+        pause = Pauses(self._clock.monotonic_ns)
         for (topic, partition), high_watermark in self._high_watermarks().items():
+            await pause()
             log = self._logs.get(topic, partition)
             if log is None or log.is_failed:
                 continue
@@ -113,22 +116,34 @@ class Housekeeping:
     async def clean(self) -> None:
         """Compact log after log, the dirtiest first, until none is due. Raises ``StorageFailed``."""
         passed_over: set[TopicPartition] = set()
-        while (dirtiest := self._dirtiest(passed_over)) is not None:
-            log, what = dirtiest
-            if not await self._clean(log, what):
-                passed_over.add((log.topic, log.partition))
+        while (key := await self._dirtiest(passed_over)) is not None:
+            high_watermark = self._high_watermarks().get(key)
+            log, what = self._what_is_due(key, high_watermark) if high_watermark is not None else (None, None)
+            # Others may have had their turn since it was found.
+            if log is None or what is None or not await self._clean(log, what):
+                passed_over.add(key)
 
-    def _dirtiest(self, passed_over: set[TopicPartition]) -> tuple[PartitionLog, Cleanable] | None:
-        now_ms = self._clock.wall_ms()
-        due = []
+    async def _dirtiest(self, passed_over: set[TopicPartition]) -> TopicPartition | None:
+        pause = Pauses(self._clock.monotonic_ns)
+        dirtiest, most = None, -1.0
         for key, high_watermark in self._high_watermarks().items():
-            log = self._logs.get(*key)
-            if log is None or log.is_failed or log.is_uncleanable or not log.config.is_compacted or key in passed_over:
+            await pause()
+            if key in passed_over:
                 continue
-            what = log.cleanable(high_watermark, now_ms)
-            if what is not None and what.is_due:
-                due.append((log, what))
-        return max(due, key=lambda found: found[1].ratio, default=None)
+            _log, what = self._what_is_due(key, high_watermark)
+            if what is not None and what.ratio > most:
+                dirtiest, most = key, what.ratio
+        return dirtiest
+
+    def _what_is_due(
+        self, key: TopicPartition, high_watermark: int
+    ) -> tuple[PartitionLog, Cleanable] | tuple[None, None]:
+        """The log and what of it is to be compacted now, if anything."""
+        log = self._logs.get(*key)
+        if log is None or log.is_failed or log.is_uncleanable or not log.config.is_compacted:
+            return None, None
+        what = log.cleanable(high_watermark, self._clock.wall_ms())
+        return (log, what) if what is not None and what.is_due else (None, None)
 
     async def _clean(self, log: PartitionLog, what: Cleanable) -> bool:
         """One compaction, off the loop; False if it came to nothing."""

@@ -37,7 +37,7 @@ from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
 from cluster.broker.server import ClientConnection
 from cluster.broker.services import Services
-from cluster.broker.topic_settings import log_defaults, topic_settings
+from cluster.broker.topic_settings import log_defaults, max_producers, topic_settings
 from cluster.config.broker import BrokerConfig
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError, OutOfFiles
@@ -104,6 +104,7 @@ class Node:
             seams.clock,
             LogConfig.from_mapping(config.topic_defaults(), self._log_defaults),
             rules.check_sequence,
+            max_producers(config),
         )
         self._control: ControlPlane | None = None
         self._proposals: IsrProposals | None = None

@@ -13,9 +13,8 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from cluster.broker.checkpoints import Blocking
+from cluster.broker.pauses import SHARE_NS
 
-#: How long an answer is made before others have their turn.
-SHARE_NS = 5_000_000
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
 #: Answers with more structures than this are encoded off the event loop.
@@ -91,24 +90,6 @@ class Portions:
         except StopIteration as end:
             self.result, self.is_done = end.value, True
         return self.is_done
-
-
-class Pauses:
-    """For a caller that awaits much that is there already: awaited again and again, it lets others have their turn."""
-
-    __slots__ = ("_now_ns", "_until_ns")
-
-    def __init__(self, now_ns: Callable[[], int]) -> None:
-        self._now_ns = now_ns
-        self._until_ns = now_ns() + SHARE_NS
-
-    def __repr__(self) -> str:
-        return f"Pauses(until {self._until_ns})"
-
-    async def __call__(self) -> None:
-        if self._now_ns() >= self._until_ns:
-            await asyncio.sleep(0)
-            self._until_ns = self._now_ns() + SHARE_NS
 
 
 def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:

@@ -15,6 +15,9 @@ from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
 from cluster.log.config import LogConfig
 
+#: How many times the bound of one partition is the bound of all, unless it is set.
+TOTAL_FACTOR = 5
+
 logger = logging.getLogger(__name__)
 
 
@@ -26,6 +29,12 @@ def log_defaults(broker: BrokerConfig) -> LogConfig:
         min_segment_bytes=broker["gapless.min.segment.bytes"],
         min_segment_ms=broker["gapless.min.segment.ms"],
     )
+
+
+def max_producers(broker: BrokerConfig) -> int:
+    """How many producers all partitions of this broker together remember."""
+    total: int = broker["gapless.max.producers.total"]
+    return total or TOTAL_FACTOR * int(broker["gapless.max.producers"])
 
 
 def topic_settings(topic: str, given: Mapping[str, str], broker: BrokerConfig, defaults: LogConfig) -> TopicSettings:

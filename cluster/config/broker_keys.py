@@ -215,6 +215,14 @@ _OURS: list[Key] = [
         1,
         INT_MAX,
     ),
+    integer(
+        "gapless.max.producers.total",
+        0,
+        "The same for all partitions of a broker together; a producer counts once for each partition that it writes "
+        "to. 0: five times gapless.max.producers.",
+        0,
+        INT_MAX,
+    ),
     integer("gapless.metrics.port", -1, "Port of Prometheus metrics; 0: any free port, -1: off.", -1, 65_535),
     text("gapless.metrics.host", "127.0.0.1", "Address of the metrics. No authentication: do not expose it."),
     integer("gapless.metrics.max.partitions", 500, "With more replicas, no partition metrics are exported.", 0),

@@ -19,6 +19,7 @@ from cluster.log.config import LogConfig
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import LogError
 from cluster.log.local_log import LocalLog
+from cluster.log.producer_room import MAX_PRODUCERS, ProducerRoom
 from cluster.log.producers import ProducerStates
 from cluster.log.replicated import PlacedBatch, verify_replicated
 from cluster.log.roll import RollState, roll_reason
@@ -77,6 +78,8 @@ class LogAppends:
         self.log_start_offset = log_start_offset
         self.epochs = epochs
         self.producers = producers
+        #: Room in all logs of the broker; a log without a manager is the only one.
+        self.producer_room = ProducerRoom(MAX_PRODUCERS, lambda: (self,))
         #: Returns the recovery point that a start would find on the disk; 0 if nothing is known of it.
         self.checkpointed_recovery_point: Callable[[], int] = lambda: 0
         self._local = local
@@ -86,6 +89,10 @@ class LogAppends:
 
     def __repr__(self) -> str:
         return f"LogAppends({self._local})"
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._local.log_end_offset
 
     def verdict_on(self, header: BatchHeader) -> SequenceVerdict:
         """What becomes of a producer's batch by its sequence, if it is appended now. Changes nothing."""
@@ -121,11 +128,10 @@ class LogAppends:
             if entry is not None:
                 if entry.txn_first_offset >= 0:
                     check_in_transaction(entry, header)
-            elif not self.producers.has_room(config.max_producers, local.log_end_offset, self._clock.monotonic_ms()):
-                raise LogError(
-                    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-                    f"{config.max_producers} producers wrote here lately, this would be one more",
-                )
+            else:
+                refusal = self.producer_room.refusal(self, config.max_producers, self._clock.monotonic_ms())
+                if refusal is not None:
+                    raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
         if size > config.segment_bytes or config.bounds_timestamps or attributes & LOG_APPEND_TIME_BIT:
             _check_batch(size, header, config, now_ms)
         if stamps:

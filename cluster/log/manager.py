@@ -1,8 +1,8 @@
 """LogManager: all logs in one broker's data directory, and the files beside them.
 
-Owns which logs exist, opening them at start, the recovery-point, log-start and high-watermark checkpoints,
-and the marker of a clean stop. Does not own when checkpoints are written (the broker's timers),
-or the high watermarks: it is handed them.
+Owns which logs exist, opening them at start, the recovery-point, log-start and high-watermark checkpoints, the room for
+producers in all of them, and the marker of a clean stop. Does not own when checkpoints are written (the broker's
+timers), or the high watermarks: it is handed them.
 
 Checkpoints may be written from another thread than the one that appends. What is written is looked up under the lock
 of ``OffsetFiles``: a truncation that lowers a recovery point must not be overtaken by a checkpoint that was begun
@@ -38,9 +38,9 @@ from cluster.log.data_directory import (
     retire_directory,
 )
 from cluster.log.errors import CheckpointError, LogError, LogOffline, StorageFailed
-from cluster.log.flush import PendingFlush
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
+from cluster.log.producer_room import MAX_PRODUCERS, ProducerRoom
 from cluster.log.removal import Doomed, Removal, Shrinking
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.errors import ErrorCode
@@ -64,6 +64,7 @@ class LogManager:
         clock: Clock,
         config: LogConfig,
         check_sequence: CheckSequence = check_sequence,
+        max_producers: int = MAX_PRODUCERS,
     ) -> None:
         self.data_dir = data_dir
         self._storage = storage
@@ -71,6 +72,7 @@ class LogManager:
         self._config = config
         self._check_sequence = check_sequence
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._producer_room = ProducerRoom(max_producers, self._logs.values)
         self._offline: dict[TopicPartition, LogOffline] = {}
         self._offsets = OffsetFiles(data_dir, storage)
         self._doomed = Doomed(clock)
@@ -212,6 +214,7 @@ class LogManager:
             if self.on_log_start_moved is not None:
                 self.on_log_start_moved(log, before, reason)
 
+        log.producer_room = self._producer_room
         log.on_recovery_point_moved = on_recovery_point_moved
         log.on_may_have_holes = partial(self._note_holes, log)
         log.on_cleaned_lowered = on_cleaned_lowered
@@ -308,22 +311,6 @@ class LogManager:
     def _lines_of_offline(self, name: str) -> dict[TopicPartition, int]:
         """Kept as they are: without its recovery point a damaged log would be cut at the next start."""
         return {key: offset for key, offset in self._offsets.rows(name).items() if key in self._offline}
-
-    def flush_due(self) -> None:
-        """Sync the logs whose ``flush.ms`` has passed. A log that fails is failed; the others continue."""
-        now_ms = self._clock.monotonic_ms()
-        for log in self._logs.values():
-            if not log.is_failed and log.flush_due(now_ms):
-                try:
-                    log.flush()
-                except StorageFailed as error:
-                    logger.error("%s", error)
-
-    def rolled(self) -> Iterator[tuple[PartitionLog, PendingFlush]]:
-        """What rolls have left to be synced. Run each, in another thread if need be, then ``log.finish_flush``."""
-        for log in list(self._logs.values()):
-            if not log.is_failed and (pending := log.begin_flush_of_rolled()) is not None:
-                yield log, pending
 
     def removals(self) -> list[Removal]:
         """Deleted files whose delay has passed: ``run`` each, in another thread if need be."""

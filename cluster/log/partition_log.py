@@ -155,10 +155,6 @@ class PartitionLog(TransactionalLog):
         return self._local.config
 
     @property
-    def log_end_offset(self) -> int:
-        return self._local.log_end_offset
-
-    @property
     def is_failed(self) -> bool:
         """Whether the disk failed under this log: it answers KAFKA_STORAGE_ERROR until it is opened again."""
         return self._local.failure is not None
@@ -401,17 +397,14 @@ class PartitionLog(TransactionalLog):
         """Sync everything below ``up_to`` (default: all) and move the recovery point. Raises ``StorageFailed``."""
         self._local.flush(up_to)
 
-    def flush_due(self, monotonic_ms: int) -> bool:
-        """Whether ``flush.ms`` has passed with something unsynced."""
-        return self._local.flush_due(monotonic_ms)
-
     def begin_flush(self, up_to: int | None = None) -> PendingFlush | None:
         """A flush whose ``run`` may block another thread instead; ``finish_flush`` must follow on this one."""
         return self._local.begin_flush(up_to)
 
-    def begin_flush_of_rolled(self) -> PendingFlush | None:
-        """The same for all segments but the active one: what a roll leaves to be synced."""
-        return self._local.begin_flush(self._local.segments.active.base_offset)
+    def begin_flush_due(self, monotonic_ms: int) -> PendingFlush | None:
+        """The same of all if ``flush.ms`` has passed, else of what rolls have left to be synced, if anything."""
+        local = self._local
+        return local.begin_flush(None if local.flush_due(monotonic_ms) else local.segments.active.base_offset)
 
     def finish_flush(self, pending: PendingFlush, error: OSError | None = None) -> None:
         """Move the recovery point, or raise ``StorageFailed`` for an error, after which the log is failed."""

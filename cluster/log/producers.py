@@ -176,22 +176,35 @@ class ProducerStates:
 
         Those that have written nothing for ``ROOM_MS``, by our own clock, make room, unless a transaction is open.
         """
+        self.note_end(end_offset, monotonic_ms)
+        if len(self.entries) >= most:
+            self.forget_idle(monotonic_ms)
+        return len(self.entries) < most
+
+    def note_end(self, end_offset: int, monotonic_ms: int) -> None:
+        """The log ends there now. From this it is known later who has written nothing since."""
         moments = self._moments
         if not moments or monotonic_ms - moments[-1].monotonic_ms >= MOMENT_MS:
             moments.append(_Moment(monotonic_ms, end_offset))
         while len(moments) > 1 and monotonic_ms - moments[1].monotonic_ms >= ROOM_MS:
             moments.popleft()
-        if len(self.entries) < most:
-            return True
-        if monotonic_ms - moments[0].monotonic_ms < ROOM_MS or moments[0].offset == self._no_room_below:
-            return False
-        self._no_room_below = idle_below = moments[0].offset
+
+    def forget_idle(self, monotonic_ms: int) -> int:
+        """Forget who has written nothing for ``ROOM_MS`` and has no transaction open; returns how many.
+
+        Only what ``note_end`` was told counts.
+        """
+        moment = self._moments[0] if self._moments else None
+        if moment is None or monotonic_ms - moment.monotonic_ms < ROOM_MS or moment.offset == self._no_room_below:
+            return 0
+        self._no_room_below = idle_below = moment.offset
+        before = self.entries
         self.entries = {
             key: entry
-            for key, entry in self.entries.items()
+            for key, entry in before.items()
             if entry.last_offset >= idle_below or entry.txn_first_offset >= 0
         }
-        return len(self.entries) < most
+        return len(before) - len(self.entries)
 
     def clear(self) -> None:
         self.entries = {}

@@ -8,6 +8,7 @@ from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
 
 MOST = 5
+TOTAL = 5 * MOST
 
 
 def test_a_partition_remembers_a_bounded_number_of_producers() -> None:
@@ -32,3 +33,24 @@ def test_a_partition_remembers_a_bounded_number_of_producers() -> None:
         assert await code(-1, -1) == ErrorCode.NONE
 
     with_topic(check, gapless_max_producers=str(MOST))
+
+
+def test_a_broker_remembers_a_bounded_number_of_producers() -> None:
+    """Those of all its partitions together, by default five times as many as one partition's. New ids that go from
+    partition to partition are refused then, and those that are known go on."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        await cluster.create_topic("wide", 2 * MOST)
+
+        async def code(producer_id: int, partition: int, base_sequence: int = 0) -> int:
+            records = batch(b"a", producer_id=producer_id, base_sequence=base_sequence)
+            return (await client.produce("wide", records, partition=partition)).error
+
+        codes = [await code(producer_id, number) for number in range(2 * MOST) for producer_id in range(MOST - 1)]
+        assert codes == [ErrorCode.NONE] * TOTAL + [ErrorCode.THROTTLING_QUOTA_EXCEEDED] * (len(codes) - TOTAL)
+        logs = [cluster.nodes[1].replicas.partitions["wide", number].log for number in range(2 * MOST)]
+        assert sum(len(log.producers) for log in logs) == TOTAL
+        assert await code(0, 0, 1) == ErrorCode.NONE
+
+    with_topic(check, gapless_max_producers=str(MOST))
+    with_topic(check, gapless_max_producers_total=str(TOTAL))

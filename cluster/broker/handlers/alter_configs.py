@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.services import Services
 from cluster.broker.settings import REFUSALS, SettingsChange, alter, refusal

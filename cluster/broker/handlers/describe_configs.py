@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.broker.settings import REFUSALS, Setting, describe, refusal
 from cluster.protocol.apis import ApiKey

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from cluster.broker.checkpoints import Blocking
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS, VALID_ACKS, Looked, admit, look_inside
 from cluster.broker.replicas.purgatory import DelayedProduce, failed

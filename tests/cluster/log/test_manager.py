@@ -295,38 +295,6 @@ def test_claim(on):
         made.claim(2, "cluster-a")
 
 
-def test_flushes_that_are_due(on, monkeypatch):
-    """flush.ms, log by log; one that fails does not keep the others from it. Rolled segments can be synced apart."""
-    config = LogConfig(segment_bytes=150, flush_ms=1000)
-    made = manager(on, config)
-    logs = [made.get_or_create("t", partition, FIRST_ID, config) for partition in range(2)]
-    for log in logs:
-        for _ in range(5):
-            append(log)
-    for log, pending in made.rolled():
-        pending.run()
-        log.finish_flush(pending)
-    assert [log.recovery_point for log in logs] == [4, 4]
-    assert list(made.rolled()) == []
-    on.clock.advance_ms(1000)
-    real_fsync = MemoryFile.fsync
-
-    def failing(file):
-        if "t-0" in file.path:
-            raise OSError(5, "I/O error")
-        real_fsync(file)
-
-    monkeypatch.setattr(MemoryFile, "fsync", failing)
-    made.flush_due()
-    made.flush_due()
-    assert [log.recovery_point for log in logs] == [4, 5]
-    assert logs[0].is_failed
-    assert list(made.rolled()) == []
-    with pytest.raises(StorageFailed):
-        made.close(clean=True)
-    assert not on.storage.exists("data/.kafka_cleanshutdown")
-
-
 def test_a_data_directory_that_cannot_be_used(on, monkeypatch):
     """One clear error, at start."""
     monkeypatch.setattr(on.storage, "makedirs", lambda _: (_ for _ in ()).throw(OSError(13, "Permission denied")))

@@ -317,19 +317,19 @@ def test_a_roll_during_a_flush_is_left_to_the_next(on):
 
 
 def test_flush_messages_and_flush_ms(on):
-    """flush.messages syncs after so many records, flush.ms is told by flush_due."""
+    """flush.messages syncs as records come; what flush.ms makes due is begun by begin_flush_due."""
     log = open_log(on, LogConfig(flush_messages=3, flush_ms=1000))
     append(log, count=2)
     assert log.recovery_point == 0
     append(log, count=2)
     assert log.recovery_point == 4
     on.clock.advance_ms(5000)
-    assert not log.flush_due(on.clock.monotonic_ms())
+    assert log.begin_flush_due(on.clock.monotonic_ms()) is None
     append(log)
-    assert log.flush_due(on.clock.monotonic_ms())
+    assert log.begin_flush_due(on.clock.monotonic_ms()).offset == 5
     log.flush()
     append(log)
-    assert not log.flush_due(on.clock.monotonic_ms() + 999)
+    assert log.begin_flush_due(on.clock.monotonic_ms() + 999) is None
     log.append_as_follower(replicated(make_batch(9, base_offset=6, leader_epoch=0)))
     assert log.recovery_point == 15
 
@@ -374,7 +374,7 @@ def test_a_segment_deleted_during_its_flush_is_no_failure(on):
     log = open_log(on, LogConfig(segment_bytes=150))
     for sequence in range(5):
         produce(log, sequence)
-    pending = log.begin_flush_of_rolled()
+    pending = log.begin_flush_due(0)
     assert pending is not None
     log.advance_log_start_offset(3)
     pending.run()

@@ -144,7 +144,7 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule()
     def flush_what_was_rolled(self):
-        pending = self.log.begin_flush_of_rolled()
+        pending = self.log.begin_flush_due(0)
         if pending is not None:
             pending.run()
             self.log.finish_flush(pending)

@@ -15,7 +15,7 @@ from typing import Any
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.controller.state_writer import CHUNK
 from cluster.broker.control.membership.event_queue import Post, Shift
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.controller.context import TopicPartition
 from cluster.controller.leadership import ElectionType, Refusal, plan_elections, plan_rebalance
 from cluster.controller.outbox import Outbox

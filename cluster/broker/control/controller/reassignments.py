@@ -18,7 +18,8 @@ from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.controller.epoch_fence import NOT_CONTROLLER_TEXT
 from cluster.broker.control.controller.state_writer import CHUNK
 from cluster.broker.control.membership.event_queue import Post, Shift
-from cluster.broker.portions import Pauses, chunks
+from cluster.broker.pauses import Pauses
+from cluster.broker.portions import chunks
 from cluster.controller.context import Partition, TopicPartition
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import Change, change_of

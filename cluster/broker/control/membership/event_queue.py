@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, TypeVar
 
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.metadata.store import SessionExpiredError
 from cluster.seams.clock import Clock
 

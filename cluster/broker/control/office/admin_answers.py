@@ -9,7 +9,7 @@ from uuid import UUID
 from cluster.broker.control.controller.epoch_fence import NOT_CONTROLLER_TEXT
 from cluster.broker.control.controller.topics import AdminOutcome, TopicOutcome
 from cluster.broker.dynamic_configs import DynamicConfigs
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.config.keys import KeyType
 from cluster.config.layers import shown, strongest, topic_synonyms
 from cluster.config.topic import TOPIC_KEYS, validate

@@ -23,7 +23,7 @@ from cluster.broker.control.office import admin_answers
 from cluster.broker.control.office.candidate import Candidate
 from cluster.broker.control.office.office import Office
 from cluster.broker.dynamic_configs import DynamicConfigs
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class

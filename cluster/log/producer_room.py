@@ -1,0 +1,79 @@
+"""ProducerRoom: whether the logs of one broker, all together, may remember one producer more.
+
+Owns the total, how it is counted, and which logs make room when it is reached. Does not own the bound of one log, nor
+which of its producers are idle (``producers.py``), nor the answer to the client. Pure: it examines the logs' states.
+
+Anyone can make up producer ids, and each log that a client may write to would remember as many as one log may. Only a
+leader's append asks. What a follower copies is counted and never refused: its leader has admitted it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from cluster.log.producers import MOMENT_MS, ProducerStates
+
+#: For all logs of a broker, where nothing else is said: five times as many as one log remembers by default.
+MAX_PRODUCERS = 50_000
+#: How long a total is believed. What was admitted meanwhile is added to it.
+COUNT_MS = 1000
+#: Logs make room until this part of the total is free: one eighth.
+FREE_PART = 8
+
+
+class RememberingLog(Protocol):
+    """What is examined of a log."""
+
+    @property
+    def producers(self) -> ProducerStates: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+
+class ProducerRoom:
+    """Room for ``most`` producers in ``logs``, which returns those of this moment. A producer of two logs is two."""
+
+    def __init__(self, most: int, logs: Callable[[], Iterable[RememberingLog]]) -> None:
+        self.most = most
+        self._logs = logs
+        self._count = 0
+        self._counted_ms: int | None = None
+        self._made_room_ms: int | None = None
+
+    def __repr__(self) -> str:
+        return f"ProducerRoom({self._count} of {self.most})"
+
+    def refusal(self, log: RememberingLog, most_of_log: int, monotonic_ms: int) -> str | None:
+        """Admit one more producer to ``log``, which knows ``most_of_log`` at most. Else the reason why not."""
+        if not log.producers.has_room(most_of_log, log.log_end_offset, monotonic_ms):
+            return f"{most_of_log} producers wrote here lately, this would be one more"
+        if self._counted_ms is None or monotonic_ms - self._counted_ms >= COUNT_MS:
+            self._recount(monotonic_ms)
+        if self._count >= self.most:
+            return f"{self.most} producers wrote to the partitions of this broker lately, this would be one more"
+        self._count += 1
+        return None
+
+    def _recount(self, monotonic_ms: int) -> None:
+        """From the states themselves: producers expire, logs go, and an admitted batch may have come to nothing."""
+        logs = list(self._logs())
+        self._count = sum(len(log.producers) for log in logs)
+        self._counted_ms = monotonic_ms
+        if self._count < self.most:
+            return
+        if self._made_room_ms is None or monotonic_ms - self._made_room_ms >= MOMENT_MS:
+            self._made_room_ms = monotonic_ms
+            self._make_room(logs, monotonic_ms)
+
+    def _make_room(self, logs: list[RememberingLog], monotonic_ms: int) -> None:
+        """Let logs forget their idle producers. Those with the most begin, so that a log with few keeps its own while
+        others have enough that are idle."""
+        for log in logs:
+            log.producers.note_end(log.log_end_offset, monotonic_ms)
+        goal = self.most - max(1, self.most // FREE_PART)
+        for log in sorted(logs, key=lambda log: len(log.producers), reverse=True):
+            if self._count <= goal:
+                return
+            self._count -= log.producers.forget_idle(monotonic_ms)
