@@ -55,8 +55,9 @@ fuzz-evidence: setup ## 5,000 valid runs with one piece of evidence tampered wit
 agreement: setup ## 5,000 mutated runs, each judged by Spark and by its slow, obvious twin: no difference
 	@$(BIN)/python -m tests.verifier.agreement --count 5000 $(ARGS)
 
-hostile: setup ## 1,000,000 hostile frames against one broker, as many good ones against another, 5,700 useless connections
+hostile: setup ## 1,000,000 hostile frames against one broker, as many good ones against another, 5,700 useless connections; failovers
 	@$(BIN)/python -m tests.hostile.run --count 1000000 --crowd $(ARGS)
+	@$(BIN)/python -m tests.hostile.failovers
 
 bench: setup ## the cost of the broker, measured; ARGS="NAME ..." for one of them, ARGS=--help lists all
 	@$(BIN)/python -m bench $(ARGS)

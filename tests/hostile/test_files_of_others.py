@@ -158,7 +158,7 @@ def test_down_signals_no_process_but_that_of_the_cluster(
         (tmp_path / "up.json").write_text(json.dumps(state))
         assert run_command(["status", "--data", str(tmp_path)]) == 1
         assert run_command(["down", "--data", str(tmp_path)]) == 0
-        assert "no cluster is up" in capsys.readouterr().err
+        assert "no cluster is running" in capsys.readouterr().err
     assert bystander.poll() is None
 
 

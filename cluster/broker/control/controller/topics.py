@@ -41,7 +41,7 @@ from cluster.metadata.store import (
 )
 from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.errors import ErrorCode
-from cluster.seams.randomness import Random
+from cluster.seams.randomness import Random, derive
 
 logger = logging.getLogger(__name__)
 
@@ -185,9 +185,14 @@ class Topics:
         )
 
     def _draw_topic_id(self) -> UUID:
-        """Random, version 4. Not one whose text begins with a dash: Kafka's tools would take it for an option."""
+        """Random, version 4. Not one whose text begins with a dash: Kafka's tools would take it for an option.
+
+        A broker that is started again with its seed draws what it drew before. The controller epoch is another one
+        then, so that no two topics ever have one id.
+        """
         while True:
-            topic_id = UUID(bytes=self._random.randbytes(16), version=4)
+            drawn = derive(self._random.getrandbits(64), "topic id", self._context.controller_epoch)
+            topic_id = UUID(bytes=drawn.randbytes(16), version=4)
             if topic_id.bytes[0] >> 2 != 0b111110:
                 return topic_id
 

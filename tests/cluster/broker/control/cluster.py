@@ -123,7 +123,8 @@ class Broker:
             store=self.store,
             transport=transport,
             clock=LoopClock(),
-            random=derive(1, "control", self.broker_id, self._life),
+            # As a broker that is started again with its seed: it draws what it drew before.
+            random=derive(1, "control", self.broker_id),
             endpoints=[Endpoint("PEERS", "127.0.0.1", self._listener.port)],
             peers=PeerAddresses({}, "PEERS"),
             cache=self.cache,

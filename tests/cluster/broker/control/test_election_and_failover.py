@@ -74,6 +74,25 @@ def test_a_topic_is_created_led_and_told(caplog):
     assert [record.getMessage() for record in caplog.records if "stops" not in record.getMessage()] == []
 
 
+def test_a_controller_that_comes_back_gives_no_topic_the_id_of_another():
+    """Although it draws from its seed what it drew in its former life. By a shared id a leader's ISR changes would be
+    taken for those of the other topic, and refused for ever."""
+
+    async def body():
+        cluster = Cluster()
+        await cluster.start(1)
+        ids = [(await cluster.create_topic("a", factor=1)).topic_id]
+        await cluster.brokers[1].crash()
+        await asyncio.sleep(2 * SESSION_MS / 1000)
+        await cluster.start(1)
+        await cluster.until(lambda: cluster.brokers[1].plane.is_controller)
+        ids += [(await cluster.create_topic(name, factor=1)).topic_id for name in "bc"]
+        assert len(set(ids)) == 3
+        await cluster.stop()
+
+    run(body())
+
+
 def test_a_dead_leader_is_replaced_when_its_session_ends():
     """The next in assignment order leads, the dead one leaves the ISR, leader epoch + 1, and brokers are told."""
 
