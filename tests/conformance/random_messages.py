@@ -20,7 +20,8 @@ SIZES = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 CODES = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64": ">q", "float64": ">d", "bool": ">?"}
 #: The error codes that both know: a number beyond is an exception to kio.
 LAST_ERROR_CODE = 133
-#: What kio reads as a time, it reads as a float of seconds: the milliseconds of this century.
+#: What kio reads as a time, it reads as a float of seconds: the milliseconds of this century. Its durations are no
+#: longer either.
 LAST_TIME_MS = 1 << 42
 NO_OPERATIONS = -(1 << 31)
 
@@ -65,6 +66,8 @@ def _simple(kind: str, name: str, draw: Random) -> Any:
         return draw.randint(-1, LAST_ERROR_CODE)
     if name == "log_append_time_ms":
         return draw.choice((-1, 0, 1, LAST_TIME_MS, draw.randint(0, LAST_TIME_MS)))
+    if name == "retention_time_ms":
+        return draw.choice((-LAST_TIME_MS, -1, 0, 1, LAST_TIME_MS, draw.randint(-1, LAST_TIME_MS)))
     if kind in SIZES:
         least = -(1 << SIZES[kind] - 1)
         return draw.choice((least, least + 1, -2, -1, 0, 1, ~least - 1, ~least, draw.randint(least, ~least)))
