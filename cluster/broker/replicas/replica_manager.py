@@ -18,6 +18,7 @@ from cluster.broker.metrics import Counters
 from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.host import Proposer, Proposing, RequestRefused
+from cluster.broker.replicas.own_writes import OwnWrites
 from cluster.broker.replicas.purgatory import DelayedFetch
 from cluster.broker.replicas.reads import Reads
 from cluster.broker.replicas.record_deletion import RecordDeletion
@@ -73,6 +74,7 @@ class ReplicaManager:
             storage_failed,
             blocking,
         )
+        self.own_writes = OwnWrites(self.find, rules.acknowledgement, self.wheel, clock, storage_failed)
         self._clock = clock
         self._loop = loop
         self._proposer = proposer

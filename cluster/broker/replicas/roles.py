@@ -35,7 +35,7 @@ OPENED_AT_ONCE = 50
 
 
 class Roles:
-    """Makes the replicas of one broker lead, follow and stop."""
+    """Makes the replicas of one broker lead, follow and stop. ``role_taken`` hears of each that does so, at once."""
 
     def __init__(
         self,
@@ -48,8 +48,10 @@ class Roles:
         storage: Storage,
         blocking: Blocking,
         storage_failed: Callable[[LogError], None],
+        role_taken: Callable[[Replica], None] = lambda replica: None,
     ) -> None:
         self._storage_failed = storage_failed
+        self._role_taken = role_taken
         self._replicas = replicas
         self._fetchers = fetchers
         self._logs = logs
@@ -170,6 +172,15 @@ class Roles:
                     self._failed(error)
 
     def _take_role(self, partition: Replica, role: Role) -> None:
+        try:
+            self._lead_or_follow(partition, role)
+        finally:
+            # Also after a failure: it may lead no more.
+            self._role_taken(partition)
+        if logger.isEnabledFor(self._log_level):
+            logger.log(self._log_level, "%r, in sync %s", partition, list(role.isr))
+
+    def _lead_or_follow(self, partition: Replica, role: Role) -> None:
         if role.leader == self._replicas.broker_id:
             self._fetchers.leave(partition.key)
             was_leader = partition.leader is not None
@@ -183,8 +194,6 @@ class Roles:
                 self._fetchers.follow(partition)
             else:
                 self._fetchers.leave(partition.key)
-        if logger.isEnabledFor(self._log_level):
-            logger.log(self._log_level, "%r, in sync %s", partition, list(role.isr))
 
     def stop(self, stops: Iterable[ReplicaStop]) -> dict[TopicPartition, ErrorCode]:
         """ReplicaStop replicas, and delete the logs of those that are to be deleted."""
@@ -218,6 +227,7 @@ class Roles:
                 return error
             self._fetchers.leave(key)
             partition.stop()
+            self._role_taken(partition)
         if asked.delete:
             self._replicas.partitions.pop(key, None)
             try:
