@@ -48,7 +48,15 @@ _CLIENTS: Mapping[ApiKey, str] = {
     ApiKey.FETCH: "with fetch sessions",
     ApiKey.LIST_OFFSETS: "earliest, latest, by time, the newest time",
     ApiKey.METADATA: "creates a requested topic if `auto.create.topics.enable`",
-    ApiKey.FIND_COORDINATOR: "always an error (above)",
+    ApiKey.OFFSET_COMMIT: "at the group's coordinator, as all below until ListGroups",
+    ApiKey.OFFSET_FETCH: "",
+    ApiKey.FIND_COORDINATOR: "of groups; creates `__consumer_offsets`; for transactions always an error (above)",
+    ApiKey.JOIN_GROUP: "",
+    ApiKey.HEARTBEAT: "",
+    ApiKey.LEAVE_GROUP: "",
+    ApiKey.SYNC_GROUP: "",
+    ApiKey.DESCRIBE_GROUPS: "",
+    ApiKey.LIST_GROUPS: "the groups of one broker",
     ApiKey.API_VERSIONS: "",
     ApiKey.CREATE_TOPICS: "at the controller",
     ApiKey.DELETE_TOPICS: "at the controller",
@@ -59,20 +67,18 @@ _CLIENTS: Mapping[ApiKey, str] = {
     ApiKey.ALTER_CONFIGS: "topics and brokers",
     ApiKey.DESCRIBE_LOG_DIRS: "",
     ApiKey.CREATE_PARTITIONS: "at the controller",
+    ApiKey.DELETE_GROUPS: "at the group's coordinator",
     ApiKey.ELECT_LEADERS: "at the controller",
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "topics and brokers",
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: "at the controller",
     ApiKey.LIST_PARTITION_REASSIGNMENTS: "at the controller",
+    ApiKey.OFFSET_DELETE: "at the group's coordinator",
     ApiKey.DESCRIBE_CLUSTER: "",
     ApiKey.DESCRIBE_PRODUCERS: "",
 }
 
 #: What is not served, by what it is for.
 _ABSENT: Mapping[str, tuple[ApiKey, ...]] = {
-    "consumer groups": (
-        ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.OFFSET_COMMIT,
-        ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS,
-    ),
     "transactions": (
         ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN,
         ApiKey.WRITE_TXN_MARKERS, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS,

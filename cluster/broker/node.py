@@ -18,11 +18,15 @@ from cluster.broker.admission import Admission
 from cluster.broker.api_table import api_table
 from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
 from cluster.broker.control.control_plane import ControlPlane
+from cluster.broker.disk_failures import DiskFailures
 from cluster.broker.endpoints import PeerAddresses, advertised_endpoints
 from cluster.broker.exchange import Api
+from cluster.broker.groups.group_service import GroupService
+from cluster.broker.groups.group_settings import group_settings
 from cluster.broker.handlers.from_controller import deliver
-from cluster.broker.handlers.metadata import MetadataHandler, TopicCreator
+from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.housekeeping import Housekeeping
+from cluster.broker.internal_topics import OFFSETS_TOPIC, plan
 from cluster.broker.journal import JournalFile
 from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metadata_cache import MetadataCache
@@ -37,10 +41,10 @@ from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
 from cluster.broker.server import ClientConnection
 from cluster.broker.services import Services
+from cluster.broker.topic_creation import TopicCreator
 from cluster.broker.topic_settings import log_defaults, max_producers, topic_settings
 from cluster.config.broker import BrokerConfig
 from cluster.log.config import LogConfig
-from cluster.log.errors import LogError, OutOfFiles
 from cluster.log.manager import LogManager
 from cluster.metadata.store import MetadataStore
 from cluster.seams.clock import Clock
@@ -48,10 +52,6 @@ from cluster.seams.storage import Storage
 from cluster.seams.transport import Connection, FrameHandler, Listener, Transport
 
 logger = logging.getLogger(__name__)
-
-
-#: It is said this often that files are refused because too many are open.
-OUT_OF_FILES_EACH_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,9 @@ class Node:
         self._rules = rules
         self._seams = seams
         self._journal = JournalFile(node_directory, seams.storage, seams.clock)
-        self._failed = failed
+        self._storage_failed = DiskFailures(seams.clock, failed)
         self._listeners: dict[str, Listener] = {}
         self._apis: dict[str, dict[int, Api]] = {}
-        self._out_of_files_ms = -OUT_OF_FILES_EACH_MS
         self._held: list[ClientConnection] | None = []
         #: Peers that came before there was anything to answer them with.
         self._early: list[ClientConnection] = []
@@ -110,6 +109,7 @@ class Node:
         self._proposals: IsrProposals | None = None
         self._fetchers = Fetchers(self._make_fetcher)
         self._replicas: ReplicaManager | None = None
+        self._groups: GroupService | None = None
         self._roles: Roles | None = None
         self._checkpoints: Checkpoints | None = None
         self._housekeeping: Housekeeping | None = None
@@ -181,6 +181,7 @@ class Node:
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
+        of_groups = group_settings(config, await control.stored_partitions(OFFSETS_TOPIC))
         self._proposals = IsrProposals(control.controller.alter_partition, clock, loop)
         replicas = self._replicas = ReplicaManager(
             broker_id=config.broker_id,
@@ -197,9 +198,13 @@ class Node:
             journal=self._journal.write,
             blocking=self._seams.blocking,
         )
+        groups = self._groups = GroupService(
+            of_groups, config, replicas, clock, self._seams.random, self._seams.blocking
+        )
         roles = self._roles = Roles(
             replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,
             storage=self._seams.storage, blocking=self._blocking, storage_failed=self._storage_failed,
+            role_taken=groups.role_taken,
         )  # fmt: skip
         checkpoints = self._checkpoints = Checkpoints(
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
@@ -209,14 +214,16 @@ class Node:
             self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
             self._journal.write, self._seams.blocking, self._seams.give_back_memory,
         )  # fmt: skip
+        creator = TopicCreator(control.controller.ask, partial(plan, config=config), config["request.timeout.ms"])
         services = self._services = Services(
-            config, self.counters, self.metadata, control, replicas, roles, checkpoints, usable_bytes,
+            config, self.counters, self.metadata, control, replicas, roles, checkpoints, groups, creator, usable_bytes,
             self._seams.blocking,
         )  # fmt: skip
         self._fill_api_tables(services)
         self.metadata.on_update(self._metadata_updated)
         await control.start()
         replicas.start()
+        groups.start()
         checkpoints.start()
         self._admission.start()
         self._housekeeping.start()
@@ -250,9 +257,8 @@ class Node:
             self._roles.configure(topic)
 
     def _fill_api_tables(self, services: Services) -> None:
-        creator = TopicCreator(services.control.controller.ask, self.config["request.timeout.ms"])
         may_create = self.config["auto.create.topics.enable"]
-        metadata = MetadataHandler(self.metadata, creator.create if may_create else None)
+        metadata = MetadataHandler(self.metadata, services.topic_creator.create if may_create else None)
         for name in self._listeners:
             is_for_brokers = name == self.config.inter_broker_listener_name
             # Filled in place: connections that were accepted before hold the same table.
@@ -297,18 +303,6 @@ class Node:
         finally:
             self.counters.background_disk.note(self._seams.clock.monotonic_ns() - began_ns)
 
-    # What goes wrong
-
-    def _storage_failed(self, error: LogError) -> None:
-        if isinstance(error, OutOfFiles):
-            now_ms = self._seams.clock.monotonic_ms()
-            if now_ms >= self._out_of_files_ms + OUT_OF_FILES_EACH_MS:
-                self._out_of_files_ms = now_ms
-                logger.error("too many files are open, so this is not done now: %s", error)
-            return
-        logger.critical("the disk failed, this broker cannot continue: %s", error)
-        self._failed(error)
-
     # Stop
 
     async def stop(self, *, controlled: bool) -> None:
@@ -321,6 +315,8 @@ class Node:
         if self._proposals is not None:
             await self._proposals.close()
         self._fetchers.close()
+        if self._groups is not None:
+            await self._groups.stop()
         self._admission.close()
         for listener in self._listeners.values():
             await listener.close()

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 from cluster.broker.checkpoints import Blocking, Checkpoints
 from cluster.broker.control.control_plane import ControlPlane
+from cluster.broker.groups.group_service import GroupService
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.roles import Roles
+from cluster.broker.topic_creation import TopicCreator
 from cluster.config.broker import BrokerConfig
 
 
@@ -25,6 +27,8 @@ class Services:
     replicas: ReplicaManager
     roles: Roles
     checkpoints: Checkpoints
+    groups: GroupService
+    topic_creator: TopicCreator
     #: Free space where the logs are.
     usable_bytes: Callable[[], int]
     blocking: Blocking

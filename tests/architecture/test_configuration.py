@@ -14,9 +14,6 @@ from cluster.config.keys import KeyTable
 from cluster.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 from tests.architecture.sources import modules, nodes, within
 
-#: Named by ``cluster.config.broker`` only to be compared with each other.
-COMPARED_ONLY = {"group.min.session.timeout.ms", "group.max.session.timeout.ms"}
-
 
 @cache
 def literals() -> set[str]:
@@ -34,7 +31,7 @@ def literals() -> set[str]:
 
 def used(table: KeyTable) -> set[str]:
     """The keys that some code asks for; a broker key also through the topic key whose default it is."""
-    named = literals() - COMPARED_ONLY
+    named = literals()
     through_topics = {
         broker_key for name, synonyms in BROKER_SYNONYMS.items() if name in named for broker_key, _factor in synonyms
     }

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.protocol import messages
-from cluster.protocol.apis import GROUPS, INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
+from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
 from tests.conformance.oracle import Kio, by_common_names, job
 from tests.conformance.random_messages import draw_message, tree, written
 
@@ -30,7 +30,7 @@ ALSO: dict[int, tuple[int, int]] = {
     46: (0, 0),  # ListPartitionReassignments
     61: (0, 0),  # DescribeProducers
 }
-WINDOWS = ALSO | SUPPORTED | GROUPS | BETWEEN_BROKERS
+WINDOWS = ALSO | SUPPORTED | BETWEEN_BROKERS
 LAYOUTS = {
     api_key: [
         (version, side)

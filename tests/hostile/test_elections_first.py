@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from cluster.broker.handlers.metadata import MOST_ASKED_FOR, TopicCreator
+from cluster.broker.internal_topics import TopicPlan
+from cluster.broker.topic_creation import MOST_ASKED_FOR, TopicCreator
 from cluster.metadata.paths import CONFIG_CHANGE_PREFIX, config_path
 from cluster.metadata.store import Create, SetData
 from cluster.metadata.znodes import encode_config, encode_config_change
@@ -106,11 +109,12 @@ def test_topics_that_are_only_asked_for_are_few_at_a_time() -> None:
     async def main() -> None:
         asked: list[str] = []
 
-        async def ask(request: object, _version: int) -> None:
+        async def ask(request: Any, _version: int) -> Any:
             asked.append(request.topics[0].name)
             await asyncio.sleep(1)
+            return SimpleNamespace(topics=[SimpleNamespace(error_code=0)])
 
-        creator = TopicCreator(ask, 1000)
+        creator = TopicCreator(ask, lambda _name: TopicPlan(), 1000)
         for number in range(10 * MOST_ASKED_FOR):
             creator.create(f"t{number}")
         await asyncio.sleep(2)

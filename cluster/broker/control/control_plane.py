@@ -29,8 +29,9 @@ from cluster.broker.journal import Journal
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.config.broker import BrokerConfig
 from cluster.controller.rules import ControlRules
-from cluster.metadata.paths import CONFIG_CHANGES
-from cluster.metadata.store import MetadataStore, SessionExpiredError, StoreError
+from cluster.metadata.paths import CONFIG_CHANGES, topic_path
+from cluster.metadata.store import MetadataStore, NoNodeError, SessionExpiredError, StoreError
+from cluster.metadata.znodes import TopicRegistration
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
@@ -201,6 +202,14 @@ class ControlPlane:
     async def load_topic_configs(self, topics: Iterable[str]) -> None:
         """Have ``MetadataCache.topic_config`` know these topics. To be awaited before their logs are opened."""
         await self.configs.load(topics)
+
+    async def stored_partitions(self, topic: str) -> int | None:
+        """How many partitions a topic has, by ZooKeeper; None if there is no such topic."""
+        try:
+            data, _ = await self._session.read(lambda: self._store.get(topic_path(topic)))
+        except NoNodeError:
+            return None
+        return len(TopicRegistration.decode(topic, data).partitions)
 
     async def next_producer_id(self) -> int:
         """An id that no one was given before. Raises CoordinatorLoading, NoProducerIds."""

@@ -1,34 +1,25 @@
 """Metadata (3): brokers, topics and leaders, with the addresses of the listener that was asked.
 
-Owns the answer (Kafka's KafkaApis), and the asking for topics that clients only named. Does not own what is known: the
-controller tells it to ``MetadataCache``.
+Owns the answer (Kafka's KafkaApis). Does not own what is known, which the controller tells to ``MetadataCache``, nor
+the asking for topics that clients only named (``topic_creation``).
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
 from cluster.broker.exchange import Exchange
+from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.metadata_cache import LiveBroker, MetadataCache, PartitionMetadata, TopicMetadata
 from cluster.broker.portions import Steps
-from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS
 from cluster.metadata.znodes import Endpoint
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class, response_class
+from cluster.protocol.messages import response_class
 
-logger = logging.getLogger(__name__)
-
-CREATE_TOPICS_VERSION = 7
-#: A count or a replication factor of -1 stands for the broker's default.
-BROKER_DEFAULT = -1
-#: Topics that are asked for at a time; anyone who wants another will ask again.
-MOST_ASKED_FOR = 100
 #: Below this version LISTENER_NOT_FOUND is not known.
 LISTENER_NOT_FOUND_VERSION = 6
 
@@ -158,33 +149,3 @@ def _topic_class() -> Any:
 
 def _unknown(code: ErrorCode, name: str | None, topic_id: UUID | None) -> Any:
     return _topic_class()(error_code=code, name=name, topic_id=topic_id, partitions=[])
-
-
-class TopicCreator:
-    """Asks the controller for topics that clients asked Metadata about (``auto.create.topics.enable``).
-
-    ``ask`` sends a request of a version to the controller and returns its answer.
-    """
-
-    def __init__(self, ask: Callable[[Any, int], Awaitable[Any]], timeout_ms: int) -> None:
-        self._ask = ask
-        self._timeout_ms = timeout_ms
-        self._asking: dict[str, asyncio.Task[None]] = {}
-
-    def create(self, name: str) -> None:
-        """Begin; the client asks again, and finds the topic then. One request per name at a time."""
-        if name not in self._asking and len(self._asking) < MOST_ASKED_FOR:
-            self._asking[name] = asyncio.get_running_loop().create_task(self._create(name))
-
-    async def _create(self, name: str) -> None:
-        request = request_class(ApiKey.CREATE_TOPICS)
-        topic = request.CreatableTopic(
-            name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT, assignments=[], configs=[]
-        )
-        message = request(topics=[topic], timeout_ms=self._timeout_ms, validate_only=False)
-        try:
-            await self._ask(message, CREATE_TOPICS_VERSION)
-        except OSError as error:
-            logger.info("topic %s could not be created: %r", name, error)
-        finally:
-            del self._asking[name]

@@ -20,7 +20,8 @@ async def handle(services: Services, request: Any) -> Any:
     origin = ControllerOrigin.of(request)
     error = await check(services, ApiKey.UPDATE_METADATA, origin, is_possible=_is_possible(request))
     if error is ErrorCode.NONE:
-        services.metadata.update(request)
+        removed = services.metadata.update(request)
+        services.groups.forget_topics(removed)
         services.roles.withdraw(_elsewhere(request, services.replicas.broker_id))
     return response_class(ApiKey.UPDATE_METADATA)(error_code=error)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.replicas.host import RequestRefused
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
@@ -30,8 +31,6 @@ from cluster.protocol.records import NewRecord, build_batch, decode_records
 from cluster.protocol.rewriting import recompress_batch
 from cluster.replication.leader import LeaderState
 
-#: Topics that only brokers write to.
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 #: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
 ADMIN_CLIENT_ID = "__admin_client"
 VALID_ACKS = frozenset({-1, 0, 1})

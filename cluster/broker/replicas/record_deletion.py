@@ -12,9 +12,9 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from typing import NamedTuple
 
+from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.journal import Journal
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS
 from cluster.broker.replicas.purgatory import Delayed, PartitionQueue
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel

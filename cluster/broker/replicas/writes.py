@@ -13,9 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from cluster.broker.checkpoints import Blocking
+from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.pauses import Pauses
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.produce_checks import INTERNAL_TOPICS, VALID_ACKS, Looked, admit, look_inside
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel

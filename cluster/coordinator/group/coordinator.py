@@ -209,10 +209,10 @@ class GroupCoordinator:
             removing.forget_topics(decision, group, partitions)
         return decision
 
-    def expire(self, now_ms: int) -> GroupDecision:
-        """Remove what has expired, of all groups; called every ``offsets.retention.check.interval.ms``."""
+    def expire(self, now_ms: int, partition: int | None = None) -> GroupDecision:
+        """Remove what has expired, of a partition or of all; due every ``offsets.retention.check.interval.ms``."""
         decision = self._decision(now_ms)
-        for group in list(self._all_groups()):
+        for group in list(self._all_groups() if partition is None else self.groups.get(partition, {}).values()):
             if removing.expire(decision, group):
                 self._put(group.group_id, None)
         return decision

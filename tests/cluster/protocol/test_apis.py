@@ -6,7 +6,7 @@ import kafka.errors
 import pytest
 
 from cluster.protocol import apis, messages
-from cluster.protocol.apis import GROUPS, INTER_BROKER, SUPPORTED, ApiKey
+from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode, MalformedRequest
 
 #: Names that kafka-python kept from earlier Kafkas.
@@ -28,10 +28,10 @@ def test_flexible_versions_are_those_of_the_schema(api_key):
             assert apis.is_flexible(api_key, version) == message_class.flexible_version_q(version)
 
 
-@pytest.mark.parametrize("api_key", SUPPORTED | GROUPS | INTER_BROKER, ids=lambda key: key.name.lower())
+@pytest.mark.parametrize("api_key", SUPPORTED | INTER_BROKER, ids=lambda key: key.name.lower())
 def test_windows_are_within_the_schema(api_key):
     """Every advertised version can be encoded and decoded, and no window is empty (aiokafka dies of one)."""
-    least, greatest = (SUPPORTED | GROUPS | INTER_BROKER)[api_key]
+    least, greatest = (SUPPORTED | INTER_BROKER)[api_key]
     assert 0 <= least <= greatest <= messages.request_class(api_key).max_version
     assert api_key == messages.response_class(api_key).API_KEY
 
@@ -58,9 +58,8 @@ OTHERWISE = {"PRODUCE": (apis.PRODUCE_MIN_ADVERTISED, 9)}
 
 def test_advertised_windows_are_the_recommended_ones():
     """Five clients were seen to work against these windows; ours differ nowhere without a reason."""
-    windows = SUPPORTED | GROUPS
-    assert {key.name: window for key, window in windows.items()} == {
-        key.name: (RECOMMENDED | OTHERWISE)[key.name] for key in windows
+    assert {key.name: window for key, window in SUPPORTED.items()} == {
+        key.name: (RECOMMENDED | OTHERWISE)[key.name] for key in SUPPORTED
     }
 
 

@@ -1,0 +1,199 @@
+"""GroupService: the group coordinator as the rest of a broker sees it.
+
+Owns the way from a request to its answer: a decision is asked for, its answers are sent, its timers set and its batches
+appended; and which partitions of ``__consumer_offsets`` are taken over and given back. Does not own any decision
+(``GroupCoordinator``), nor layouts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from cluster.broker.checkpoints import Blocking
+from cluster.broker.groups.group_appends import GroupAppends
+from cluster.broker.groups.group_loading import LoadingFailed, read_partition
+from cluster.broker.groups.group_timers import GroupTimers
+from cluster.broker.internal_topics import OFFSETS_TOPIC
+from cluster.broker.portions import Beside
+from cluster.broker.replicas.replica import Replica
+from cluster.broker.replicas.replica_manager import ReplicaManager
+from cluster.broker.timers import Timers
+from cluster.config.broker import BrokerConfig
+from cluster.coordinator.group.answers import DeleteOffsetsAnswer, JoinAnswer, LeaveAnswer, SyncAnswer
+from cluster.coordinator.group.coordinator import GroupCoordinator
+from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, GroupSettings, TimerName
+from cluster.coordinator.group.loading import GroupLoader
+from cluster.coordinator.group.records import TopicPartition
+from cluster.coordinator.group.requests import CommitRequest, JoinRequest, MemberIdentity, SyncRequest
+from cluster.coordinator.partitioning import partition_for
+from cluster.log.errors import LogError
+from cluster.protocol.errors import ErrorCode
+from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+#: What makes a decision for one who waits, at a time.
+Event = Callable[["asyncio.Future[Any]", int], GroupDecision]
+
+
+class GroupService:
+    """Of one broker. Each request is answered by a future, which may be done at once."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        config: BrokerConfig,
+        replicas: ReplicaManager,
+        clock: Clock,
+        random: Random,
+        blocking: Blocking,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._config = config
+        self._replicas = replicas
+        self._clock = clock
+        self._random = random
+        self._beside = Beside(blocking)
+        self.coordinator = GroupCoordinator(settings, self._new_member_id)
+        self._timers = GroupTimers(self._loop, self._timer_due)
+        self._appends = GroupAppends(
+            replicas.own_writes, clock, config["offsets.commit.timeout.ms"], self._append_settled
+        )
+        self._loading: dict[int, asyncio.Task[None]] = {}
+        self._periodic = Timers(replicas.storage_failed)
+
+    def __repr__(self) -> str:
+        return f"<GroupService {self.coordinator!r}>"
+
+    def start(self) -> None:
+        """Begin to look for what has expired."""
+        self._periodic.start([(self._config["offsets.retention.check.interval.ms"], self.expire)])
+
+    async def stop(self) -> None:
+        """Coordinate nothing: those that wait look for another broker."""
+        await self._periodic.stop()
+        for partition in list(self.coordinator.homes):
+            self._resign(partition)
+        self._timers.close()
+
+    def partition_of(self, group_id: str) -> int:
+        """The partition of ``__consumer_offsets`` whose leader coordinates a group."""
+        return partition_for(group_id, self.coordinator.settings.offsets_topic_num_partitions)
+
+    # requests
+
+    def join(self, request: JoinRequest) -> asyncio.Future[JoinAnswer]:
+        return self._ask(lambda waiter, now_ms: self.coordinator.join(waiter, request, now_ms))
+
+    def sync(self, request: SyncRequest) -> asyncio.Future[SyncAnswer]:
+        return self._ask(lambda waiter, now_ms: self.coordinator.sync(waiter, request, now_ms))
+
+    def heartbeat(self, group_id: str, member: MemberIdentity) -> ErrorCode:
+        heard: asyncio.Future[ErrorCode] = self._ask(
+            lambda waiter, now_ms: self.coordinator.heartbeat(waiter, group_id, member, now_ms)
+        )
+        return heard.result()
+
+    def leave(self, group_id: str, members: Collection[MemberIdentity]) -> LeaveAnswer:
+        left: asyncio.Future[LeaveAnswer] = self._ask(
+            lambda waiter, now_ms: self.coordinator.leave(waiter, group_id, members, now_ms)
+        )
+        return left.result()
+
+    def commit(self, request: CommitRequest) -> asyncio.Future[dict[TopicPartition, ErrorCode]]:
+        return self._ask(lambda waiter, now_ms: self.coordinator.commit(waiter, request, now_ms))
+
+    def delete_offsets(
+        self, group_id: str, partitions: Collection[TopicPartition]
+    ) -> asyncio.Future[DeleteOffsetsAnswer]:
+        return self._ask(lambda waiter, now_ms: self.coordinator.delete_offsets(waiter, group_id, partitions, now_ms))
+
+    def delete_group(self, group_id: str) -> asyncio.Future[ErrorCode]:
+        return self._ask(lambda waiter, now_ms: self.coordinator.delete_group(waiter, group_id, now_ms))
+
+    def _ask(self, event: Event) -> asyncio.Future[Any]:
+        waiter = self._loop.create_future()
+        self._carry_out(event(waiter, self._clock.wall_ms()))
+        return waiter
+
+    # what happens besides
+
+    def role_taken(self, replica: Replica) -> None:
+        """A replica of this broker leads, follows or stops: of ``__consumer_offsets`` that moves groups."""
+        if replica.topic != OFFSETS_TOPIC:
+            return
+        if replica.leader is None:
+            self._resign(replica.partition)
+            return
+        loader = self.coordinator.elected(replica.partition, replica.leader_epoch)
+        if loader is not None:
+            # The end of the log is that of now: this broker appends nothing before it is read.
+            self._loading[replica.partition] = self._loop.create_task(self._load(replica, loader))
+
+    def forget_topics(self, partitions: Collection[TopicPartition]) -> None:
+        """Partitions of topics were deleted: offsets of them say nothing of topics of the same name to come."""
+        if partitions:
+            self._carry_out(self.coordinator.forget_topics(partitions, self._clock.wall_ms()))
+
+    async def expire(self) -> None:
+        """Remove what has expired, a partition at a time."""
+        for partition in list(self.coordinator.homes):
+            self._carry_out(self.coordinator.expire(self._clock.wall_ms(), partition))
+            await asyncio.sleep(0)
+
+    def _resign(self, partition: int) -> None:
+        loading = self._loading.pop(partition, None)
+        if loading is not None:
+            loading.cancel()
+        self._carry_out(self.coordinator.resigned(partition, self._clock.wall_ms()))
+
+    async def _load(self, replica: Replica, loader: GroupLoader) -> None:
+        partition, chunk_bytes = replica.partition, self._config["offsets.load.buffer.size"]
+        began_ms = self._clock.monotonic_ms()
+
+        def is_wanted() -> bool:
+            return self.coordinator.homes.get(partition) is loader.home
+
+        try:
+            if not await read_partition(replica.log, loader, self._beside, chunk_bytes, is_wanted):
+                return
+        except LogError as error:
+            logger.error("the groups of %r cannot be loaded: %s", replica, error)
+            self._replicas.storage_failed(error)
+            return
+        except LoadingFailed as error:
+            logger.critical("the groups of %r have no coordinator: %s", replica, error)
+            return
+        self._loading.pop(partition, None)
+        self._carry_out(self.coordinator.loaded(loader, self._clock.wall_ms()))
+        groups, took_ms = len(self.coordinator.groups[partition]), self._clock.monotonic_ms() - began_ms
+        logger.log(logging.INFO if groups else logging.DEBUG, "%d groups of %r, %d ms", groups, replica, took_ms)
+
+    def _timer_due(self, name: TimerName, deadline_ms: int) -> None:
+        # The wall clock may have been set back since.
+        self._carry_out(self.coordinator.timer_fired(name, max(self._clock.wall_ms(), deadline_ms)))
+
+    def _append_settled(self, append: GroupAppend, error_code: ErrorCode, position: int) -> None:
+        self._carry_out(self.coordinator.appended(append, error_code, position, self._clock.wall_ms()))
+
+    def _carry_out(self, decision: GroupDecision) -> None:
+        for waiter, answer in decision.answers:
+            _answer(waiter, answer)
+        for change in decision.timers:
+            self._timers.change(change, decision.now_ms)
+        if decision.appends:
+            self._appends.add(decision.appends)
+
+    def _new_member_id(self, prefix: str) -> str:
+        return f"{prefix}-{UUID(bytes=self._random.randbytes(16), version=4)}"
+
+
+def _answer(waiter: Any, answer: object) -> None:
+    """Nothing happens if no one waits for it."""
+    if not waiter.done():
+        waiter.set_result(answer)

@@ -1,0 +1,25 @@
+"""DeleteGroups (42): groups without members go, with what they have committed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.broker.exchange import Exchange
+from cluster.broker.portions import Pauses
+from cluster.broker.services import Services
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.messages import response_class
+
+
+async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
+    response = response_class(ApiKey.DELETE_GROUPS)
+    pause = Pauses(services.counters.now_ns)
+    deletions = {}
+    for group_id in dict.fromkeys(request.groups_names):
+        deletions[group_id] = services.groups.delete_group(group_id)
+        await pause()
+    results = []
+    for group_id, deletion in deletions.items():
+        results.append(response.DeletableGroupResult(group_id=group_id, error_code=await deletion))
+        await pause()
+    return response(results=results)

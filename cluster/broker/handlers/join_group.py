@@ -1,0 +1,49 @@
+"""JoinGroup (11): a member joins, and waits for the others; up to version 3 without a member id to come again with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.broker.exchange import Exchange
+from cluster.broker.services import Services
+from cluster.coordinator.group.requests import JoinRequest
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.messages import response_class
+
+#: From this version on there may be no protocol name; before it that is an empty one.
+_NULLABLE_NAME_VERSION = 7
+
+
+async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+    version = exchange.api_version
+    asked = JoinRequest(
+        request.group_id,
+        request.member_id,
+        request.protocol_type,
+        tuple((each.name, each.metadata) for each in request.protocols),
+        request.session_timeout_ms,
+        request.rebalance_timeout_ms,
+        request.group_instance_id,
+        exchange.client_id or "",
+        f"/{exchange.connection.ip}",
+        version,
+    )
+    # What waits for the other members, for as long as these like, is not the request.
+    exchange.connection.release_request()
+    answer = await services.groups.join(asked)
+    response = response_class(ApiKey.JOIN_GROUP)
+    return response(
+        error_code=answer.error_code,
+        generation_id=answer.generation_id,
+        protocol_type=answer.protocol_type,
+        protocol_name=answer.protocol_name if version >= _NULLABLE_NAME_VERSION else answer.protocol_name or "",
+        leader=answer.leader,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[
+            response.JoinGroupResponseMember(
+                member_id=member.member_id, group_instance_id=member.group_instance_id, metadata=member.metadata
+            )
+            for member in answer.members
+        ],
+    )

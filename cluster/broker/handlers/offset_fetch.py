@@ -1,0 +1,66 @@
+"""OffsetFetch (9): what a group has committed, for some partitions or for all; several groups from version 8 on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cluster.broker.exchange import Exchange
+from cluster.broker.handlers.named_once import named
+from cluster.broker.portions import Steps
+from cluster.broker.services import Services
+from cluster.coordinator.group.answers import FetchedOffset
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+#: From this version on a group has an error, and no topics stand for all.
+_GROUP_ERROR_VERSION = 2
+_BATCH_VERSION = 8
+
+
+def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
+    response = response_class(ApiKey.OFFSET_FETCH)
+    version = exchange.api_version
+    if version < _BATCH_VERSION:
+        layout = response.OffsetFetchResponseTopic, response.OffsetFetchResponseTopic.OffsetFetchResponsePartition
+        error_code, topics = yield from _fetch(services, request.group_id, request.topics, request, version, layout)
+        return response(topics=topics, error_code=error_code, groups=[])
+    groups = []
+    for group in {each.group_id: each for each in request.groups}.values():
+        group_class = response.OffsetFetchResponseGroup
+        topic_class = group_class.OffsetFetchResponseTopics
+        layout = topic_class, topic_class.OffsetFetchResponsePartitions
+        error_code, topics = yield from _fetch(services, group.group_id, group.topics, request, version, layout)
+        groups.append(group_class(group_id=group.group_id, topics=topics, error_code=error_code))
+    return response(groups=groups, topics=[])
+
+
+def _fetch(
+    services: Services, group_id: str, topics: Sequence[Any] | None, request: Any, version: int, layout: tuple[Any, Any]
+) -> Steps[tuple[ErrorCode, list[Any]]]:
+    """The error of the group, and its topics, whose classes and those of their partitions are in ``layout``."""
+    wanted = None
+    if topics is not None:
+        asked = named((topic.name, ((number, None) for number in topic.partition_indexes)) for topic in topics)
+        wanted = [(topic, number) for topic, numbers in asked.items() for number in numbers]
+        yield None
+    error_code, fetched = services.groups.coordinator.fetch_offsets(
+        group_id, wanted, require_stable=bool(request.require_stable)
+    )
+    if error_code is not ErrorCode.NONE and version < _GROUP_ERROR_VERSION:
+        fetched = dict.fromkeys(wanted or (), FetchedOffset(error_code))
+    topic_class, partition_class = layout
+    answered: dict[str, list[Any]] = {}
+    for (topic, number), found in fetched.items():
+        answered.setdefault(topic, []).append(
+            partition_class(
+                partition_index=number,
+                committed_offset=found.offset,
+                committed_leader_epoch=found.leader_epoch,
+                metadata=found.metadata,
+                error_code=found.error_code,
+            )
+        )
+        yield None
+    return error_code, [topic_class(name=name, partitions=partitions) for name, partitions in answered.items()]

@@ -1,0 +1,75 @@
+"""TopicCreator: topics that come into being because someone named them (Kafka's AutoTopicCreationManager).
+
+Owns the question to the controller, one for each name at a time. Does not own whether a topic may be made: Metadata has
+``auto.create.topics.enable``, and FindCoordinator needs none for an internal topic.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from cluster.broker.internal_topics import INTERNAL_TOPICS, TopicPlan
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
+
+logger = logging.getLogger(__name__)
+
+CREATE_TOPICS_VERSION = 7
+#: Topics that are asked for at a time; anyone who wants another will ask again.
+MOST_ASKED_FOR = 100
+#: An internal topic that could not be made is not asked for again before this: every client of a group wants it.
+AGAIN_S = 1.0
+
+_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
+
+
+class TopicCreator:
+    """``ask`` sends a request of a version to the controller and returns its answer; ``plan`` says what to make."""
+
+    def __init__(
+        self, ask: Callable[[Any, int], Awaitable[Any]], plan: Callable[[str], TopicPlan], timeout_ms: int
+    ) -> None:
+        self._ask = ask
+        self._plan = plan
+        self._timeout_ms = timeout_ms
+        self._asking: dict[str, asyncio.Task[None]] = {}
+
+    def __repr__(self) -> str:
+        return f"TopicCreator(asking for {sorted(self._asking)})"
+
+    def create(self, name: str) -> None:
+        """Begin; the client asks again, and finds the topic then. One request per name at a time."""
+        has_room = name in INTERNAL_TOPICS or len(self._asking) < MOST_ASKED_FOR
+        if name not in self._asking and has_room:
+            self._asking[name] = asyncio.get_running_loop().create_task(self._create(name))
+
+    async def _create(self, name: str) -> None:
+        try:
+            answer = await self._ask(self._request(name), CREATE_TOPICS_VERSION)
+            (made,) = answer.topics
+            if made.error_code not in _THERE and name in INTERNAL_TOPICS:
+                logger.warning("topic %s cannot be created: %s", name, made.error_message)
+                await asyncio.sleep(AGAIN_S)
+        except OSError as error:
+            logger.info("topic %s could not be created: %r", name, error)
+        finally:
+            del self._asking[name]
+
+    def _request(self, name: str) -> Any:
+        request = request_class(ApiKey.CREATE_TOPICS)
+        wanted = self._plan(name)
+        topic = request.CreatableTopic(
+            name=name,
+            num_partitions=wanted.partitions,
+            replication_factor=wanted.replication_factor,
+            assignments=[],
+            configs=[
+                request.CreatableTopic.CreatableTopicConfig(name=key, value=value)
+                for key, value in wanted.config.items()
+            ],
+        )
+        return request(topics=[topic], timeout_ms=self._timeout_ms, validate_only=False)

@@ -1,0 +1,1 @@
+"""The group coordinator of a broker, over the wire and by itself."""
