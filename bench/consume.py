@@ -21,7 +21,6 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench.measure import Result, cpu_s, note, rotated
 from bench.trees import BEFORE, NOW, LoneBroker, brokers
-from loadgen.clients.confluent import is_about_groups
 
 PARTITIONS = 4
 BATCH_BYTES = 131_072
@@ -72,14 +71,11 @@ def consume(broker: LoneBroker, topic: str, records: int) -> Turn:
     # Connections and metadata are not what is measured: the clocks run from the first record on.
     left, deadline = PARTITIONS * records, time.perf_counter() + WAIT_S
     first = consumer.consume(1, WAIT_S)
-    if first and is_about_groups(first[0]):
-        first = consumer.consume(1, WAIT_S)
     left -= len(first)
     begun, broker_before, client_before = time.perf_counter(), cpu_s(broker.pid), time.process_time()
     while left > 0:
         # No more than there are: for the others it would wait its whole second.
         messages = consumer.consume(min(10_000, left), 1.0)
-        messages = [message for message in messages if not is_about_groups(message)]
         if time.perf_counter() > deadline or any(message.error() for message in messages):
             raise SystemExit(f"{left} records of {topic} did not come: {[m.error() for m in messages if m.error()]}")
         left -= len(messages)

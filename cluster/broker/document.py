@@ -15,26 +15,21 @@ _HEAD = f"""# What is served
 <!-- Made by `python -m cluster.broker.document`; do not edit. -->
 
 The brokers speak the protocol of Kafka 3.8. Any client that uses only the requests below works with them: producers,
-including idempotent ones, consumers that assign partitions and offsets, and admin clients for topics and settings.
-**Consumer groups, transactions, authentication and ACLs are not supported.**
+including idempotent ones, consumers that subscribe as a group or assign partitions and offsets, and admin clients for
+topics, settings and groups. **Transactions, authentication and ACLs are not supported.**
 
 | Request | Response |
 | --- | --- |
-| to subscribe with a `group.id`, or committed offsets | INVALID_REQUEST from FindCoordinator, with the reason |
 | a `transactional.id` | CLUSTER_AUTHORIZATION_FAILED from FindCoordinator, with the reason, and from InitProducerId |
 | any other request that is not listed here | the connection is closed; most clients send only what ApiVersions offers |
 
-The broker's log names the first client that requested a group and the first that requested a transaction, with the
-reason.
+The broker's log names the first client that requested a transaction, with the reason. With librdkafka (confluent-kafka,
+kcat, ...) `init_transactions` fails with a fatal error; kafka-python and aiokafka raise at `init_transactions` or
+`start`; Java's `initTransactions` throws with the reason (according to its source).
 
-- **librdkafka** (confluent-kafka, kcat, ...): `poll` returns the error once, with the reason. This also happens to a
-  consumer that assigns its partitions, because it needs a `group.id` and looks for its coordinator anyway: keep
-  polling, and records follow. Set `enable.auto.commit=false`; otherwise `close` waits 45 s for a coordinator to commit
-  to. `init_transactions` fails with a fatal error. `kcat -G` exits; `kcat -C` has no group and works.
-- **kafka-python, aiokafka**: with a `group_id`, the first poll or `start` raises `InvalidRequestError`; with
-  `group_id=None` and `assign`, everything works. Transactions raise at `init_transactions` or `start`.
-- **Java** (according to its source): `poll` throws `InvalidRequestException`, which refers to the broker's log, and
-  `initTransactions` throws with the reason. `assign` without `group.id` works.
+Groups are those of `group.protocol=classic` ([groups.md](groups.md)). `__consumer_offsets` is created when a client
+first looks for the coordinator of a group; librdkafka also does so if it only assigns partitions. The topic needs
+`offsets.topic.replication.factor` live brokers: with fewer of them, clients wait, and the broker's log has the reason.
 
 ## For clients
 
@@ -48,14 +43,14 @@ _CLIENTS: Mapping[ApiKey, str] = {
     ApiKey.FETCH: "with fetch sessions",
     ApiKey.LIST_OFFSETS: "earliest, latest, by time, the newest time",
     ApiKey.METADATA: "creates a requested topic if `auto.create.topics.enable`",
-    ApiKey.OFFSET_COMMIT: "at the group's coordinator, as all below until ListGroups",
-    ApiKey.OFFSET_FETCH: "",
-    ApiKey.FIND_COORDINATOR: "of groups; creates `__consumer_offsets`; for transactions always an error (above)",
-    ApiKey.JOIN_GROUP: "",
-    ApiKey.HEARTBEAT: "",
-    ApiKey.LEAVE_GROUP: "",
-    ApiKey.SYNC_GROUP: "",
-    ApiKey.DESCRIBE_GROUPS: "",
+    ApiKey.OFFSET_COMMIT: "at the group's coordinator",
+    ApiKey.OFFSET_FETCH: "at the group's coordinator",
+    ApiKey.FIND_COORDINATOR: "of groups; for transactions always an error (above)",
+    ApiKey.JOIN_GROUP: "at the group's coordinator",
+    ApiKey.HEARTBEAT: "at the group's coordinator",
+    ApiKey.LEAVE_GROUP: "at the group's coordinator",
+    ApiKey.SYNC_GROUP: "at the group's coordinator",
+    ApiKey.DESCRIBE_GROUPS: "at the group's coordinator",
     ApiKey.LIST_GROUPS: "the groups of one broker",
     ApiKey.API_VERSIONS: "",
     ApiKey.CREATE_TOPICS: "at the controller",

@@ -1,13 +1,11 @@
-"""Where the coordinator of a group or a transactional id is: nowhere, since groups and transactions are not served.
+"""Where the coordinator of a group or a transactional id is: what FindCoordinator may answer.
 
-Owns the answer to FindCoordinator. COORDINATOR_NOT_AVAILABLE would be retried by every client forever, so each kind
-has an error that ends the wait of kafka-python, aiokafka, librdkafka and Java's client:
+Owns the shape of that answer and its errors. Does not own which broker coordinates a group: the leader of its partition
+of ``__consumer_offsets`` does. Until there is one, COORDINATOR_NOT_AVAILABLE has every client ask again.
 
-- a group: INVALID_REQUEST, whose standard text ("... was sent to an incompatible broker. See the broker logs for more
-  details") sends those who do not show the message to the log. librdkafka hands it to the application with the message,
-  once, and continues reading what is assigned.
-- a transactional id: CLUSTER_AUTHORIZATION_FAILED. Of all errors librdkafka ends with this one and
-  TRANSACTIONAL_ID_AUTHORIZATION_FAILED alone, and Java's client and kafka-python show more with this one.
+Transactions are not served, and that error would have clients ask forever. They get CLUSTER_AUTHORIZATION_FAILED, which
+ends the wait of kafka-python, aiokafka, librdkafka and Java's client: of all errors librdkafka ends with this one and
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED alone, and Java's client and kafka-python show more with this one.
 """
 
 from __future__ import annotations
@@ -35,25 +33,16 @@ class Location(NamedTuple):
     port: int = -1
 
 
-#: Error, what is not served, and what to do instead.
-_ABSENT = {
-    CoordinatorType.GROUP: (
-        ErrorCode.INVALID_REQUEST,
-        "consumer groups",
-        "assign partitions and offsets instead (reading assigned ones continues)",
-    ),
-    CoordinatorType.TRANSACTION: (
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        "transactions",
-        "leave transactional.id unset",
-    ),
-}
+def not_available(message: str) -> Location:
+    """There is no coordinator yet: ask again."""
+    return Location(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
 
-def locate(key_type: int, key: str) -> Location:
-    """The coordinator for ``key``."""
-    try:
-        error_code, absent, instead = _ABSENT[CoordinatorType(key_type)]
-    except ValueError:
+def refused(key_type: int, key: str) -> Location:
+    """There never is a coordinator for ``key``, which is not a group's."""
+    if key_type != CoordinatorType.TRANSACTION:
         return Location(ErrorCode.INVALID_REQUEST, f"coordinator type {key_type}")
-    return Location(error_code, f"gapless does not serve {absent}, so {key!r} has no coordinator: {instead}")
+    return Location(
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        f"gapless does not serve transactions, so {key!r} has no coordinator: leave transactional.id unset",
+    )

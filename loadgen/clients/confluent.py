@@ -186,7 +186,7 @@ class ConfluentReader:
             error = message.error()
             if error is None:
                 records.append(ReadRecord(message.partition(), message.offset(), message.value()))
-            elif not is_about_groups(message):
+            else:
                 broken = True
                 errors.append(f"partition {message.partition()}: {describe(error)}")
         notices, self._notices = self._notices, []
@@ -248,16 +248,6 @@ class ConfluentSentinelSender:
             client.produce(topic, value, partition=partition, on_delivery=on_delivery)
         except (KafkaException, BufferError) as error:
             results[partition] = SentResult.unknown(describe_exception(error))
-
-
-def is_about_groups(message: Message) -> bool:
-    """Whether a message with an error says that there are no consumer groups.
-
-    librdkafka looks for the coordinator of its group also where partitions are assigned, and hands on the answer; what
-    is assigned is read anyway.
-    """
-    error = message.error()
-    return error is not None and error.code() == KafkaError.INVALID_REQUEST and message.topic() is None
 
 
 def describe(error: KafkaError) -> str:

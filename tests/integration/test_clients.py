@@ -22,14 +22,14 @@ import pytest
 from confluent_kafka.admin import ConfigResource, NewPartitions
 
 from cluster.client.connection import BrokerConnection
-from cluster.coordinator.location import CoordinatorType, locate
+from cluster.coordinator.location import CoordinatorType, refused
 from cluster.process.processes import until
 from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from cluster.protocol.records import Record
 from cluster.seams.asyncio_transport import AsyncioTransport
-from loadgen.clients.confluent import ConfluentReader, is_about_groups
+from loadgen.clients.confluent import ConfluentReader
 from tests.support.kafka_clients import (
     ACKS,
     EARLIEST,
@@ -205,27 +205,11 @@ def test_a_topic_that_is_not_there_is_an_error_to_each(clients: Clients) -> None
 
 #: A client's wait for what is not served ends within this, with some to spare.
 SOON_S = 10.0
-NO_GROUPS = "gapless does not serve consumer groups"
 NO_TRANSACTIONS = "gapless does not serve transactions"
 
 
-def test_without_groups_librdkafka_hears_why_and_still_reads(clients: Clients) -> None:
-    """Asking for committed offsets fails in its time; the consumer is told once, and goes on by assignment."""
-    topic = fresh(clients)
-    consumer = clients.confluent.consumer(topic, [0])
-    with pytest.raises(confluent_kafka.KafkaException):
-        consumer.committed([confluent_kafka.TopicPartition(topic, 0)], timeout=0.5)
-    clients.confluent.produce(topic, 0, [b"read anyway"], "all", "lz4")
-    told = wait_for(lambda: consumer.poll(0.2), "why there is no coordinator", SOON_S)
-    message = wait_for(lambda: consumer.poll(0.2), "the record")
-    consumer.close()
-    assert is_about_groups(told)
-    assert NO_GROUPS in told.error().str()
-    assert (message.error(), message.value()) == (None, b"read anyway")
-
-
-def test_the_loads_reader_is_not_broken_by_it(clients: Clients) -> None:
-    """It assigns its partitions: that there are no groups is no error of the run."""
+def test_the_loads_reader_assigns(clients: Clients) -> None:
+    """librdkafka looks for the coordinator of its group also then: whatever it finds is no error of the run."""
     topic = fresh(clients)
     clients.confluent.produce(topic, 0, [b"read"], "all", "none")
     reader = ConfluentReader(clients.confluent.settings["bootstrap.servers"], "reader", {})
@@ -241,26 +225,6 @@ def test_the_loads_reader_is_not_broken_by_it(clients: Clients) -> None:
     assert not any(each.errors or each.broken for each in polls)
 
 
-def test_a_subscriber_of_librdkafka_is_told_why_it_reads_nothing(clients: Clients) -> None:
-    """One error with the reason within seconds, where it waited for ever; then the consumer can be closed."""
-    topic = fresh(clients)
-    consumer = confluent_kafka.Consumer({**clients.confluent.settings, "group.id": "subscribers"})
-    consumer.subscribe([topic])
-    told = wait_for(lambda: consumer.poll(0.2), "an error", SOON_S)
-    consumer.close()
-    assert NO_GROUPS in told.error().str()
-    assert "'subscribers'" in told.error().str()
-    assert not told.error().retriable()
-
-
-def test_a_group_of_kcat_ends_with_the_reason(shared_cluster: UpCluster, clients: Clients) -> None:
-    """``kcat -G`` hung."""
-    argv = [require("kcat"), "-b", shared_cluster.bootstrap, "-G", "kcats", fresh(clients)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SOON_S, check=False)
-    assert done.returncode == 1
-    assert NO_GROUPS in done.stderr
-
-
 def test_a_transactional_producer_of_librdkafka_fails_with_the_reason(clients: Clients) -> None:
     """``init_transactions`` is over within seconds, with a fatal error that names what is not served."""
     producer = confluent_kafka.Producer({**clients.confluent.settings, "transactional.id": "tx"})
@@ -269,21 +233,6 @@ def test_a_transactional_producer_of_librdkafka_fails_with_the_reason(clients: C
     error = failed.value.args[0]
     assert (error.code(), error.fatal()) == (confluent_kafka.KafkaError.CLUSTER_AUTHORIZATION_FAILED, True)
     assert NO_TRANSACTIONS in error.str()
-
-
-@pytest.mark.parametrize("way", ["subscribe", "assign"])
-def test_with_a_group_kafka_python_raises(clients: Clients, way: str) -> None:
-    """It fetches nothing before it has found the coordinator, so it raises, at the first poll."""
-    topic = fresh(clients)
-    consumer = clients.kafka_python.consumer(group_id="nobody")
-    if way == "subscribe":
-        consumer.subscribe([topic])
-    else:
-        consumer.assign([kafka.TopicPartition(topic, 0)])
-        consumer.seek(kafka.TopicPartition(topic, 0), 0)
-    with pytest.raises(kafka.errors.InvalidRequestError):
-        consumer.poll(int(SOON_S * 1000))
-    consumer.close()
 
 
 def test_a_transactional_producer_of_kafka_python_raises(clients: Clients) -> None:
@@ -297,13 +246,16 @@ def test_a_transactional_producer_of_kafka_python_raises(clients: Clients) -> No
 
 
 def test_the_log_says_once_what_is_not_served(shared_cluster: UpCluster) -> None:
-    """Of all brokers' logs some have a line on groups and one on transactions, and none has two of a kind."""
-    asked = partial(ask, shared_cluster, api_key=ApiKey.FIND_COORDINATOR)
+    """However often a broker is asked for the coordinator of a transaction."""
+    asked = partial(ask, shared_cluster, api_key=ApiKey.FIND_COORDINATOR, since=1)
+    kind = CoordinatorType.TRANSACTION
     for broker_id in BROKER_IDS:
-        for kind in CoordinatorType:
-            asked(broker_id, lambda request, kind=kind: request(key="g", key_type=kind, coordinator_keys=["g"]))
+        for _ in range(2):
+            answers = asked(broker_id, lambda request: request(key="t", key_type=kind, coordinator_keys=["t"]))
+            codes = [each.coordinators[0].error_code if each.coordinators else each.error_code for each in answers]
+            assert codes == [refused(kind, "t").error_code] * 4
         log = (shared_cluster.data / "nodes" / str(broker_id) / "broker.log").read_text()
-        assert (log.count(NO_GROUPS), log.count(NO_TRANSACTIONS)) == (1, 1), broker_id
+        assert log.count(NO_TRANSACTIONS) == 1, broker_id
 
 
 def test_kafka_python_describes_the_cluster(shared_cluster: UpCluster, clients: Clients) -> None:
@@ -366,32 +318,21 @@ def test_confluent_describes_and_changes(shared_cluster: UpCluster, clients: Cli
     assert until(lambda: topic not in admin.list_topics(timeout=TIMEOUT_S).topics, TIMEOUT_S)
 
 
-def ask(cluster: UpCluster, broker_id: int, make: Callable[[Any], Any], api_key: ApiKey) -> list[Any]:
-    """The answers of a broker to one request in every version it advertises, encoded by kafka-python's schemas."""
+def ask(cluster: UpCluster, broker_id: int, make: Callable[[Any], Any], api_key: ApiKey, since: int = 0) -> list[Any]:
+    """The answers of a broker to one request in every version it advertises from ``since`` on, encoded by
+    kafka-python's schemas."""
     host, _, port = cluster.addresses[broker_id].rpartition(":")
 
     async def exchange() -> list[Any]:
         connection = await BrokerConnection.open(AsyncioTransport(), host, int(port), "tests", 10_000)
         least, greatest = SUPPORTED[api_key]
         message = make(request_class(api_key))
-        answers = [await connection.send(message, version) for version in range(least, greatest + 1)]
+        versions = range(max(least, since), greatest + 1)
+        answers = [await connection.send(message, version) for version in versions]
         connection.close()
         return answers
 
     return asyncio.run(exchange())
-
-
-@pytest.mark.parametrize("kind", CoordinatorType)
-def test_no_coordinator_is_available(shared_cluster: UpCluster, kind: CoordinatorType) -> None:
-    """FindCoordinator in every version: an error that no client retries. Version 0 knows groups alone."""
-    answers = ask(
-        shared_cluster,
-        1,
-        lambda request: request(key="g", key_type=kind, coordinator_keys=["g"]),
-        ApiKey.FIND_COORDINATOR,
-    )
-    codes = [answer.coordinators[0].error_code if answer.coordinators else answer.error_code for answer in answers]
-    assert codes == [ErrorCode.INVALID_REQUEST, *[locate(kind, "g").error_code] * 4]
 
 
 def test_where_an_epoch_ends(shared_cluster: UpCluster, clients: Clients) -> None:

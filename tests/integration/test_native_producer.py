@@ -18,7 +18,6 @@ from bench.cluster import ALONE, create_topics
 from cluster.client import Producer
 from cluster.client.producer.delivery import InvalidRecord, ProduceError, ProducerClosed, RecordMetadata
 from cluster.protocol.errors import ErrorCode
-from loadgen.clients.confluent import is_about_groups
 from tests.integration.local_cluster import LocalCluster, eventually
 from tests.support.kafka_clients import Confluent, kafka
 from tests.support.require import require
@@ -97,8 +96,6 @@ def _read_by_confluent(bootstrap: str, count: int) -> dict[int, list]:
     deadline = time.monotonic() + TIMEOUT_S
     while min(map(len, read.values())) < count and time.monotonic() < deadline:
         for message in consumer.consume(500, 1.0):
-            if is_about_groups(message):
-                continue
             assert message.error() is None
             read[message.partition()].append((message.key(), message.value(), message.headers() or []))
     consumer.close()

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import confluent_kafka
 import psutil
 
-from loadgen.clients.confluent import is_about_groups
 from tests.support.kafka_clients import Confluent
 
 HOST = "127.0.0.1"
@@ -212,8 +211,6 @@ class Bystander:
             if message is None:
                 if time.monotonic() > deadline:
                     self.errors.append(f"record {self.read} was not read within {self.PATIENCE_S} s")
-            elif is_about_groups(message):
-                continue
             elif message.error() is not None:
                 self.errors.append(str(message.error()))
             elif int(message.value()) != self.read:

@@ -14,8 +14,6 @@ from typing import Any, Protocol
 import confluent_kafka
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from loadgen.clients.confluent import is_about_groups
-
 with warnings.catch_warnings():
     # kafka-python reads its schemas in a way that Python 3.11 calls deprecated.
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -29,7 +27,6 @@ ACKS = ("0", "1", "all", "idempotent")
 EARLIEST, LATEST = "earliest", "latest"
 #: Of no record: what ``offset_of`` answers for a time after the last.
 NONE = -1
-#: The group is named because librdkafka wants one; nobody joins it.
 QUIET = {"log_level": 2}
 
 #: (offset, timestamp in ms, value)
@@ -96,7 +93,7 @@ class Confluent:
         return {place.partition: future.result(TIMEOUT_S).offset for place, future in futures.items()}
 
     def consumer(self, topic: str, partitions: Sequence[int], **settings: Any) -> Any:
-        """A consumer that is assigned these partitions from offset 0."""
+        """A consumer that is assigned these partitions from offset 0. librdkafka wants a group; nobody joins it."""
         base = {"group.id": "nobody", "enable.auto.commit": False, "auto.offset.reset": "error"}
         consumer = confluent_kafka.Consumer({**self.settings, **base, **settings})
         consumer.assign([confluent_kafka.TopicPartition(topic, partition, 0) for partition in partitions])
@@ -108,8 +105,6 @@ class Confluent:
 
         def all_came() -> bool:
             for message in consumer.consume(1000, 0.05):
-                if is_about_groups(message):
-                    continue
                 assert message.error() is None, message.error()
                 found[message.partition()].append((message.offset(), message.timestamp()[1], message.value()))
             return _complete(found, counts)
@@ -122,7 +117,7 @@ class Confluent:
 
 
 class KafkaPython:
-    """kafka-python. Its consumers have no group: with one they look for its coordinator and raise."""
+    """kafka-python. Its consumers have no group unless one is named."""
 
     name = "kafka-python"
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from loadgen.clients.confluent import is_about_groups
-
 TIMEOUT_S = 20
 
 
@@ -19,8 +17,6 @@ def read_numbers(bootstrap: str, topic: str, partition: int = 0) -> list[int]:
         while len(numbers) < end:
             message = consumer.poll(TIMEOUT_S)
             assert message is not None, f"only {len(numbers)} records of {end}"
-            if is_about_groups(message):
-                continue
             if message.error():
                 raise KafkaException(message.error())
             numbers.append(int(message.value()[:8]))

@@ -151,32 +151,30 @@ def test_the_end_of_an_epoch(version: int) -> None:
     with_topic(check)
 
 
-#: Types of coordinators, the last of which there is not, and the error that each gets.
+#: Types of coordinators that there are not, and the error that each gets.
 KINDS = (
-    (0, ErrorCode.INVALID_REQUEST),
     (1, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
     (9, ErrorCode.INVALID_REQUEST),
 )
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(1, 5))
 def test_there_is_no_coordinator(version: int, caplog: pytest.LogCaptureFixture) -> None:
     """FindCoordinator answers an error that no client retries, with no broker; the log has one line for each kind."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         for kind, code in KINDS * 3:
-            fields: dict[str, Any] = {"key_type": kind} if version >= 1 else {}
-            fields |= {"coordinator_keys": ["a", "b"]} if version >= 4 else {"key": "a"}
+            fields: dict[str, Any] = {"coordinator_keys": ["a", "b"]} if version >= 4 else {"key": "a"}
+            fields["key_type"] = kind
             response = await client.send(ApiKey.FIND_COORDINATOR, version, **fields)
             answers = response.coordinators if version >= 4 else [response]
-            expected = code if version >= 1 else ErrorCode.INVALID_REQUEST
-            assert {(one.error_code, one.node_id, one.host, one.port) for one in answers} == {(expected, -1, "", -1)}
+            assert {(one.error_code, one.node_id, one.host, one.port) for one in answers} == {(code, -1, "", -1)}
 
     with caplog.at_level(logging.WARNING):
         with_topic(check)
     said = [each.getMessage() for each in caplog.records if "asked without success" in each.getMessage()]
-    assert len(said) == (len({kind for kind, _ in KINDS}) if version >= 1 else 1)
-    assert "gapless does not serve consumer groups, so 'a' has no coordinator" in said[0]
+    assert len(said) == len(KINDS)
+    assert "gapless does not serve transactions, so 'a' has no coordinator" in said[0]
 
 
 @pytest.mark.parametrize("version", range(5))
