@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import Any
 
 import confluent_kafka
 import pytest
 
 from cluster.coordinator.group.records import OffsetKey, parse_key
 from cluster.process.processes import until
-from tests.support.kafka_clients import TIMEOUT_S, Confluent, KafkaPython, kafka, wait_for
+from tests.support.group_members import CLIENTS, Group, have_read, have_shared, polling
+from tests.support.kafka_clients import TIMEOUT_S, Confluent, KafkaPython, kafka
 from tests.support.up_cluster import BROKER_IDS, UpCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -21,81 +22,6 @@ ALL = set(range(PARTITIONS))
 #: Records of each partition.
 COUNT = 5
 OFFSETS_TOPIC = "__consumer_offsets"
-
-
-class Member(Protocol):
-    """One consumer of a group, subscribed to one topic. It commits only when told to."""
-
-    def poll(self) -> None:
-        """Take part in the group for a moment; keep what was read."""
-
-    def assigned(self) -> set[int]: ...
-
-    def read(self) -> dict[int, list[int]]:
-        """Partition -> the offsets that came, in their order."""
-
-    def commit(self) -> None:
-        """What was read, and wait for it."""
-
-    def leave(self) -> None: ...
-
-
-class ConfluentMember:
-    """librdkafka."""
-
-    def __init__(self, bootstrap: str, group_id: str, topic: str, **settings: Any) -> None:
-        given = {"bootstrap.servers": bootstrap, "group.id": group_id, "log_level": 2, **settings}
-        base = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "heartbeat.interval.ms": 200}
-        self._consumer = confluent_kafka.Consumer({**base, **given})
-        self._consumer.subscribe([topic])
-        self._read: dict[int, list[int]] = {}
-
-    def poll(self) -> None:
-        for message in self._consumer.consume(100, 0.05):
-            assert message.error() is None, message.error()
-            self._read.setdefault(message.partition(), []).append(message.offset())
-
-    def assigned(self) -> set[int]:
-        return {each.partition for each in self._consumer.assignment()}
-
-    def read(self) -> dict[int, list[int]]:
-        return self._read
-
-    def commit(self) -> None:
-        assert all(each.error is None for each in self._consumer.commit(asynchronous=False))
-
-    def leave(self) -> None:
-        self._consumer.close()
-
-
-class KafkaPythonMember:
-    """kafka-python."""
-
-    def __init__(self, bootstrap: str, group_id: str, topic: str, **settings: Any) -> None:
-        given = {"bootstrap_servers": bootstrap.split(","), "group_id": group_id}
-        given |= {name.replace(".", "_"): value for name, value in settings.items()}
-        base = {"auto_offset_reset": "earliest", "enable_auto_commit": False, "heartbeat_interval_ms": 200}
-        self._consumer = kafka.KafkaConsumer(topic, **{**base, **given})
-        self._read: dict[int, list[int]] = {}
-
-    def poll(self) -> None:
-        for place, records in self._consumer.poll(50).items():
-            self._read.setdefault(place.partition, []).extend(record.offset for record in records)
-
-    def assigned(self) -> set[int]:
-        return {each.partition for each in self._consumer.assignment()}
-
-    def read(self) -> dict[int, list[int]]:
-        return self._read
-
-    def commit(self) -> None:
-        self._consumer.commit()
-
-    def leave(self) -> None:
-        self._consumer.close(autocommit=False)
-
-
-CLIENTS: Mapping[str, Callable[..., Member]] = {"confluent": ConfluentMember, "kafka-python": KafkaPythonMember}
 
 
 @pytest.fixture(scope="module")
@@ -129,53 +55,12 @@ def group_id() -> str:
     return f"group-{uuid.uuid4().hex[:8]}"
 
 
-class Group:
-    """One group that consumes one topic, and its members."""
-
-    def __init__(self, bootstrap: str, group_id: str, topic: str) -> None:
-        self.group_id = group_id
-        self._bootstrap = bootstrap
-        self._topic = topic
-        self._members: list[Member] = []
-
-    def join(self, name: str, **settings: Any) -> Member:
-        """A new member, by the name of its client."""
-        member = CLIENTS[name](self._bootstrap, self.group_id, self._topic, **settings)
-        self._members.append(member)
-        return member
-
-    def close(self) -> None:
-        for member in self._members:
-            member.leave()
-
-
 @pytest.fixture
 def group(shared_cluster: UpCluster, numbered: str, group_id: str) -> Iterator[Group]:
     """All its members have left in the end."""
     made = Group(shared_cluster.bootstrap, group_id, numbered)
     yield made
     made.close()
-
-
-def polling(members: list[Member], condition: Callable[[], Any], what: str) -> None:
-    """Have all members take part until ``condition`` holds."""
-
-    def holds() -> bool:
-        for member in members:
-            member.poll()
-        return bool(condition())
-
-    wait_for(holds, what)
-
-
-def have_shared(members: list[Member]) -> bool:
-    """Whether each has some, no partition has two, and none is left over."""
-    shares = [member.assigned() for member in members]
-    return all(shares) and sum(map(len, shares)) == PARTITIONS and set().union(*shares) == ALL
-
-
-def have_read(members: list[Member], count: int) -> bool:
-    return sum(len(offsets) for member in members for offsets in member.read().values()) >= count
 
 
 @pytest.mark.parametrize("name", CLIENTS)
@@ -186,7 +71,7 @@ def test_two_members_share_and_one_takes_over(librdkafka: Confluent, numbered: s
     first.commit()
     second = group.join(name)
     both = [first, second]
-    polling(both, lambda: have_shared(both), "two members to share")
+    polling(both, lambda: have_shared(both, PARTITIONS), "two members to share")
     fill(librdkafka, numbered)
     polling(both, lambda: have_read(both, PARTITIONS * 2 * COUNT), "the second part")
     second.commit()
@@ -211,7 +96,7 @@ def test_both_clients_are_members_of_one_group(group: Group) -> None:
     first = group.join("confluent", **{"partition.assignment.strategy": "range"})
     polling([first], lambda: first.assigned() == ALL, "the first member to have all")
     second = group.join("kafka-python")
-    polling([first, second], lambda: have_shared([first, second]), "two members to share")
+    polling([first, second], lambda: have_shared([first, second], PARTITIONS), "two members to share")
     first.leave()
     polling([second], lambda: second.assigned() == ALL, "the second member to take over")
 
@@ -222,7 +107,7 @@ def test_cooperative_members_keep_what_they_have(group: Group) -> None:
     first = group.join("confluent", **settings)
     polling([first], lambda: first.assigned() == ALL, "the first member to have all")
     second = group.join("confluent", **settings)
-    polling([first, second], lambda: have_shared([first, second]), "two members to share")
+    polling([first, second], lambda: have_shared([first, second], PARTITIONS), "two members to share")
     assert len(first.assigned()) == len(second.assigned()) == PARTITIONS // 2
 
 
@@ -231,7 +116,7 @@ def test_a_static_member_comes_back(group: Group) -> None:
     settings = {"group.instance.id": "a", "session.timeout.ms": 30_000}
     first = group.join("confluent", **settings)
     second = group.join("confluent")
-    polling([first, second], lambda: have_shared([first, second]), "two members to share")
+    polling([first, second], lambda: have_shared([first, second], PARTITIONS), "two members to share")
     before, others = first.assigned(), second.assigned()
     first.leave()
     again = group.join("confluent", **settings)
