@@ -149,7 +149,9 @@ _COORDINATORS: list[Key] = [
     integer("offsets.topic.segment.bytes", 104_857_600, "Segment size of __consumer_offsets.", 1),
     integer("offsets.retention.minutes", 10_080, "Age at which the offsets of an empty group expire.", 1, INT_MAX),
     integer("offsets.retention.check.interval.ms", 600_000, "How often to look for expired offsets.", 1),
-    integer("offsets.load.buffer.size", 5_242_880, "Bytes of __consumer_offsets that a new coordinator reads at once.", 1),
+    integer(
+        "offsets.load.buffer.size", 5_242_880, "Bytes of __consumer_offsets that a new coordinator reads at once.", 1
+    ),
     integer("offsets.commit.timeout.ms", 5000, "Maximum time a commit waits for its replicas.", 1),
     integer("transaction.max.timeout.ms", 900_000, "Maximum timeout of a transaction.", 1, carried=True),
     integer("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state.", 1, carried=True),
@@ -222,6 +224,13 @@ _OURS: list[Key] = [
         "The same for all partitions of a broker together; a producer counts once for each partition that it writes "
         "to. 0: five times gapless.max.producers.",
         0,
+        INT_MAX,
+    ),
+    integer(
+        "gapless.group.max.bytes",
+        10_485_760,
+        "Maximum bytes that a broker keeps of the members of a group. A member beyond that gets GROUP_MAX_SIZE_REACHED.",
+        1,
         INT_MAX,
     ),
     integer("gapless.metrics.port", -1, "Port of Prometheus metrics; 0: any free port, -1: off.", -1, 65_535),

@@ -126,7 +126,8 @@ def decode_request(api_key: int, version: int, body: Buffer) -> Any:
 
     Bytes after it are passed over, as Kafka does: librdkafka's Metadata request for all topics has three too many.
     """
-    return schema_decoder.decode(request_class(api_key), version, body, rest_allowed=True)
+    most = schema_decoder.MOST_TEXT_BYTES
+    return schema_decoder.decode(request_class(api_key), version, body, rest_allowed=True, most_text_bytes=most)
 
 
 def encode_request(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:

@@ -31,14 +31,18 @@ from cluster.protocol.primitives import (
     refusing_malformed,
 )
 
+#: Bytes of a text in a request: what an int16 can count, also where the size is a varint (as in Kafka).
+MOST_TEXT_BYTES = 32_767
+
 
 class Budget:
-    """How many array elements one message may still have."""
+    """How many array elements one message may still have, and how long each of its texts may be (None: any length)."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "most_text_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, most_text_bytes: int | None = None) -> None:
         self.left = MAX_ELEMENTS
+        self.most_text_bytes = most_text_bytes
 
     def __repr__(self) -> str:
         return f"Budget({self.left} elements left)"
@@ -67,7 +71,9 @@ _FIXED = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", 
 _NO_OPERATIONS = 1 << 31
 
 
-def decode(message_class: Any, version: int, body: Buffer, *, rest_allowed: bool = False) -> Any:
+def decode(
+    message_class: Any, version: int, body: Buffer, *, rest_allowed: bool = False, most_text_bytes: int | None = None
+) -> Any:
     """Decode the body of a message (no header) into an instance of ``message_class``.
 
     Raises ``MalformedRequest``, also for a version that the class does not have or, unless ``rest_allowed``, for bytes
@@ -77,7 +83,7 @@ def decode(message_class: Any, version: int, body: Buffer, *, rest_allowed: bool
         raise MalformedRequest(f"{message_class.name} version {version}")
     view = memoryview(body)
     with refusing_malformed(message_class.name):
-        message, position = _message_reader(message_class, version).read(view, 0, Budget())
+        message, position = _message_reader(message_class, version).read(view, 0, Budget(most_text_bytes))
     if position != len(view) and not rest_allowed:
         raise MalformedRequest(f"{len(view) - position} bytes after a {message_class.name}")
     message._header = message._min_version = message._max_version = None
@@ -183,7 +189,7 @@ def _simple_reader(type_name: str, nullable: bool, flexible: bool) -> FieldReade
     if type_name in _FIXED:
         return _fixed_reader(struct.Struct(">" + _FIXED[type_name]))
     if type_name == "string":
-        return _sized_reader(read_text, INT16, nullable, flexible)
+        return _sized_reader(read_text, INT16, nullable, flexible, is_text=True)
     if type_name in ("bytes", "records"):
         return _sized_reader(_read_bytes, INT32, nullable, flexible)
     if type_name == "uuid":
@@ -201,9 +207,13 @@ def _fixed_reader(fixed: struct.Struct) -> FieldReader:
 
 
 def _sized_reader(
-    read_value: Callable[[memoryview, int, int], tuple[Any, int]], plain: struct.Struct, nullable: bool, flexible: bool
+    read_value: Callable[[memoryview, int, int], tuple[Any, int]],
+    plain: struct.Struct,
+    nullable: bool,
+    flexible: bool,
+    is_text: bool = False,
 ) -> FieldReader:
-    def read(view: memoryview, position: int, _: Budget) -> tuple[Any, int]:
+    def read(view: memoryview, position: int, budget: Budget) -> tuple[Any, int]:
         if flexible:
             size, position = read_uvarint(view, position)
             size -= 1
@@ -214,6 +224,8 @@ def _sized_reader(
             if not nullable:
                 raise MalformedRequest("null where the schema has none")
             return None, position
+        if is_text and budget.most_text_bytes is not None and size > budget.most_text_bytes:
+            raise MalformedRequest(f"string of {size} bytes")
         return read_value(view, position, size)
 
     return FieldReader(read, 1 if flexible else plain.size)

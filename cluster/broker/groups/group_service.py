@@ -37,6 +37,9 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
+#: Characters of a client id, or of an instance's, that a member id begins with: it must fit into a record.
+MOST_PREFIX = 255
+
 #: What makes a decision for one who waits, at a time.
 Event = Callable[["asyncio.Future[Any]", int], GroupDecision]
 
@@ -190,7 +193,7 @@ class GroupService:
             self._appends.add(decision.appends)
 
     def _new_member_id(self, prefix: str) -> str:
-        return f"{prefix}-{UUID(bytes=self._random.randbytes(16), version=4)}"
+        return f"{prefix[:MOST_PREFIX]}-{UUID(bytes=self._random.randbytes(16), version=4)}"
 
 
 def _answer(waiter: Any, answer: object) -> None:

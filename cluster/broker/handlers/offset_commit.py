@@ -34,7 +34,7 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
                     asked.committed_leader_epoch,
                     request.retention_time_ms,
                 )
-        await pause()
+            await pause()
     if offsets:
         member = MemberIdentity(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
         errors |= await services.groups.commit(CommitRequest(request.group_id, member, offsets))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.handlers.named_once import named
+from cluster.broker.portions import Pauses
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -14,28 +14,27 @@ from cluster.protocol.messages import response_class
 
 async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.OFFSET_DELETE)
-    topics = named(
-        (topic.name, ((each.partition_index, None) for each in topic.partitions)) for topic in request.topics
-    )
-    asked = [(topic, number) for topic, numbers in topics.items() for number in numbers]
-    known = [each for each in asked if services.metadata.partition(*each) is not None]
+    pause = Pauses(services.counters.now_ns)
+    topics: dict[str, dict[int, None]] = {}
+    known = []
+    for topic in request.topics:
+        numbers = topics.setdefault(topic.name, {})
+        for each in topic.partitions:
+            number = each.partition_index
+            if number not in numbers and services.metadata.partition(topic.name, number) is not None:
+                known.append((topic.name, number))
+            numbers[number] = None
+            await pause()
     answer = await services.groups.delete_offsets(request.group_id, known)
     if answer.error_code is not ErrorCode.NONE:
         return response(error_code=answer.error_code, topics=[])
     topic_class = response.OffsetDeleteResponseTopic
-    return response(
-        error_code=ErrorCode.NONE,
-        topics=[
-            topic_class(
-                name=topic,
-                partitions=[
-                    topic_class.OffsetDeleteResponsePartition(
-                        partition_index=number,
-                        error_code=answer.partitions.get((topic, number), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-                    )
-                    for number in numbers
-                ],
-            )
-            for topic, numbers in topics.items()
-        ],
-    )
+    answered = []
+    for name, numbers in topics.items():
+        partitions = []
+        for number in numbers:
+            error_code = answer.partitions.get((name, number), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            partitions.append(topic_class.OffsetDeleteResponsePartition(partition_index=number, error_code=error_code))
+            await pause()
+        answered.append(topic_class(name=name, partitions=partitions))
+    return response(error_code=ErrorCode.NONE, topics=answered)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.handlers.named_once import named
-from cluster.broker.portions import Steps
+from cluster.broker.portions import Steps, chunks
 from cluster.broker.services import Services
 from cluster.coordinator.group.answers import FetchedOffset
+from cluster.coordinator.group.records import TopicPartition
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -17,6 +17,8 @@ from cluster.protocol.messages import response_class
 #: From this version on a group has an error, and no topics stand for all.
 _GROUP_ERROR_VERSION = 2
 _BATCH_VERSION = 8
+#: Partitions that are looked up before others have their turn.
+AT_ONCE = 1000
 
 
 def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
@@ -28,6 +30,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
         return response(topics=topics, error_code=error_code, groups=[])
     groups = []
     for group in {each.group_id: each for each in request.groups}.values():
+        yield None
         group_class = response.OffsetFetchResponseGroup
         topic_class = group_class.OffsetFetchResponseTopics
         layout = topic_class, topic_class.OffsetFetchResponsePartitions
@@ -40,27 +43,33 @@ def _fetch(
     services: Services, group_id: str, topics: Sequence[Any] | None, request: Any, version: int, layout: tuple[Any, Any]
 ) -> Steps[tuple[ErrorCode, list[Any]]]:
     """The error of the group, and its topics, whose classes and those of their partitions are in ``layout``."""
-    wanted = None
-    if topics is not None:
-        asked = named((topic.name, ((number, None) for number in topic.partition_indexes)) for topic in topics)
-        wanted = [(topic, number) for topic, numbers in asked.items() for number in numbers]
-        yield None
-    error_code, fetched = services.groups.coordinator.fetch_offsets(
-        group_id, wanted, require_stable=bool(request.require_stable)
-    )
-    if error_code is not ErrorCode.NONE and version < _GROUP_ERROR_VERSION:
-        fetched = dict.fromkeys(wanted or (), FetchedOffset(error_code))
+    coordinator, is_stable_wanted = services.groups.coordinator, bool(request.require_stable)
+    wanted: dict[TopicPartition, None] = {}
+    group = coordinator.group(group_id)
+    if topics is None and group is not None:
+        wanted = dict.fromkeys(group.offsets.committed)
+    for topic in topics or ():
+        for some in chunks(topic.partition_indexes, AT_ONCE):
+            wanted.update(((topic.name, number), None) for number in some)
+            yield None
     topic_class, partition_class = layout
     answered: dict[str, list[Any]] = {}
-    for (topic, number), found in fetched.items():
-        answered.setdefault(topic, []).append(
-            partition_class(
-                partition_index=number,
-                committed_offset=found.offset,
-                committed_leader_epoch=found.leader_epoch,
-                metadata=found.metadata,
-                error_code=found.error_code,
+    # Once at least, for the error of the group.
+    for asked in chunks(list(wanted), AT_ONCE) if wanted else ([],):
+        error_code, fetched = coordinator.fetch_offsets(group_id, asked, require_stable=is_stable_wanted)
+        if error_code is not ErrorCode.NONE:
+            if version >= _GROUP_ERROR_VERSION:
+                return error_code, []
+            fetched = dict.fromkeys(asked, FetchedOffset(error_code))
+        for (name, number), found in fetched.items():
+            answered.setdefault(name, []).append(
+                partition_class(
+                    partition_index=number,
+                    committed_offset=found.offset,
+                    committed_leader_epoch=found.leader_epoch,
+                    metadata=found.metadata,
+                    error_code=found.error_code,
+                )
             )
-        )
         yield None
-    return error_code, [topic_class(name=name, partitions=partitions) for name, partitions in answered.items()]
+    return ErrorCode.NONE, [topic_class(name=name, partitions=partitions) for name, partitions in answered.items()]

@@ -74,6 +74,8 @@ class GroupSettings:
     group_min_session_timeout_ms: int = 6_000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = (1 << 31) - 1
+    #: Of what members tell; not a key of Kafka's.
+    group_max_bytes: int = 10_485_760
     group_initial_rebalance_delay_ms: int = 3_000
     #: For how long a new member's first JoinGroup may wait; a client that is gone is not noticed sooner.
     new_member_join_timeout_ms: int = 300_000

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from cluster.coordinator.group.answers import JoinedMember
 from cluster.coordinator.group.decisions import TimerName
 from cluster.coordinator.group.group_offsets import GroupOffsets
-from cluster.coordinator.group.members import GroupMember
+from cluster.coordinator.group.members import MEMBER_BYTES, GroupMember
 from cluster.coordinator.group.records import GroupValue
-from cluster.coordinator.group.requests import Protocols, Waiter
+from cluster.coordinator.group.requests import JoinRequest, Protocols, Waiter
 from cluster.coordinator.group.states import GroupState, check_transition
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from cluster.protocol.errors import MalformedRequest
@@ -68,6 +68,7 @@ class Group:
         self.replacing: set[str] = set()
         self.timers: dict[TimerName, int] = {}
         self.offsets = GroupOffsets()
+        self._members_bytes = 0
         self._joined: set[str] = set()
         self._supporters: Counter[str] = Counter()
 
@@ -142,6 +143,7 @@ class Group:
             self.static_members[member.group_instance_id] = member.member_id
         self.pending_members.discard(member.member_id)
         self.members[member.member_id] = member
+        self._members_bytes += member.size_bytes
         self._supporters.update({name for name, _ in member.protocols})
         if self.leader is None:
             self.leader = member.member_id
@@ -150,6 +152,7 @@ class Group:
         """A member, or an id that is pending. Its requests have been answered."""
         member = self.members.pop(member_id, None)
         if member is not None:
+            self._members_bytes -= member.size_bytes
             self._supporters.subtract({name for name, _ in member.protocols})
             if member.group_instance_id is not None:
                 del self.static_members[member.group_instance_id]
@@ -164,6 +167,7 @@ class Group:
         """A static member came back under a new id. Its requests have been answered."""
         former = member.member_id
         del self.members[former]
+        self._members_bytes += len(member_id) - len(former)
         member.member_id = member_id
         self.members[member_id] = member
         self.static_members[member.group_instance_id or ""] = member_id
@@ -180,7 +184,9 @@ class Group:
         """What a member told when it joined again."""
         self._supporters.subtract({name for name, _ in member.protocols})
         self._supporters.update({name for name, _ in protocols})
+        self._members_bytes -= member.size_bytes
         member.protocols = protocols
+        self._members_bytes += member.size_bytes
         member.session_timeout_ms = session_timeout_ms
         member.rebalance_timeout_ms = rebalance_timeout_ms
 
@@ -225,6 +231,18 @@ class Group:
         if self.state is GroupState.PREPARING_REBALANCE:
             return member_id in self._joined or len(self._joined) < max_size
         return member_id in self.members or len(self.members) < max_size
+
+    @property
+    def size_bytes(self) -> int:
+        """About what its members and pending ids take in memory."""
+        return self._members_bytes + MEMBER_BYTES * len(self.pending_members)
+
+    def has_room(self, request: JoinRequest, most_bytes: int) -> bool:
+        """Whether what a member tells fits. Ids that were handed out do not keep members from joining again."""
+        member = self.members.get(request.member_id)
+        if member is None:
+            return self.size_bytes + request.size_bytes <= most_bytes
+        return self._members_bytes - member.size_bytes + request.size_bytes <= most_bytes
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
         """What a leader is told."""

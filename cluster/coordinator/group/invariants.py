@@ -8,6 +8,7 @@
 * ``leader-is-member``: a group with members is led by one of them, one without by none.
 * ``members-fit-state``: Empty and Dead groups have no members, those that complete a rebalance or are Stable have.
 * ``protocol-shared``: members have a protocol in common, and the chosen one is one that all support.
+* ``size-counted``: what members and pending ids take in memory is counted as each of them tells it.
 * ``waits-in-phase``: JoinGroup waits in PreparingRebalance alone, or in Stable while a static member's new id is being
   stored; SyncGroup waits in CompletingRebalance alone. The group knows which members have joined.
 * ``wait-ends``: what waits has an end: a join timer, a sync timer, or an append whose result will come.
@@ -22,6 +23,7 @@ from __future__ import annotations
 from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import TimerKind, TimerName
 from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.members import MEMBER_BYTES
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.partitioning import partition_for
 from cluster.invariants import InvariantBroken
@@ -66,6 +68,9 @@ def _validate_members(group: Group) -> None:
     shared = set.intersection(*({name for name, _ in each.protocols} for each in members.values())) if members else {""}
     if not shared or (must_have and group.protocol_name not in shared):
         raise InvariantBroken(group, "protocol-shared", f"{group.protocol_name} of {shared}")
+    size_bytes = sum(member.size_bytes for member in members.values()) + MEMBER_BYTES * len(group.pending_members)
+    if group.size_bytes != size_bytes:
+        raise InvariantBroken(group, "size-counted", f"{group.size_bytes}, not {size_bytes}")
 
 
 def _validate_waits(group: Group) -> None:

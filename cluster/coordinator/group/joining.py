@@ -43,6 +43,8 @@ def join(
         error_code, member_id = ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID
     elif group.state is GroupState.DEAD:
         error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    elif not group.has_room(request, decision.settings.group_max_bytes):
+        error_code = ErrorCode.GROUP_MAX_SIZE_REACHED
     elif not group.supports(request.protocol_type, request.protocols):
         error_code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     elif member_id == UNKNOWN_MEMBER_ID:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from cluster.coordinator.group.answers import JoinedMember, MemberDescription
 from cluster.coordinator.group.records import MemberValue
-from cluster.coordinator.group.requests import Protocols, Waiter
+from cluster.coordinator.group.requests import Protocols, Waiter, protocols_bytes
+
+#: What a member, or an id that is pending, takes besides its texts.
+MEMBER_BYTES = 1000
 
 
 class GroupMember:
@@ -71,6 +74,12 @@ class GroupMember:
             client_host=value.client_host,
             assignment=value.assignment,
         )
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory, and no less than it takes in a record."""
+        texts = len(self.member_id) + len(self.group_instance_id or "") + len(self.client_id)
+        return MEMBER_BYTES + texts + protocols_bytes(self.protocols)
 
     @property
     def is_static(self) -> bool:

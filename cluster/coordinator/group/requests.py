@@ -22,9 +22,17 @@ NO_PRODUCER_ID = NO_PRODUCER_EPOCH = -1
 #: Protocols in the order in which a member prefers them: (name, metadata).
 Protocols = tuple[tuple[str, bytes], ...]
 
+#: What a protocol takes besides its name and metadata.
+_PROTOCOL_BYTES = 200
+
 _REBALANCE_TIMEOUT_FROM = 1
 _MEMBER_ID_REQUIRED_FROM = 4
 _SKIPS_ASSIGNMENT_FROM = 9
+
+
+def protocols_bytes(protocols: Protocols) -> int:
+    """About what they take in memory."""
+    return sum(_PROTOCOL_BYTES + len(name) + len(metadata) for name, metadata in protocols)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,11 @@ class JoinRequest:
     def rebalance_timeout_ms(self) -> int:
         """Version 0 has none of its own (KIP-62)."""
         return self.asked_rebalance_timeout_ms if self.version >= _REBALANCE_TIMEOUT_FROM else self.session_timeout_ms
+
+    @property
+    def size_bytes(self) -> int:
+        """About what a member takes that tells this, without what every member does."""
+        return len(self.group_instance_id or "") + len(self.client_id) + protocols_bytes(self.protocols)
 
     @property
     def requires_known_member_id(self) -> bool:

@@ -50,6 +50,7 @@ BREAKS: list[tuple[str, Callable[[World], object]]] = [
     ("members-fit-state", lambda made: setattr(made.group, "state", GroupState.EMPTY)),
     ("protocol-shared", lambda made: setattr(made.group.members[A], "protocols", protocols("own"))),
     ("protocol-shared", lambda made: setattr(made.group, "protocol_name", "own")),
+    ("size-counted", lambda made: setattr(made.group.members[A], "client_id", "longer")),
     ("waits-in-phase", lambda made: made.group.park_join(made.group.members[A], 99)),
     ("waits-in-phase", lambda made: setattr(made.group.members[A], "sync_waiter", 99)),
     ("waits-in-phase", lambda made: made.group.replacing.add(A)),

@@ -315,6 +315,33 @@ def test_a_group_has_room_for_so_and_so_many() -> None:
     assert world.group.state is GroupState.COMPLETING_REBALANCE
 
 
+def test_a_group_has_room_for_some_bytes() -> None:
+    """Of ids, protocols and metadata, and a kilobyte for each member: what does not fit is refused, to no effect."""
+    small, large = (("range", bytes(size)) for size in (1_000, 7_000))
+    world = World(GroupSettings(group_max_bytes=10_000))
+    world.form(None, None)
+    before = world.group.size_bytes
+    assert world.answers[world.join(protocols=(large,) * 2)].error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.answers[world.join(A, protocols=(large,) * 2)].error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert (world.group.state, world.group.size_bytes) == (GroupState.STABLE, before)
+    world.join(A, protocols=(*protocols("range"), small))
+    assert world.group.size_bytes > before + 1_000
+    world.leave(MemberIdentity(A), MemberIdentity(B))
+    assert world.group.size_bytes == 0
+
+
+def test_ids_that_are_handed_out_count() -> None:
+    """A new member that finds no room gets none; those that are members can join again."""
+    world = World(GroupSettings(group_max_bytes=10_000))
+    world.form(None)
+    answers = [world.answers[world.join(version=9)].error_code for _ in range(20)]
+    assert answers[0] is ErrorCode.MEMBER_ID_REQUIRED
+    assert answers[-1] is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.group.size_bytes <= 10_000 + 1_000
+    world.join(A)
+    assert world.group.state is GroupState.PREPARING_REBALANCE
+
+
 def test_a_version_without_rebalance_timeout_uses_the_session() -> None:
     """JoinGroup 0 (KIP-62)."""
     world = World()
