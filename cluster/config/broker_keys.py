@@ -229,7 +229,7 @@ _OURS: list[Key] = [
     integer(
         "gapless.group.max.bytes",
         10_485_760,
-        "Maximum bytes that a broker keeps of the members of a group. A member beyond that gets GROUP_MAX_SIZE_REACHED.",
+        "Maximum bytes that a broker keeps of a group's members. A member beyond that gets GROUP_MAX_SIZE_REACHED.",
         1,
         INT_MAX,
     ),

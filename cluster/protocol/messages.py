@@ -121,12 +121,22 @@ def is_supported(api_key: int, version: int, windows: Mapping[ApiKey, tuple[int,
     return least <= version <= greatest
 
 
+#: Requests whose texts are hashed, kept and stored: none of them may be longer than an int16 can count.
+_OF_GROUPS = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS,
+        ApiKey.OFFSET_DELETE,
+    }
+)  # fmt: skip
+
+
 def decode_request(api_key: int, version: int, body: Buffer) -> Any:
     """Decode the body of a request (the frame from ``body_offset``). Raises ``MalformedRequest``.
 
     Bytes after it are passed over, as Kafka does: librdkafka's Metadata request for all topics has three too many.
     """
-    most = schema_decoder.MOST_TEXT_BYTES
+    most = schema_decoder.MOST_TEXT_BYTES if api_key in _OF_GROUPS else None
     return schema_decoder.decode(request_class(api_key), version, body, rest_allowed=True, most_text_bytes=most)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import named
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, MemberIdentity, OffsetToCommit

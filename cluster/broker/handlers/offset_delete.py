@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.portions import Pauses
+from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
