@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from random import Random
 from typing import Any
 from uuid import UUID
 
@@ -34,6 +33,7 @@ from cluster.coordinator.partitioning import partition_for
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
+from cluster.seams.randomness import Random, derive
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +193,14 @@ class GroupService:
             self._appends.add(decision.appends)
 
     def _new_member_id(self, prefix: str) -> str:
-        return f"{prefix[:MOST_PREFIX]}-{UUID(bytes=self._random.randbytes(16), version=4)}"
+        return member_id(prefix, self._random, self._clock.wall_ms())
+
+
+def member_id(prefix: str, random: Random, wall_ms: int) -> str:
+    """Of a new member. The time makes it another one than those that a broker with the same seed drew in a former life,
+    which are in the log and may be in use."""
+    drawn = derive(random.getrandbits(64), "member id", wall_ms)
+    return f"{prefix[:MOST_PREFIX]}-{UUID(bytes=drawn.randbytes(16), version=4)}"
 
 
 def _answer(waiter: Any, answer: object) -> None:
