@@ -109,14 +109,15 @@ class Checkpoints:
         others from it; raises ``StorageFailed`` with the first failure."""
         failure: StorageFailed | None = None
         async for log in self._each():
-            pending = None if log.is_failed else log.begin_flush_due(self._clock.monotonic_ms())
-            if pending is None:
-                continue
             error: OSError | None = None
-            try:
-                await self._locked(pending.run)
-            except OSError as caught:
-                error = caught
+            async with self.lock:  # no log is deleted between its plan and the run
+                pending = None if log.is_failed else log.begin_flush_due(self._clock.monotonic_ms())
+                if pending is None:
+                    continue
+                try:
+                    await unbroken(self._blocking, pending.run)
+                except OSError as caught:
+                    error = caught
             try:
                 log.finish_flush(pending, error)
             except StorageFailed as caught:
