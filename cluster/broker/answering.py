@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from cluster.broker.exchange import Exchange
+from cluster.broker.pauses import Shares
 from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, is_large
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response
@@ -18,11 +19,11 @@ from cluster.seams.storage import Payload
 Handle = Callable[[Exchange, memoryview], None]
 
 
-def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], beside: Beside) -> Handle:
+def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], beside: Beside, shares: Shares) -> Handle:
     """A handler of decoded messages that has its answer in some steps, usually at once."""
 
     def begin(request: Any, exchange: Exchange) -> Portions:
-        return Portions(handler(request, exchange), exchange.connection.counters.now_ns)
+        return Portions(handler(request, exchange), shares)
 
     def handle(exchange: Exchange, body: memoryview) -> None:
         if len(body) > BYTES_AT_ONCE:

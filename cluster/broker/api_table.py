@@ -87,10 +87,10 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     beside = Beside(services.blocking)
     handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
         ApiKey.PRODUCE: partial(produce.handle, services.replicas),
-        ApiKey.FETCH: partial(fetch.handle, services.replicas, beside, from_brokers=for_brokers),
+        ApiKey.FETCH: partial(fetch.handle, services.replicas, beside, services.shares, from_brokers=for_brokers),
         ApiKey.DELETE_RECORDS: partial(delete_records.handle, services, beside),
-        ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside),
-        **{key: answering(key, partial(handler, services), beside) for key, handler in _SYNC.items()},
+        ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside, services.shares),
+        **{key: answering(key, partial(handler, services), beside, services.shares) for key, handler in _SYNC.items()},
         **{key: answering_later(key, partial(handler, services), beside) for key, handler in _ASYNC.items()},
     }
     windows = {key: SUPPORTED[key] for key in (*handlers, ApiKey.API_VERSIONS)}

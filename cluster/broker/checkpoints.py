@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-from cluster.broker.pauses import Pauses
+from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
 from cluster.log.checkpoints import TopicPartition
@@ -133,7 +133,7 @@ class Checkpoints:
 
     async def _each(self) -> AsyncIterator[PartitionLog]:
         """The logs there are now, with turns of the loop between them: there may be thousands."""
-        pause = Pauses(self._clock.monotonic_ns)
+        pause = Pauses(Shares(self._clock.monotonic_ns))
         for log in list(self._logs):
             await pause()
             yield log

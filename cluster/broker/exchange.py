@@ -70,6 +70,8 @@ class Asking(Protocol):
 
     def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None: ...
 
+    def finish(self, exchange: Exchange, work: Awaitable[None]) -> None: ...
+
     def release_request(self) -> None: ...
 
 
@@ -158,6 +160,10 @@ class Exchange:
     def hold(self, work: Awaitable[None]) -> None:
         """``work`` will end this. Nothing else of this connection is processed meanwhile: order is kept."""
         self.connection.run(self, work)
+
+    def finish(self, work: Awaitable[None]) -> None:
+        """What was parked is over, and ``work`` will end this. What follows on the connection begins meanwhile."""
+        self.connection.finish(self, work)
 
     def later(self, work: Awaitable[Sequence[Payload]]) -> None:
         """Answer when ``work`` is done. Nothing else of this connection is processed meanwhile: order is kept."""

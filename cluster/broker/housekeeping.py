@@ -15,7 +15,7 @@ from functools import partial
 
 from cluster.broker.checkpoints import Blocking, in_thread, unbroken
 from cluster.broker.journal import Journal
-from cluster.broker.pauses import Pauses
+from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
 from cluster.log.checkpoints import TopicPartition
@@ -23,6 +23,7 @@ from cluster.log.cleaner import Cleaning, CleaningCancelled
 from cluster.log.compaction import KEY_BYTES, Cleanable
 from cluster.log.errors import LogError
 from cluster.log.manager import LogManager
+from cluster.log.owner import OwnedLog
 from cluster.log.partition_log import PartitionLog
 from cluster.log.removal import Removal
 from cluster.protocol.errors import CorruptBatch
@@ -82,7 +83,7 @@ class Housekeeping:
             self._cleaning.cancelled = True
         await self._timers.stop()
 
-    def _log_start_moved(self, log: PartitionLog, before: int, reason: str) -> None:
+    def _log_start_moved(self, log: OwnedLog, before: int, reason: str) -> None:
         """Whatever took records away: those who judge the log later must be able to tell that from a loss."""
         self._journal(
             "log-start",
@@ -98,7 +99,7 @@ class Housekeeping:
 
     async def retain(self) -> None:
         """Delete what has expired in every log that has a role. Raises ``StorageFailed``."""
-        pause = Pauses(self._clock.monotonic_ns)
+        pause = Pauses(Shares(self._clock.monotonic_ns))
         for (topic, partition), high_watermark in self._high_watermarks().items():
             await pause()
             log = self._logs.get(topic, partition)
@@ -124,7 +125,7 @@ class Housekeeping:
                 passed_over.add(key)
 
     async def _dirtiest(self, passed_over: set[TopicPartition]) -> TopicPartition | None:
-        pause = Pauses(self._clock.monotonic_ns)
+        pause = Pauses(Shares(self._clock.monotonic_ns))
         dirtiest, most = None, -1.0
         for key, high_watermark in self._high_watermarks().items():
             await pause()

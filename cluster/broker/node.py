@@ -31,6 +31,7 @@ from cluster.broker.journal import JournalFile
 from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.metrics import Counters
+from cluster.broker.pauses import Shares
 from cluster.broker.replicas.fetch_sessions import FetchSessions
 from cluster.broker.replicas.fetcher import Fetcher, FetcherSettings
 from cluster.broker.replicas.fetchers import Fetchers
@@ -198,8 +199,9 @@ class Node:
             journal=self._journal.write,
             blocking=self._seams.blocking,
         )
+        shares = Shares(clock.monotonic_ns)
         groups = self._groups = GroupService(
-            of_groups, config, replicas, clock, self._seams.random, self._seams.blocking
+            of_groups, config, replicas, clock, self._seams.random, self._seams.blocking, shares
         )
         roles = self._roles = Roles(
             replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,
@@ -217,7 +219,7 @@ class Node:
         creator = TopicCreator(control.controller.ask, partial(plan, config=config), config["request.timeout.ms"])
         services = self._services = Services(
             config, self.counters, self.metadata, control, replicas, roles, checkpoints, groups, creator, usable_bytes,
-            self._seams.blocking,
+            self._seams.blocking, shares,
         )  # fmt: skip
         self._fill_api_tables(services)
         self.metadata.on_update(self._metadata_updated)
@@ -252,9 +254,9 @@ class Node:
             raise RuntimeError("the broker is not started")
         return await deliver(self._services, request)
 
-    def _settings_changed(self, topic: str | None) -> None:
+    async def _settings_changed(self, topic: str | None) -> None:
         if self._roles is not None:
-            self._roles.configure(topic)
+            await self._roles.configure(topic)
 
     def _fill_api_tables(self, services: Services) -> None:
         may_create = self.config["auto.create.topics.enable"]

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from cluster.broker.checkpoints import Blocking
-from cluster.broker.pauses import SHARE_NS
+from cluster.broker.pauses import Shares
 
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
@@ -48,11 +48,11 @@ class Beside:
 class Portions:
     """One answer, made by its ``steps``."""
 
-    __slots__ = ("_now_ns", "_steps", "_work", "is_done", "result")
+    __slots__ = ("_shares", "_steps", "_work", "is_done", "result")
 
-    def __init__(self, steps: Steps[Any], now_ns: Callable[[], int]) -> None:
+    def __init__(self, steps: Steps[Any], shares: Shares) -> None:
         self._steps = steps
-        self._now_ns = now_ns
+        self._shares = shares
         self._work: Callable[[], Any] | None = None
         self.is_done = False
         self.result: Any = None
@@ -62,7 +62,7 @@ class Portions:
 
     def begin(self) -> bool:
         """Make one share of it; True if that was all. Raises what the steps raise."""
-        return self._go_on(next, self._steps)
+        return self._go_on(self._shares.first_end_ns(), next, self._steps)
 
     async def finish(self, beside: Beside) -> Any:
         """Make the rest and return the answer. Raises what the steps raise."""
@@ -70,22 +70,20 @@ class Portions:
         while not self.is_done:
             work, self._work = self._work, None
             if work is None:
-                await asyncio.sleep(0)
-                self.begin()
+                self._go_on(await self._shares.next(), next, steps)
                 continue
             try:
                 found = await beside.run(work)
             except Exception as error:
-                self._go_on(steps.throw, error)
+                self._go_on(self._shares.first_end_ns(), steps.throw, error)
             else:
-                self._go_on(steps.send, found)
+                self._go_on(self._shares.first_end_ns(), steps.send, found)
         return self.result
 
-    def _go_on(self, resume: Callable[..., Callable[[], Any] | None], given: Any) -> bool:
-        end_ns = self._now_ns() + SHARE_NS
+    def _go_on(self, end_ns: int, resume: Callable[..., Callable[[], Any] | None], given: Any) -> bool:
         try:
             self._work = resume(given)
-            while self._work is None and self._now_ns() < end_ns:
+            while self._work is None and self._shares.now_ns() < end_ns:
                 self._work = next(self._steps)
         except StopIteration as end:
             self.result, self.is_done = end.value, True

@@ -50,6 +50,7 @@ class ClientConnection:
         self._exchanges: deque[Exchange] = deque()
         self._backlog = Backlog()
         self._task: asyncio.Task[None] | None = None
+        self._finishing: set[asyncio.Task[None]] = set()
         #: Checks since the peer closed its end.
         self._checks = 0
         self._is_open = True
@@ -210,6 +211,19 @@ class ClientConnection:
             self._pace()
         else:
             exchange.respond(parts)
+
+    def finish(self, exchange: Exchange, work: Awaitable[None]) -> None:
+        """A request that was parked is answered by ``work``, in its place among the answers."""
+        task = asyncio.get_running_loop().create_task(self._finish(work))
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+
+    async def _finish(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Exception:
+            logger.exception("a request of %s failed, its connection is closed", self._connection.peer)
+            self.refuse("the request failed")
 
     def release_request(self) -> None:
         """Nothing of the bytes of the request that is worked on is kept anymore."""

@@ -233,6 +233,14 @@ _OURS: list[Key] = [
         1,
         INT_MAX,
     ),
+    integer(
+        "gapless.groups.max.bytes",
+        134_217_728,
+        "Maximum bytes that a broker keeps of all groups that it coordinates, with their committed offsets. Beyond "
+        "that, a new member gets GROUP_MAX_SIZE_REACHED and a commit for a new partition INVALID_COMMIT_OFFSET_SIZE.",
+        1,
+        INT_MAX,
+    ),
     integer("gapless.metrics.port", -1, "Port of Prometheus metrics; 0: any free port, -1: off.", -1, 65_535),
     text("gapless.metrics.host", "127.0.0.1", "Address of the metrics. No authentication: do not expose it."),
     integer("gapless.metrics.max.partitions", 500, "With more replicas, no partition metrics are exported.", 0),

@@ -19,7 +19,7 @@ from cluster.log.config import LogConfig
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import LogError
 from cluster.log.local_log import LocalLog
-from cluster.log.producer_room import MAX_PRODUCERS, ProducerRoom
+from cluster.log.owner import LogOwner
 from cluster.log.producers import ProducerStates
 from cluster.log.replicated import PlacedBatch, verify_replicated
 from cluster.log.roll import RollState, roll_reason
@@ -67,6 +67,8 @@ class LogAppends:
 
     def __init__(
         self,
+        topic: str,
+        partition: int,
         local: LocalLog,
         log_start_offset: int,
         epochs: LeaderEpochCache,
@@ -74,14 +76,14 @@ class LogAppends:
         snapshots: SnapshotFiles,
         clock: Clock,
         check_sequence: CheckSequence,
+        owner: LogOwner,
     ) -> None:
+        self.topic = topic
+        self.partition = partition
         self.log_start_offset = log_start_offset
         self.epochs = epochs
         self.producers = producers
-        #: Room in all logs of the broker; a log without a manager is the only one.
-        self.producer_room = ProducerRoom(MAX_PRODUCERS, lambda: (self,))
-        #: Returns the recovery point that a start would find on the disk; 0 if nothing is known of it.
-        self.checkpointed_recovery_point: Callable[[], int] = lambda: 0
+        self._owner = owner
         self._local = local
         self._snapshots = snapshots
         self._clock = clock
@@ -129,7 +131,7 @@ class LogAppends:
                 if entry.txn_first_offset >= 0:
                     check_in_transaction(entry, header)
             else:
-                refusal = self.producer_room.refusal(self, config.max_producers, self._clock.monotonic_ms())
+                refusal = self._owner.producer_room.refusal(self, config.max_producers, self._clock.monotonic_ms())
                 if refusal is not None:
                     raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
         if size > config.segment_bytes or config.bounds_timestamps or attributes & LOG_APPEND_TIME_BIT:
@@ -246,7 +248,7 @@ class LogAppends:
         self.producers.mark(base_offset)
         try:
             self._snapshots.write(base_offset, self.producers)
-            recovery_point = self.checkpointed_recovery_point()
+            recovery_point = self._owner.checkpointed_recovery_point(self.topic, self.partition)
             self._snapshots.drop_superseded(self._local.segments.base_offsets, recovery_point, REMOVALS)
         except OSError as error:  # it can be rebuilt from the log, as it is at every start
             logger.warning("%s: cannot write the snapshot at %d: %s", self._local.directory, base_offset, error)

@@ -61,10 +61,17 @@ class LeaderEpochCache:
             raise ValueError(f"epoch {epoch} at offset {start_offset}")
         if entries and entries[-1].epoch == epoch and entries[-1].start_offset <= start_offset:
             return False
+        before = list(entries)
         while entries and (entries[-1].epoch >= epoch or entries[-1].start_offset >= start_offset):
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
-        self._changed()
+        try:
+            self._changed()
+        except Exception:
+            # What is not written is not known either: the next batch tries it again.
+            self._entries = before
+            self.latest_number = before[-1].epoch if before else -1
+            raise
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:

@@ -12,14 +12,12 @@ before.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 from cluster.log.checkpoints import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_FILE,
-    HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
     TopicPartition,
@@ -38,9 +36,10 @@ from cluster.log.data_directory import (
     retire_directory,
 )
 from cluster.log.errors import CheckpointError, LogError, LogOffline, StorageFailed
+from cluster.log.log_checkpoints import LogCheckpoints
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
-from cluster.log.producer_room import MAX_PRODUCERS, ProducerRoom
+from cluster.log.producer_room import MAX_PRODUCERS
 from cluster.log.removal import Doomed, Removal, Shrinking
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.errors import ErrorCode
@@ -54,7 +53,7 @@ logger = logging.getLogger(__name__)
 UNKNOWN = -1
 
 
-class LogManager:
+class LogManager(LogCheckpoints):
     """The logs of one broker. ``load`` first."""
 
     def __init__(
@@ -66,19 +65,14 @@ class LogManager:
         check_sequence: CheckSequence = check_sequence,
         max_producers: int = MAX_PRODUCERS,
     ) -> None:
+        super().__init__(OffsetFiles(data_dir, storage), max_producers)
         self.data_dir = data_dir
         self._storage = storage
         self._clock = clock
         self._config = config
         self._check_sequence = check_sequence
-        self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._producer_room = ProducerRoom(max_producers, self._logs.values)
-        self._offline: dict[TopicPartition, LogOffline] = {}
-        self._offsets = OffsetFiles(data_dir, storage)
         self._doomed = Doomed(clock)
         self._lock: Lock | None = None
-        #: Called with (log, start before, why) when the start of a log has moved.
-        self.on_log_start_moved: Callable[[PartitionLog, int, str], None] | None = None
 
     def __repr__(self) -> str:
         return f"LogManager({self.data_dir}, {len(self._logs)} logs, {len(self._offline)} offline)"
@@ -193,36 +187,10 @@ class LogManager:
             cleaned_to=cleaned_to,
             state=state,
             committed_to=committed_to,
+            owner=self,
         )
-
-        def on_recovery_point_moved() -> None:
-            with self._offsets.lock:
-                if self._offsets.get(RECOVERY_POINT_FILE, topic_partition) != log.recovery_point:
-                    self.checkpoint_recovery_points()
-
-        def on_cleaned_lowered() -> None:
-            with self._offsets.lock:
-                if self._offsets.get(CLEANER_FILE, topic_partition) > log.cleaned_to:
-                    self._offsets.update(CLEANER_FILE, {topic_partition: log.cleaned_to})
-
-        def on_log_start_lowered() -> None:
-            with self._offsets.lock:
-                if self._offsets.get(LOG_START_FILE, topic_partition) > log.log_start_offset:
-                    self._offsets.update(LOG_START_FILE, {topic_partition: log.log_start_offset})
-
-        def on_log_start_moved(before: int, reason: str) -> None:
-            if self.on_log_start_moved is not None:
-                self.on_log_start_moved(log, before, reason)
-
-        log.producer_room = self._producer_room
-        log.on_recovery_point_moved = on_recovery_point_moved
-        log.on_may_have_holes = partial(self._note_holes, log)
-        log.on_cleaned_lowered = on_cleaned_lowered
-        log.on_log_start_lowered = on_log_start_lowered
-        log.on_log_start_moved = on_log_start_moved
-        log.checkpointed_recovery_point = partial(self._offsets.get, RECOVERY_POINT_FILE, topic_partition)
         # It may end below what was compacted, after a power loss.
-        on_cleaned_lowered()
+        self.cleaned_lowered(log)
         self._logs[topic_partition] = log
         return log
 
@@ -240,7 +208,9 @@ class LogManager:
             raise self._offline[topic_partition]
         log = self._logs.get(topic_partition)
         if log is None:
-            self._offsets.forget(topic_partition)
+            if topic_partition not in self._prepared:
+                self._offsets.forget([topic_partition])
+            self._prepared.discard(topic_partition)
             log = self._open(topic_partition, config, clean=True)
         if topic_id is not None and log.topic_id != topic_id:
             if log.topic_id is not None:
@@ -251,66 +221,21 @@ class LogManager:
             log.set_topic_id(topic_id)
         log.update_config(config)
         if config.is_compacted:
-            self._note_holes(log)
+            self.may_have_holes(log)
         return log
-
-    def _note_holes(self, log: PartitionLog) -> None:
-        """From now on it may have holes, and the next start must know that before it knows the topic's settings."""
-        topic_partition = (log.topic, log.partition)
-        if topic_partition not in self._offsets.rows(CLEANER_FILE):
-            self._offsets.update(CLEANER_FILE, {topic_partition: log.cleaned_to})
 
     def delete(self, topic: str, partition: int) -> None:
         """Delete a log and its checkpoint lines; its files go later (``removals``). Raises ``StorageFailed``."""
         topic_partition = (topic, partition)
         log = self._logs.pop(topic_partition, None)
         offline = self._offline.pop(topic_partition, None)
-        self._offsets.forget(topic_partition)
+        self._offsets.forget([topic_partition])
         if log is not None:
             log.delete()
         elif offline is not None:
             directory = self._path(replica_directory_name(topic, partition))
             doomed = retire_directory(directory, self._storage, self._clock.monotonic_ns())
             self._doomed.add(self._config.file_delete_delay_ms, directory=doomed)
-
-    # -- checkpoints --------------------------------------------------------------------------------------------------
-
-    def high_watermark(self, topic: str, partition: int) -> int:
-        """As last checkpointed, 0 if never; the log may end below it."""
-        return self._offsets.get(HIGH_WATERMARK_FILE, (topic, partition))
-
-    def checkpoint_high_watermarks(self, high_watermarks: Mapping[TopicPartition, int]) -> None:
-        """Write ``replication-offset-checkpoint``; logs that are not in the mapping keep their former lines."""
-        self._offsets.update(HIGH_WATERMARK_FILE, high_watermarks)
-
-    def checkpoint_recovery_points(self) -> None:
-        """Write ``recovery-point-offset-checkpoint``. Raises ``StorageFailed``."""
-        with self._offsets.lock:
-            points = {key: log.recovery_point for key, log in self._logs.copy().items()}
-            self._offsets.write(RECOVERY_POINT_FILE, {**self._lines_of_offline(RECOVERY_POINT_FILE), **points})
-
-    def checkpoint_log_starts(self) -> None:
-        """Write ``log-start-offset-checkpoint``; as in Kafka only starts that no segment's name tells."""
-        with self._offsets.lock:
-            starts = {
-                key: log.log_start_offset
-                for key, log in self._logs.copy().items()
-                if log.log_start_offset > log.segment_base_offsets[0]
-            }
-            self._offsets.write(LOG_START_FILE, {**self._lines_of_offline(LOG_START_FILE), **starts})
-
-    def checkpoint_cleaned(self) -> None:
-        """Write ``cleaner-offset-checkpoint``: how far each log was compacted. Raises ``StorageFailed``."""
-        with self._offsets.lock:
-            logs = self._logs.copy()
-            rows = {
-                key: logs[key].cleaned_to if key in logs else to for key, to in self._offsets.rows(CLEANER_FILE).items()
-            }
-            self._offsets.write(CLEANER_FILE, rows)
-
-    def _lines_of_offline(self, name: str) -> dict[TopicPartition, int]:
-        """Kept as they are: without its recovery point a damaged log would be cut at the next start."""
-        return {key: offset for key, offset in self._offsets.rows(name).items() if key in self._offline}
 
     def removals(self) -> list[Removal]:
         """Deleted files whose delay has passed: ``run`` each, in another thread if need be."""

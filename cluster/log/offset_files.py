@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from cluster.log.checkpoints import (
     CLEANER_FILE,
@@ -84,14 +84,21 @@ class OffsetFiles:
         with self.lock:
             self.write(name, {**self._written[name], **offsets})
 
-    def forget(self, topic_partition: TopicPartition) -> None:
-        """Remove a log's rows, so that the next one of this name does not take them for its own."""
+    def has(self, name: str, topic_partition: TopicPartition) -> bool:
+        """Whether a file has a row of a partition."""
+        return topic_partition in self._written[name]
+
+    def forget(self, topic_partitions: Collection[TopicPartition]) -> None:
+        """Remove the rows of logs, so that the next ones of these names do not take them for their own. Each file is
+        written once at most. Raises ``StorageFailed``."""
         with self.lock:
             for name, offsets in self._written.items():
-                if topic_partition in offsets:
-                    left = {key: offset for key, offset in offsets.items() if key != topic_partition}
-                    # A row of 0 says what its absence says, except that the cleaner's marks a log with holes.
-                    if offsets[topic_partition] > 0 or name == CLEANER_FILE:
-                        self.write(name, left)
-                    else:
-                        self._written[name] = left
+                gone = {key: offsets[key] for key in topic_partitions if key in offsets}
+                if not gone:
+                    continue
+                left = {key: offset for key, offset in offsets.items() if key not in gone}
+                # A row of 0 says what its absence says, except that the cleaner's marks a log with holes.
+                if name == CLEANER_FILE or any(offset > 0 for offset in gone.values()):
+                    self.write(name, left)
+                else:
+                    self._written[name] = left

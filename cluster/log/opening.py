@@ -26,7 +26,7 @@ from cluster.log.checkpoints import (
 from cluster.log.clean_state import LogState
 from cluster.log.config import LogConfig
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
-from cluster.log.errors import CheckpointError, StorageFailed, not_opened
+from cluster.log.errors import CheckpointError, not_opened
 from cluster.log.producers import ProducerStates
 from cluster.log.recovery import UNTIL_THE_END, Opening, StaleHistories, sound_aborted, tidy
 from cluster.log.replay import LogReplay
@@ -213,7 +213,7 @@ def _keep_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> 
         try:
             write_unsynced(storage, path, cache.to_text().encode())
         except OSError as error:
-            raise StorageFailed(f"writing {path}: {error}") from error
+            raise not_opened(f"writing {path}", error) from error
 
     epochs.on_change = write
     if not storage.exists(path) or storage.read(path) != epochs.to_text().encode():

@@ -7,7 +7,7 @@ leads, retention, or the answers to clients. One thread only, except that a flus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from uuid import UUID
 
 from cluster.log.checkpoints import PARTITION_METADATA_FILE, partition_metadata_text
@@ -20,6 +20,7 @@ from cluster.log.errors import OffsetOutsideLog, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.opening import OpenedLog, open_log
+from cluster.log.owner import LogOwner
 from cluster.log.removal import Doomed
 from cluster.log.retention import ExpiredSegment, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
@@ -48,6 +49,7 @@ class PartitionLog(TransactionalLog):
         cleaned_to: int,
         holes_allowed: bool,
         names_synced: bool,
+        owner: LogOwner,
     ) -> None:
         local = LocalLog(
             directory,
@@ -62,24 +64,21 @@ class PartitionLog(TransactionalLog):
             names_synced,
         )
         super().__init__(
-            local, opened.log_start_offset, opened.epochs, opened.producers, opened.snapshots, clock, check_sequence
+            topic,
+            partition,
+            local,
+            opened.log_start_offset,
+            opened.epochs,
+            opened.producers,
+            opened.snapshots,
+            clock,
+            check_sequence,
+            owner,
         )
         self.directory = directory
-        self.topic = topic
-        self.partition = partition
         self.topic_id: UUID | None = opened.topic_id
         #: How much of it was not known to be synced when it was opened.
         self.verified_bytes = opened.verified_bytes
-        #: Called after a truncation that took back what a recovery-point checkpoint may call synced, or synced the log.
-        self.on_recovery_point_moved: Callable[[], None] | None = None
-        #: Called before the log is compacted for the first time.
-        self.on_may_have_holes: Callable[[], None] | None = None
-        #: Called after a truncation that took back what a cleaner checkpoint may call compacted.
-        self.on_cleaned_lowered: Callable[[], None] | None = None
-        #: Called before a cut that lets the log begin lower than a log-start checkpoint may say.
-        self.on_log_start_lowered: Callable[[], None] | None = None
-        #: Called with (start before, why) when the log start has moved.
-        self.on_log_start_moved: Callable[[int, str], None] | None = None
         #: Whether a compaction could not be carried out; none is tried again while the broker runs.
         self.is_uncleanable = False
         self._doomed = doomed
@@ -103,6 +102,7 @@ class PartitionLog(TransactionalLog):
         cleaned_to: int | None = None,
         state: LogState | None = None,
         committed_to: int | None = None,
+        owner: LogOwner | None = None,
     ) -> PartitionLog:
         """Open the log in ``directory``, or begin one there at ``log_start_offset``.
 
@@ -141,6 +141,7 @@ class PartitionLog(TransactionalLog):
             cleaned_to or 0,
             holes_allowed,
             names_synced,
+            LogOwner() if owner is None else owner,
         )
 
     def __repr__(self) -> str:
@@ -176,8 +177,8 @@ class PartitionLog(TransactionalLog):
         """Take other settings; those of indexes hold from the next segment on. Raises ``StorageFailed``: nothing has
         changed if it cannot be noted that the log may have holes from now on.
         """
-        if config.is_compacted and not self.config.is_compacted and self.on_may_have_holes is not None:
-            self.on_may_have_holes()
+        if config.is_compacted and not self.config.is_compacted:
+            self._owner.may_have_holes(self)
         self._local.had_holes = self._local.holes_allowed
         self._local.config = config
 
@@ -366,24 +367,22 @@ class PartitionLog(TransactionalLog):
         return True
 
     def _announce_log_start(self, before: int, reason: str) -> None:
-        if self.on_log_start_moved is not None and self.log_start_offset > before:
-            self.on_log_start_moved(before, reason)
+        if self.log_start_offset > before:
+            self._owner.log_start_moved(self, before, reason)
 
     def _announce_cut(self, recovery_point: int, cleaned_to: int) -> None:
         """What a checkpoint says about the log as it was before would be wrong of what is appended next."""
-        is_moved = self._local.recovery_point < recovery_point or self._local.holes_allowed
-        if is_moved and self.on_recovery_point_moved is not None:
-            self.on_recovery_point_moved()
-        if self._local.cleaned_to < cleaned_to and self.on_cleaned_lowered is not None:
-            self.on_cleaned_lowered()
+        if self._local.recovery_point < recovery_point or self._local.holes_allowed:
+            self._owner.recovery_point_moved(self)
+        if self._local.cleaned_to < cleaned_to:
+            self._owner.cleaned_lowered(self)
 
     def _lower_log_start(self, offset: int) -> None:
         """Before the files are cut: a start that finds a log end below its checkpointed start wipes the log and begins
         there (Kafka's ``LogLoader`` too), and so would lack for good what the leader has in between.
         """
         self.log_start_offset = min(self.log_start_offset, offset)
-        if self.on_log_start_lowered is not None:
-            self.on_log_start_lowered()
+        self._owner.log_start_lowered(self)
 
     def _end_after_cut(self, offset: int) -> int:
         try:

@@ -21,7 +21,7 @@ from typing import Any
 import psutil
 
 from cluster.broker.housekeeping import MEMORY_INTERVAL_MS
-from cluster.broker.main import log_paced
+from cluster.broker.main import collect_seldom, log_paced
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import validate
@@ -166,6 +166,7 @@ async def _serve(directory: str, properties: Mapping[str, str], channel: ChildCh
     node = Node(config, Rules(), seams, f"{directory}/node", failed)
     ports = await node.bind()
     await node.start()
+    collect_seldom()
     channel.ready({"ports": ports})
     await stopping.wait()
     await node.stop(controlled=not failures)

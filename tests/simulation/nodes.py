@@ -115,7 +115,7 @@ class MemoryCluster:
         transport = self.network.transport(f"b{broker_id}")
         seams = Seams(
             clock=self.clock_of(broker_id),
-            random=derive(self._seed, "broker", *life),
+            random=derive(self._seed, "broker", broker_id),
             transport=transport,
             store=store,
             storage=self.storages[broker_id],

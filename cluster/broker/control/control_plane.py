@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,7 @@ from cluster.broker.control.membership.session import Session
 from cluster.broker.control.office.apis import ControllerApis
 from cluster.broker.control.office.candidate import Candidate
 from cluster.broker.control.office.office import OfficeParts
-from cluster.broker.dynamic_configs import DynamicConfigs
+from cluster.broker.dynamic_configs import Changed, DynamicConfigs
 from cluster.broker.endpoints import Endpoint, PeerAddresses
 from cluster.broker.journal import Journal
 from cluster.broker.metadata_cache import MetadataCache
@@ -38,6 +38,10 @@ from cluster.seams.randomness import Random
 from cluster.seams.transport import Transport
 
 logger = logging.getLogger(__name__)
+
+
+async def _not_heeded(topic: str | None) -> None:
+    """For a broker without replicas."""
 
 
 class ControlPlane:
@@ -60,7 +64,7 @@ class ControlPlane:
         journal: Journal,
         rules: ControlRules,
         deliver: Deliver,
-        settings_changed: Callable[[str | None], None] = lambda topic: None,
+        settings_changed: Changed = _not_heeded,
     ) -> None:
         self.broker_id = broker_id
         self._properties = properties
@@ -224,5 +228,5 @@ class ControlPlane:
 
     async def _settings_changed(self, topic: str | None) -> None:
         """The configuration of a topic, or (None) of this broker is another one now."""
-        self._tell_settings_changed(topic)
+        await self._tell_settings_changed(topic)
         await self._candidate.heed_now(lambda office: office.controller.configs_changed(topic))

@@ -6,12 +6,14 @@ one at a time, never from within another decision. Does not own the append (``Ow
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
 from cluster.broker.internal_topics import OFFSETS_TOPIC
+from cluster.broker.pauses import Shares
 from cluster.broker.replicas.own_writes import OwnWrites
 from cluster.coordinator.group.decisions import GroupAppend
 from cluster.protocol.errors import ErrorCode
@@ -33,7 +35,10 @@ class _Pending:
 class GroupAppends:
     """Of one broker. ``timeout_ms``: for how long one may wait for its replicas."""
 
-    def __init__(self, own_writes: OwnWrites, clock: Clock, timeout_ms: int, told: Told) -> None:
+    def __init__(self, own_writes: OwnWrites, clock: Clock, timeout_ms: int, told: Told, shares: Shares) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._shares = shares
+        self._is_postponed = False
         self._own_writes = own_writes
         self._clock = clock
         self._timeout_ms = timeout_ms
@@ -48,12 +53,17 @@ class GroupAppends:
         return f"<GroupAppends: {sum(map(len, self._in_order.values()))} without result>"
 
     def add(self, appends: Iterable[GroupAppend]) -> None:
-        """Have these appended. Their results may be told before this returns."""
+        """Have these appended, in this turn of the loop unless it is used up. Results may be told before this
+        returns."""
         self._asked.extend(appends)
         self._run()
 
+    def _resume(self) -> None:
+        self._is_postponed = False
+        self._run()
+
     def _run(self) -> None:
-        if self._is_running:
+        if self._is_running or self._is_postponed:
             return
         self._is_running = True
         try:
@@ -63,6 +73,10 @@ class GroupAppends:
                 else:
                     settled = self._settled.popleft()
                     self._told(settled.append, *(settled.result or (ErrorCode.UNKNOWN_SERVER_ERROR, -1)))
+                if self._shares.is_over() and (self._asked or self._settled):
+                    self._is_postponed = True
+                    self._loop.call_soon(self._resume)
+                    break
         finally:
             self._is_running = False
 

@@ -18,7 +18,8 @@ from cluster.broker.groups.group_appends import GroupAppends
 from cluster.broker.groups.group_loading import LoadingFailed, read_partition
 from cluster.broker.groups.group_timers import GroupTimers
 from cluster.broker.internal_topics import OFFSETS_TOPIC
-from cluster.broker.portions import Beside
+from cluster.broker.pauses import Pauses, Shares
+from cluster.broker.portions import Beside, chunks
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
@@ -26,6 +27,7 @@ from cluster.config.broker import BrokerConfig
 from cluster.coordinator.group.answers import DeleteOffsetsAnswer, JoinAnswer, LeaveAnswer, SyncAnswer
 from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, GroupSettings, TimerName
+from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.loading import GroupLoader
 from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, JoinRequest, MemberIdentity, SyncRequest
@@ -39,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 #: Characters of a client id, or of an instance's, that a member id begins with: it must fit into a record.
 MOST_PREFIX = 255
+
+#: Groups of which one decision is made, of those that concern all groups.
+GROUPS_AT_ONCE = 10
 
 #: What makes a decision for one who waits, at a time.
 Event = Callable[["asyncio.Future[Any]", int], GroupDecision]
@@ -55,6 +60,7 @@ class GroupService:
         clock: Clock,
         random: Random,
         blocking: Blocking,
+        shares: Shares,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._config = config
@@ -62,10 +68,11 @@ class GroupService:
         self._clock = clock
         self._random = random
         self._beside = Beside(blocking)
+        self._shares = shares
         self.coordinator = GroupCoordinator(settings, self._new_member_id)
         self._timers = GroupTimers(self._loop, self._timer_due)
         self._appends = GroupAppends(
-            replicas.own_writes, clock, config["offsets.commit.timeout.ms"], self._append_settled
+            replicas.own_writes, clock, config["offsets.commit.timeout.ms"], self._append_settled, shares
         )
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._periodic = Timers(replicas.storage_failed)
@@ -90,11 +97,15 @@ class GroupService:
 
     # requests
 
-    def join(self, request: JoinRequest) -> asyncio.Future[JoinAnswer]:
-        return self._ask(lambda waiter, now_ms: self.coordinator.join(waiter, request, now_ms))
+    async def join(self, request: JoinRequest) -> JoinAnswer:
+        await self._in_turn()
+        answer: JoinAnswer = await self._ask(lambda waiter, now_ms: self.coordinator.join(waiter, request, now_ms))
+        return answer
 
-    def sync(self, request: SyncRequest) -> asyncio.Future[SyncAnswer]:
-        return self._ask(lambda waiter, now_ms: self.coordinator.sync(waiter, request, now_ms))
+    async def sync(self, request: SyncRequest) -> SyncAnswer:
+        await self._in_turn()
+        answer: SyncAnswer = await self._ask(lambda waiter, now_ms: self.coordinator.sync(waiter, request, now_ms))
+        return answer
 
     def heartbeat(self, group_id: str, member: MemberIdentity) -> ErrorCode:
         heard: asyncio.Future[ErrorCode] = self._ask(
@@ -108,8 +119,12 @@ class GroupService:
         )
         return left.result()
 
-    def commit(self, request: CommitRequest) -> asyncio.Future[dict[TopicPartition, ErrorCode]]:
-        return self._ask(lambda waiter, now_ms: self.coordinator.commit(waiter, request, now_ms))
+    async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
+        await self._in_turn()
+        answer: dict[TopicPartition, ErrorCode] = await self._ask(
+            lambda waiter, now_ms: self.coordinator.commit(waiter, request, now_ms)
+        )
+        return answer
 
     def delete_offsets(
         self, group_id: str, partitions: Collection[TopicPartition]
@@ -118,6 +133,11 @@ class GroupService:
 
     def delete_group(self, group_id: str) -> asyncio.Future[ErrorCode]:
         return self._ask(lambda waiter, now_ms: self.coordinator.delete_group(waiter, group_id, now_ms))
+
+    async def _in_turn(self) -> None:
+        """Wait for a share if others have used up this turn of the loop: a large group takes long."""
+        if self._shares.is_over():
+            await self._shares.next()
 
     def _ask(self, event: Event) -> asyncio.Future[Any]:
         waiter = self._loop.create_future()
@@ -138,16 +158,23 @@ class GroupService:
             # The end of the log is that of now: this broker appends nothing before it is read.
             self._loading[replica.partition] = self._loop.create_task(self._load(replica, loader))
 
-    def forget_topics(self, partitions: Collection[TopicPartition]) -> None:
-        """Partitions of topics were deleted: offsets of them say nothing of topics of the same name to come."""
-        if partitions:
-            self._carry_out(self.coordinator.forget_topics(partitions, self._clock.wall_ms()))
+    async def forget_topics(self, partitions: Collection[TopicPartition]) -> None:
+        """Partitions of topics were deleted: offsets of them say nothing of topics of the same name to come. Until this
+        returns, no such topic may be known here."""
+        deleted = frozenset(partitions)
+        if deleted:
+            await self._each(lambda groups, now_ms: self.coordinator.forget_topics(groups, deleted, now_ms))
 
     async def expire(self) -> None:
-        """Remove what has expired, a partition at a time."""
-        for partition in list(self.coordinator.homes):
-            self._carry_out(self.coordinator.expire(self._clock.wall_ms(), partition))
-            await asyncio.sleep(0)
+        """Remove what has expired."""
+        await self._each(self.coordinator.expire)
+
+    async def _each(self, decide: Callable[[list[Group], int], GroupDecision]) -> None:
+        """Decide on all groups, a few at a time."""
+        pause = Pauses(self._shares)
+        for groups in chunks(self.coordinator.all_groups(), GROUPS_AT_ONCE):
+            self._carry_out(decide(groups, self._clock.wall_ms()))
+            await pause()
 
     def _resign(self, partition: int) -> None:
         loading = self._loading.pop(partition, None)

@@ -17,6 +17,8 @@ def group_settings(config: BrokerConfig, stored_partitions: int | None) -> Group
         group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
         group_max_size=config["group.max.size"],
         group_max_bytes=config["gapless.group.max.bytes"],
+        groups_max_bytes=config["gapless.groups.max.bytes"],
+        message_max_bytes=config["message.max.bytes"],
         group_initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
         offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
         offsets_retention_ms=config["offsets.retention.minutes"] * _MS_PER_MINUTE,

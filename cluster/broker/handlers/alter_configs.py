@@ -45,7 +45,7 @@ async def _alter(
 ) -> Any:
     response = response_class(api_key)
     times = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
-    results, pause = [], Pauses(services.counters.now_ns)
+    results, pause = [], Pauses(services.shares)
     for asked in request.resources:
         await pause()
         kind, name = asked.resource_type, asked.resource_name

@@ -13,7 +13,7 @@ from cluster.protocol.messages import response_class
 
 async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.DELETE_GROUPS)
-    pause = Pauses(services.counters.now_ns)
+    pause = Pauses(services.shares)
     deletions = {}
     for group_id in dict.fromkeys(request.groups_names):
         deletions[group_id] = services.groups.delete_group(group_id)

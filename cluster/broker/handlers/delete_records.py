@@ -86,7 +86,7 @@ def _delete(
         for partition, offset in offsets.items()
     ]
     steps = services.replicas.deletion.delete(wanted, request.timeout_ms, respond, waits)
-    portions = Portions(steps, services.counters.now_ns)
+    portions = Portions(steps, services.shares)
     return None if portions.begin() else portions.finish(beside)
 
 

@@ -16,7 +16,7 @@ from cluster.protocol.messages import response_class
 
 async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.DESCRIBE_CONFIGS)
-    results, pause = [], Pauses(services.counters.now_ns)
+    results, pause = [], Pauses(services.shares)
     # Of a resource that is named twice the last word counts, in the first place.
     for asked in {(asked.resource_type, asked.resource_name): asked for asked in request.resources}.values():
         await pause()

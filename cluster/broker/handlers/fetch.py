@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
+from cluster.broker.pauses import Shares
 from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, chunks
 from cluster.broker.replicas.fetch_checks import READ_COMMITTED, FetchedBy, fetch_error
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
@@ -26,12 +27,18 @@ ZSTD_VERSION = 10
 
 
 def handle(
-    replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: memoryview, *, from_brokers: bool
+    replicas: ReplicaManager,
+    beside: Beside,
+    shares: Shares,
+    exchange: Exchange,
+    body: memoryview,
+    *,
+    from_brokers: bool,
 ) -> None:
     """``from_brokers``: the listener is the brokers' own. Elsewhere no one may pass for a follower: what a follower
     fetches is taken as proof that it has what stands before."""
     if len(body) > BYTES_AT_ONCE:
-        exchange.hold(_large(replicas, beside, exchange, bytes(body), from_brokers))
+        exchange.hold(_Large(replicas, beside, shares, exchange).answer(bytes(body), from_brokers))
         return
     request = _parse(body, exchange.api_version)
     if _is_impostor(request, from_brokers):
@@ -87,51 +94,77 @@ class _Answer(NamedTuple):
     session_id: int = NO_SESSION
 
 
-async def _large(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: bytes, from_brokers: bool) -> None:
+class _Large:
     """A fetch that may name tens of thousands: parsed and encoded off the event loop, read in steps."""
-    request = await beside.run(partial(_parse, body, exchange.api_version))
-    portions = Portions(_steps(replicas, exchange, request, from_brokers), exchange.connection.counters.now_ns)
-    portions.begin()
-    found = await portions.finish(beside)
-    if not isinstance(found, DelayedFetch):
-        build = partial(
-            build_response,
-            exchange.api_version,
-            exchange.correlation_id,
-            found.error_code,
-            found.session_id,
-            found.results,
-        )
-        exchange.respond(await beside.run(build))
-    elif exchange.connection.is_gone():
-        # It may have closed its end alone, and read on: as elsewhere, it is answered without a wait.
-        found.finish_now()
-    elif not found.is_done:
-        exchange.park(found, len(request.partitions))
 
+    __slots__ = ("_beside", "_exchange", "_replicas", "_shares")
 
-def _steps(
-    replicas: ReplicaManager, exchange: Exchange, request: FetchRequest, from_brokers: bool
-) -> Steps[_Answer | DelayedFetch]:
-    session = None
-    if _is_impostor(request, from_brokers):
-        found = yield partial(_refused, request)
-    else:
-        try:
-            reader, session = _admit(replicas, exchange, request)
-        except RequestRefused as error:
-            replicas.counters.fetch_answered(error.error_code, [], to_broker=request.replica_id >= 0)
-            return _Answer([], error.error_code)
-        respond = partial(_respond, replicas, exchange, request)
-        found = yield from replicas.fetch_in_steps(request, reader, respond, session)
-    if isinstance(found, DelayedFetch):
-        return found
-    told: list[FetchResult] = []
-    for some in chunks(found, PARTITIONS_A_STEP):
-        replicas.counters.fetch_answered(ErrorCode.NONE, some, to_broker=request.replica_id >= 0)
-        told += _told(replicas, request, some, exchange.api_version)
-        yield None
-    return _Answer(told, session_id=_id_of(session))
+    def __init__(self, replicas: ReplicaManager, beside: Beside, shares: Shares, exchange: Exchange) -> None:
+        self._replicas = replicas
+        self._beside = beside
+        self._shares = shares
+        self._exchange = exchange
+
+    def __repr__(self) -> str:
+        return f"<_Large {self._exchange!r}>"
+
+    async def answer(self, body: bytes, from_brokers: bool) -> None:
+        exchange = self._exchange
+        request = await self._beside.run(partial(_parse, body, exchange.api_version))
+        found = await self._in_portions(self._steps(request, from_brokers))
+        if not isinstance(found, DelayedFetch):
+            await self._respond(found)
+        elif exchange.connection.is_gone():
+            # It may have closed its end alone, and read on: as elsewhere, it is answered without a wait.
+            found.finish_now()
+        elif not found.is_done:
+            exchange.park(found, len(request.partitions))
+
+    async def _finish(self, steps: Steps[_Answer]) -> None:
+        """The wait is over: what is left to do takes as long as for a fetch that does not wait."""
+        await self._respond(await self._in_portions(steps))
+
+    async def _in_portions(self, steps: Steps[Any]) -> Any:
+        portions = Portions(steps, self._shares)
+        portions.begin()
+        return await portions.finish(self._beside)
+
+    async def _respond(self, found: _Answer) -> None:
+        exchange = self._exchange
+        head = exchange.api_version, exchange.correlation_id, found.error_code, found.session_id
+        exchange.respond(await self._beside.run(partial(build_response, *head, found.results)))
+
+    def _steps(self, request: FetchRequest, from_brokers: bool) -> Steps[_Answer | DelayedFetch]:
+        session = None
+        if _is_impostor(request, from_brokers):
+            found = yield partial(_refused, request)
+        else:
+            try:
+                reader, session = _admit(self._replicas, self._exchange, request)
+            except RequestRefused as error:
+                self._replicas.counters.fetch_answered(error.error_code, [], to_broker=request.replica_id >= 0)
+                return _Answer([], error.error_code)
+
+            def ended(steps: Steps[list[FetchResult]]) -> None:
+                self._exchange.finish(self._finish(self._last_steps(request, steps)))
+
+            found = yield from self._replicas.fetch_in_steps(request, reader, ended, session)
+        if isinstance(found, DelayedFetch):
+            return found
+        return (yield from self._answer_in_steps(request, found, session))
+
+    def _last_steps(self, request: FetchRequest, steps: Steps[list[FetchResult]]) -> Steps[_Answer]:
+        return (yield from self._answer_in_steps(request, (yield from steps), None))
+
+    def _answer_in_steps(
+        self, request: FetchRequest, found: list[FetchResult], session: FetchSession | None
+    ) -> Steps[_Answer]:
+        told: list[FetchResult] = []
+        for some in chunks(found, PARTITIONS_A_STEP):
+            self._replicas.counters.fetch_answered(ErrorCode.NONE, some, to_broker=request.replica_id >= 0)
+            told += _told(self._replicas, request, some, self._exchange.api_version)
+            yield None
+        return _Answer(told, session_id=_id_of(session))
 
 
 def _respond(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.exchange import Exchange
+from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.coordinator.group.requests import JoinRequest
 from cluster.protocol.apis import ApiKey
@@ -16,11 +17,15 @@ _NULLABLE_NAME_VERSION = 7
 
 async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     version = exchange.api_version
+    protocols, pause = [], Pauses(services.shares)
+    for each in request.protocols:
+        protocols.append((each.name, each.metadata))
+        await pause()
     asked = JoinRequest(
         request.group_id,
         request.member_id,
         request.protocol_type,
-        tuple((each.name, each.metadata) for each in request.protocols),
+        tuple(protocols),
         request.session_timeout_ms,
         request.rebalance_timeout_ms,
         request.group_instance_id,

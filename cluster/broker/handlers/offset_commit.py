@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.handlers.named_once import named
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.coordinator.group.records import TopicPartition
@@ -17,18 +16,21 @@ from cluster.protocol.messages import response_class
 
 async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.OFFSET_COMMIT)
-    pause = Pauses(services.counters.now_ns)
-    topics = named(
-        (topic.name, ((each.partition_index, each) for each in topic.partitions)) for topic in request.topics
-    )
+    pause = Pauses(services.shares)
+    topics: dict[str, dict[int, Any]] = {}
+    for topic in request.topics:
+        for each in topic.partitions:
+            topics.setdefault(topic.name, {})[each.partition_index] = each
+            await pause()
+        topics.setdefault(topic.name, {})
     errors: dict[TopicPartition, ErrorCode] = {}
     offsets: dict[TopicPartition, OffsetToCommit] = {}
-    for topic, entries in topics.items():
+    for name, entries in topics.items():
         for number, asked in entries.items():
-            if services.metadata.partition(topic, number) is None:
-                errors[topic, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if services.metadata.partition(name, number) is None:
+                errors[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             else:
-                offsets[topic, number] = OffsetToCommit(
+                offsets[name, number] = OffsetToCommit(
                     asked.committed_offset,
                     asked.committed_metadata or "",
                     asked.committed_leader_epoch,
@@ -40,11 +42,12 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
         errors |= await services.groups.commit(CommitRequest(request.group_id, member, offsets))
     topic_class = response.OffsetCommitResponseTopic
     answered = []
-    for topic, entries in topics.items():
-        partitions = [
-            topic_class.OffsetCommitResponsePartition(partition_index=number, error_code=errors[topic, number])
-            for number in entries
-        ]
-        answered.append(topic_class(name=topic, partitions=partitions))
+    for name, entries in topics.items():
+        partitions = []
+        for number in entries:
+            error_code = errors[name, number]
+            partitions.append(topic_class.OffsetCommitResponsePartition(partition_index=number, error_code=error_code))
+            await pause()
+        answered.append(topic_class(name=name, partitions=partitions))
         await pause()
     return response(topics=answered)

@@ -14,7 +14,7 @@ from cluster.protocol.messages import response_class
 
 async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     response = response_class(ApiKey.OFFSET_DELETE)
-    pause = Pauses(services.counters.now_ns)
+    pause = Pauses(services.shares)
     topics: dict[str, dict[int, None]] = {}
     known = []
     for topic in request.topics:

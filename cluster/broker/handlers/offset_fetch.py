@@ -49,6 +49,7 @@ def _fetch(
     if topics is None and group is not None:
         wanted = dict.fromkeys(group.offsets.committed)
     for topic in topics or ():
+        yield None
         for some in chunks(topic.partition_indexes, AT_ONCE):
             wanted.update(((topic.name, number), None) for number in some)
             yield None
@@ -72,4 +73,8 @@ def _fetch(
                 )
             )
         yield None
-    return ErrorCode.NONE, [topic_class(name=name, partitions=partitions) for name, partitions in answered.items()]
+    told = []
+    for name, partitions in answered.items():
+        told.append(topic_class(name=name, partitions=partitions))
+        yield None
+    return ErrorCode.NONE, told

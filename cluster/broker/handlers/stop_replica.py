@@ -38,8 +38,6 @@ def _stops(request: Any) -> list[ReplicaStop]:
 
 
 async def _carry_out(services: Services, asked: Sequence[ReplicaStop]) -> Mapping[TopicPartition, ErrorCode]:
-    if not any(stop.delete for stop in asked):
-        return services.roles.stop(asked)
     # A checkpoint that is being written names the log still; the deletion must have the last word.
     async with services.checkpoints.lock:
-        return services.roles.stop(asked)
+        return await services.roles.stop(asked)

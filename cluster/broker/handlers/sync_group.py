@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.broker.exchange import Exchange
+from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.coordinator.group.answers import SyncAnswer
 from cluster.coordinator.group.requests import MemberIdentity, SyncRequest
@@ -20,12 +21,16 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     names_protocol = exchange.api_version >= _NAMES_PROTOCOL_VERSION
     if names_protocol and None in (request.protocol_type, request.protocol_name):
         return _response(SyncAnswer(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    assignments, pause = {}, Pauses(services.shares)
+    for each in request.assignments:
+        assignments[each.member_id] = each.assignment
+        await pause()
     asked = SyncRequest(
         request.group_id,
         MemberIdentity(request.member_id, request.group_instance_id, request.generation_id),
         request.protocol_type,
         request.protocol_name,
-        {each.member_id: each.assignment for each in request.assignments},
+        assignments,
     )
     exchange.connection.release_request()
     return _response(await services.groups.sync(asked))

@@ -21,8 +21,9 @@ async def handle(services: Services, request: Any) -> Any:
     error = await check(services, ApiKey.UPDATE_METADATA, origin, is_possible=_is_possible(request))
     if error is ErrorCode.NONE:
         removed = services.metadata.update(request)
-        services.groups.forget_topics(removed)
         services.roles.withdraw(_elsewhere(request, services.replicas.broker_id))
+        # Before the answer: topics that get the same names are told of after it.
+        await services.groups.forget_topics(removed)
     return response_class(ApiKey.UPDATE_METADATA)(error_code=error)
 
 

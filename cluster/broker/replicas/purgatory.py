@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from itertools import islice
 from sys import getsizeof
 from typing import Generic, Protocol, TypeVar
 
@@ -20,6 +21,9 @@ from cluster.protocol.produce import ProduceResult
 #: What a request that waits takes: itself, and each of its partitions, as measured.
 _REQUEST_BYTES = 1_000
 _RESULT_BYTES = 360
+
+#: Changed partitions that a fetch reads before others have their turn.
+PARTITIONS_AT_ONCE = 200
 
 #: The answer for one partition of a request.
 Result = TypeVar("Result")
@@ -194,6 +198,10 @@ class DelayedFetch:
 
     def _look(self) -> None:
         changed, self._changed = self._changed, set()
+        if len(changed) > PARTITIONS_AT_ONCE:
+            changed, self._changed = set(islice(changed, PARTITIONS_AT_ONCE)), changed
+            self._changed -= changed
+            self._loop.call_soon(self._look)
         if not self._is_done and self._attempt(changed):
             self._end()
             self._wheel.cancel(self, self._tick)

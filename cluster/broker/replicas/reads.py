@@ -6,7 +6,7 @@ Does not own waiting (``purgatory``) or the reading of one partition (``Replica.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 
 from cluster.broker.replicas.fetch_checks import FetchedBy, fetch_error
 from cluster.broker.replicas.host import RequestRefused
@@ -102,6 +102,13 @@ class Reads:
             self._sizes[index] = self._readable[index] = 0
             self.results[index] = self._read(index, False, now_ms)
         return self.is_enough()
+
+    def again_in_steps(self, now_ms: int) -> Generator[None, None, list[FetchResult]]:
+        """Read all again, of a request that names very many. Returns what was found."""
+        for start in range(0, len(self._sizes), PARTITIONS_A_STEP):
+            self.again(range(start, min(start + PARTITIONS_A_STEP, len(self._sizes))), now_ms)
+            yield
+        return self.results
 
     def add(self, wanted: FetchPartition) -> int:
         """One more partition, which is read when ``again`` is called with the index that is returned."""

@@ -158,7 +158,14 @@ class ReplicaManager:
         if is_enough or not reads.wanted:
             respond(reads.results)
             return None
-        return self._wait(reads, reader, request.max_wait_ms, respond)
+
+        def attempt(changed: set[int] | None) -> bool:
+            if not reads.again(changed, self._clock.monotonic_ms()) and changed is not None:
+                return False
+            respond(reads.results)
+            return True
+
+        return self._wait(reads, reader, request.max_wait_ms, attempt)
 
     def _reads(self, request: FetchRequest, reader: FetchedBy, session: FetchSession | None) -> Reads:
         max_bytes = request.max_bytes if reader.is_follower else min(request.max_bytes, self._fetch_max_bytes)
@@ -169,11 +176,11 @@ class ReplicaManager:
         self,
         request: FetchRequest,
         reader: FetchedBy,
-        respond: Callable[[list[FetchResult]], None],
+        ended: Callable[[Generator[None, None, list[FetchResult]]], None],
         session: FetchSession | None = None,
     ) -> Generator[None, None, list[FetchResult] | DelayedFetch]:
         """The same of a request that names very many, in steps that others may come between. Returns what was found, or
-        the fetch that waits for more and calls ``respond``.
+        the fetch that waits for more and calls ``ended`` with the steps that are left then.
 
         In a session none waits: the follower's next fetch names little, and waits in its place.
         """
@@ -193,21 +200,23 @@ class ReplicaManager:
         yield from reads.first_in_steps(now_ms)
         if reads.is_enough() or request.max_wait_ms <= 0:
             return reads.results
-        delayed = self._wait(reads, reader, request.max_wait_ms, respond)
+
+        def attempt(changed: set[int] | None) -> bool:
+            now_ms = self._clock.monotonic_ms()
+            if changed is not None and not reads.again(changed, now_ms):
+                return False
+            ended(reads.again_in_steps(now_ms))
+            return True
+
+        delayed = self._wait(reads, reader, request.max_wait_ms, attempt)
         # No one told the fetch of what changed between its steps.
         for index in reads.moved(self.partitions):
             delayed.wake(index)
         return delayed
 
     def _wait(
-        self, reads: Reads, reader: FetchedBy, max_wait_ms: int, respond: Callable[[list[FetchResult]], None]
+        self, reads: Reads, reader: FetchedBy, max_wait_ms: int, attempt: Callable[[set[int] | None], bool]
     ) -> DelayedFetch:
-        def attempt(changed: set[int] | None) -> bool:
-            if not reads.again(changed, self._clock.monotonic_ms()) and changed is not None:
-                return False
-            respond(reads.results)
-            return True
-
         watched = [
             (index, partition)
             for index, one in enumerate(reads.wanted)

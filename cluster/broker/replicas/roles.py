@@ -6,11 +6,12 @@ follows only after its log is ready. The checks of the request as a whole (contr
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from cluster.broker.checkpoints import Blocking, unbroken
+from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.replicas.assignments import ReplicaAssignment, ReplicaElsewhere, ReplicaStop, Role
 from cluster.broker.replicas.fetchers import Fetchers
 from cluster.broker.replicas.host import TopicSettings
@@ -30,8 +31,6 @@ logger = logging.getLogger(__name__)
 
 #: Roles that are logged one by one; of more the log has the sum.
 LOGGED_EACH = 50
-#: Logs that are opened before others have a turn of the loop.
-OPENED_AT_ONCE = 50
 
 
 class Roles:
@@ -79,22 +78,27 @@ class Roles:
         What fails here is no error yet: ``assign`` tries it again, and answers for it.
         """
         ids = TopicIds(self._storage)
-        opened = 0
         settings: dict[str, TopicSettings] = {}
-        for asked in assignments:
-            topic = asked.topic
-            if self._replicas.broker_id in asked.role.replicas and self._is_incomplete(asked):
-                config = self._settings_of(topic, settings).log
-                try:
-                    log = self._logs.get_or_create(topic, asked.partition, None, config)
-                except LogError as error:
-                    logger.debug("%s-%d cannot be made: %s", topic, asked.partition, error)
-                    continue
-                if log.topic_id is None:
-                    ids.add(log, asked.topic_id)
-                opened += 1
-                if opened % OPENED_AT_ONCE == 0:
-                    await asyncio.sleep(0)  # other work gets its turn: opening logs blocks the loop
+        missing = {
+            (asked.topic, asked.partition): (self._settings_of(asked.topic, settings).log, asked.topic_id)
+            for asked in assignments
+            if self._replicas.broker_id in asked.role.replicas and self._is_incomplete(asked)
+        }
+        try:
+            configs = {key: config for key, (config, _) in missing.items()}
+            await unbroken(self._blocking, partial(self._logs.prepare, configs))
+        except LogError as error:
+            logger.warning("%d logs could not be prepared: %s", len(missing), error)
+        pause = Pauses(Shares(self._clock.monotonic_ns))
+        for key, (config, topic_id) in missing.items():
+            await pause()
+            try:
+                log = self._logs.get_or_create(*key, None, config)
+            except LogError as error:
+                logger.debug("%s-%d cannot be made: %s", *key, error)
+                continue
+            if log.topic_id is None:
+                ids.add(log, topic_id)
         if ids:
             try:
                 await unbroken(self._blocking, ids.run)
@@ -160,16 +164,27 @@ class Roles:
         self._replicas.partitions[key] = partition
         return partition
 
-    def configure(self, topic: str | None) -> None:
+    async def configure(self, topic: str | None) -> None:
         """The settings of a topic's replicas here have changed (None: of all topics)."""
         settings: dict[str, TopicSettings] = {}
-        for partition in self._replicas.partitions.values():
-            name = partition.topic
-            if topic in (None, name):
-                try:
-                    partition.configure(self._settings_of(name, settings), self._clock.monotonic_ms())
-                except LogError as error:
-                    self._failed(error)
+        pause = Pauses(Shares(self._clock.monotonic_ns))
+        concerned, compacted = [], []
+        for key, partition in list(self._replicas.partitions.items()):
+            if topic in (None, partition.topic):
+                concerned.append(partition)
+                if self._settings_of(partition.topic, settings).log.is_compacted:
+                    compacted.append(key)
+            await pause()
+        try:
+            if compacted:
+                await unbroken(self._blocking, partial(self._logs.note_holes, compacted))
+            for partition in concerned:
+                # It may have gone meanwhile.
+                if self._replicas.partitions.get(partition.key) is partition:
+                    partition.configure(self._settings_of(partition.topic, settings), self._clock.monotonic_ms())
+                await pause()
+        except LogError as error:
+            self._failed(error)
 
     def _take_role(self, partition: Replica, role: Role) -> None:
         try:
@@ -195,12 +210,44 @@ class Roles:
             else:
                 self._fetchers.leave(partition.key)
 
-    def stop(self, stops: Iterable[ReplicaStop]) -> dict[TopicPartition, ErrorCode]:
-        """ReplicaStop replicas, and delete the logs of those that are to be deleted."""
-        return {(asked.topic, asked.partition): self._stop(asked) for asked in stops}
+    async def stop(self, stops: Iterable[ReplicaStop]) -> dict[TopicPartition, ErrorCode]:
+        """Stop replicas, and delete the logs of those that are to be deleted. No log may be made meanwhile."""
+        pause = Pauses(Shares(self._clock.monotonic_ns))
+        codes: dict[TopicPartition, ErrorCode] = {}
+        doomed: dict[TopicPartition, None] = {}
+        for asked in stops:
+            key = (asked.topic, asked.partition)
+            codes[key] = self._stop(asked)
+            if asked.delete and codes[key] is ErrorCode.NONE:
+                self._replicas.partitions.pop(key, None)
+                doomed[key] = None
+            await pause()
+        if doomed:
+            codes |= await self._delete(list(doomed), pause)
+        return codes
+
+    async def _delete(self, keys: Sequence[TopicPartition], pause: Pauses) -> dict[TopicPartition, ErrorCode]:
+        """Delete logs, whose lines go from the checkpoints first, all of them together."""
+        codes: dict[TopicPartition, ErrorCode] = {}
+        try:
+            await unbroken(self._blocking, partial(self._logs.forget, keys))
+        except LogError as failure:
+            self._failed(failure)
+            return dict.fromkeys(keys, failure.error_code)
+        for key in keys:
+            try:
+                # Another controller may have given it a role again.
+                if key not in self._replicas.partitions:
+                    self._logs.delete(*key)
+            except LogError as failure:
+                logger.error("%s-%d cannot be deleted: %s", *key, failure)
+                self._failed(failure)
+                codes[key] = failure.error_code
+            await pause()
+        return codes
 
     def withdraw(self, elsewhere: Iterable[ReplicaElsewhere]) -> None:
-        """ReplicaStop the replicas that metadata places on other brokers, in an epoch that is newer than ours.
+        """Stop the replicas that metadata places on other brokers, in an epoch that is newer than ours.
 
         A broker that was away while a reassignment took a replica from it is told by no LeaderAndIsr: those name its
         own replicas only, and StopReplica is not sent to the dead. It would continue leading in the old epoch. The log
@@ -228,12 +275,4 @@ class Roles:
             self._fetchers.leave(key)
             partition.stop()
             self._role_taken(partition)
-        if asked.delete:
-            self._replicas.partitions.pop(key, None)
-            try:
-                self._logs.delete(asked.topic, asked.partition)
-            except LogError as failure:
-                logger.error("%s-%d cannot be deleted: %s", asked.topic, asked.partition, failure)
-                self._failed(failure)
-                return failure.error_code
         return ErrorCode.NONE

@@ -14,7 +14,7 @@ from functools import partial
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.internal_topics import INTERNAL_TOPICS
-from cluster.broker.pauses import Pauses
+from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
@@ -138,7 +138,7 @@ class Writes:
         waits: Waits,
     ) -> None:
         """The rest of a request."""
-        effort, pause = Effort.all(), Pauses(self._clock.monotonic_ns)
+        effort, pause = Effort.all(), Pauses(Shares(self._clock.monotonic_ns))
         for index, wanted in postponed:
             await pause()
             few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)

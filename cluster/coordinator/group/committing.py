@@ -6,14 +6,16 @@ Owns the checks (docs/reference/kafka.md "Committed offsets"). Does not own whic
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cluster.coordinator.group.answers import FetchedOffset
 from cluster.coordinator.group.checks import check_generation, offset_append_error
 from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.group_offsets import offset_bytes
 from cluster.coordinator.group.purposes import OffsetsStored
 from cluster.coordinator.group.records import (
+    LEAST_OFFSET_BYTES,
     NO_TIMESTAMP,
     CommittedOffset,
     TopicPartition,
@@ -46,12 +48,31 @@ def commit(decision: GroupDecision, group: Group, request: CommitRequest, waiter
     if not offsets:
         decision.answer(waiter, refused)
         return
+    if _least_batch_bytes(group, offsets) > decision.settings.message_max_bytes:
+        decision.answer(waiter, {**dict.fromkeys(offsets, ErrorCode.INVALID_COMMIT_OFFSET_SIZE), **refused})
+        return
     group.offsets.begin(offsets, request.producer_id)
     records = tuple(
         (offset_key(group.group_id, *partition), offset_value(committed)) for partition, committed in offsets.items()
     )
     purpose = OffsetsStored(waiter, offsets, refused, request.producer_id)
     append(decision, group, records, purpose, request.producer_id, request.producer_epoch)
+
+
+def growth(group: Group, request: CommitRequest) -> int:
+    """By how much a commit makes its group larger, at most. What a transaction commits is kept apart until it
+    ends."""
+    grown = sum(map(offset_bytes, request.offsets.values()))
+    if not request.is_transactional:
+        committed = group.offsets.committed
+        grown -= sum(offset_bytes(committed[each].committed) for each in request.offsets if each in committed)
+    return grown
+
+
+def _least_batch_bytes(group: Group, offsets: Mapping[TopicPartition, CommittedOffset]) -> int:
+    """No more than the batch of a commit takes."""
+    texts = sum(len(topic) + len(committed.metadata) for (topic, _), committed in offsets.items())
+    return texts + len(offsets) * (LEAST_OFFSET_BYTES + len(group.group_id))
 
 
 def check_commit(group: Group, request: CommitRequest) -> ErrorCode:

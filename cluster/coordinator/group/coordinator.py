@@ -6,7 +6,8 @@ go. What an event means is in the modules of each request. Whatever changes a gr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 
 from cluster.coordinator.group import (
     committing,
@@ -29,6 +30,7 @@ from cluster.coordinator.group.answers import (
     SyncAnswer,
 )
 from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, GroupSettings, TimerKind, TimerName
+from cluster.coordinator.group.filing import FiledGroups
 from cluster.coordinator.group.group import Group, OffsetsPartition
 from cluster.coordinator.group.purposes import AssignmentStored, OffsetsStored, RemovalStored, StaticMemberStored
 from cluster.coordinator.group.records import TopicPartition
@@ -40,18 +42,17 @@ from cluster.coordinator.group.requests import (
     SyncRequest,
     Waiter,
 )
-from cluster.coordinator.partitioning import partition_for
+from cluster.coordinator.group.room import Room
 from cluster.protocol.errors import ErrorCode
 
 
-class GroupCoordinator:
-    """``homes`` are the partitions that are led here, ``groups`` what is loaded of each. NOT thread-safe."""
+class GroupCoordinator(FiledGroups):
+    """NOT thread-safe."""
 
     def __init__(self, settings: GroupSettings, new_member_id: joining.NewMemberId) -> None:
-        self.settings = settings
-        self.homes: dict[int, OffsetsPartition] = {}
-        self.groups: dict[int, dict[str, Group]] = {}
+        super().__init__(settings)
         self._new_member_id = new_member_id
+        self._room = Room(settings.groups_max_bytes)
 
     def __repr__(self) -> str:
         return f"<GroupCoordinator of {sorted(self.homes)}, {sum(map(len, self.groups.values()))} groups>"
@@ -73,6 +74,7 @@ class GroupCoordinator:
         if self.homes.get(home.index) is home and home.is_loading:
             home.is_loading = False
             self.groups[home.index] = loader.groups(now_ms)
+            self._room.taken(self.groups[home.index].values())
             loading.begin(decision, self.groups[home.index].values())
         return decision
 
@@ -82,18 +84,6 @@ class GroupCoordinator:
         self.homes.pop(partition, None)
         loading.end(decision, self.groups.pop(partition, {}).values())
         return decision
-
-    def status(self, group_id: str, *, empty_id_is_valid: bool = False) -> ErrorCode:
-        """Whether this broker answers for a group."""
-        if not group_id and not empty_id_is_valid:
-            return ErrorCode.INVALID_GROUP_ID
-        home = self.homes.get(self._partition(group_id))
-        if home is None:
-            return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if home.is_loading else ErrorCode.NONE
-
-    def group(self, group_id: str) -> Group | None:
-        return self.groups.get(self._partition(group_id), {}).get(group_id)
 
     # members
 
@@ -110,6 +100,8 @@ class GroupCoordinator:
                 group = self._new_group(request.group_id, now_ms)
             else:
                 error_code = ErrorCode.UNKNOWN_MEMBER_ID
+        if group is not None and not self._room.takes(group.growth(request), self.all_groups):
+            error_code = error_code or ErrorCode.GROUP_MAX_SIZE_REACHED
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, JoinAnswer(error_code, request.member_id))
         else:
@@ -126,6 +118,8 @@ class GroupCoordinator:
             decision.answer(waiter, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
         elif error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, SyncAnswer(error_code or ErrorCode.UNKNOWN_MEMBER_ID))
+        elif not self._room.takes(sum(map(len, request.assignments.values())), self.all_groups):
+            decision.answer(waiter, SyncAnswer(ErrorCode.GROUP_MAX_SIZE_REACHED))
         else:
             syncing.sync(decision, group, request, waiter)
         return decision
@@ -169,6 +163,8 @@ class GroupCoordinator:
                 group = self._new_group(request.group_id, now_ms)
             else:
                 error_code = ErrorCode.ILLEGAL_GENERATION
+        if group is not None and not self._room.takes(committing.growth(group, request), self.all_groups):
+            error_code = error_code or ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, dict.fromkeys(request.offsets, error_code))
         else:
@@ -202,19 +198,21 @@ class GroupCoordinator:
             removing.delete_offsets(decision, group, partitions, waiter)
         return decision
 
-    def forget_topics(self, partitions: Collection[TopicPartition], now_ms: int) -> GroupDecision:
-        """Partitions of topics were deleted."""
+    def forget_topics(
+        self, groups: Iterable[Group], partitions: AbstractSet[TopicPartition], now_ms: int
+    ) -> GroupDecision:
+        """Partitions of topics were deleted, which concerns all groups; these are some of them."""
         decision = self._decision(now_ms)
-        for group in self._all_groups():
+        for group in filter(self._is_here, groups):
             removing.forget_topics(decision, group, partitions)
         return decision
 
-    def expire(self, now_ms: int, partition: int | None = None) -> GroupDecision:
-        """Remove what has expired, of a partition or of all; due every ``offsets.retention.check.interval.ms``."""
+    def expire(self, groups: Iterable[Group], now_ms: int) -> GroupDecision:
+        """Remove what has expired of some groups; due for all every ``offsets.retention.check.interval.ms``."""
         decision = self._decision(now_ms)
-        for group in list(self._all_groups() if partition is None else self.groups.get(partition, {}).values()):
+        for group in filter(self._is_here, groups):
             if removing.expire(decision, group):
-                self._put(group.group_id, None)
+                self._put(group, None)
         return decision
 
     # groups
@@ -226,7 +224,7 @@ class GroupCoordinator:
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, error_code or ErrorCode.GROUP_ID_NOT_FOUND)
         elif removing.delete_group(decision, group, waiter):
-            self._put(group_id, None)
+            self._put(group, None)
         return decision
 
     def describe(self, group_id: str) -> GroupDescription:
@@ -234,11 +232,11 @@ class GroupCoordinator:
         error_code = self.status(group_id, empty_id_is_valid=True)
         return describing.describe(error_code, group_id, self.group(group_id))
 
-    def listing(self, states: Collection[str] = ()) -> tuple[ErrorCode, list[GroupListing]]:
-        """ListGroups, of what is loaded."""
+    def listing(self, states: Collection[str] = ()) -> tuple[ErrorCode, Iterator[GroupListing]]:
+        """ListGroups, of what is loaded now, each as it is when it is asked for."""
         is_loading = any(home.is_loading for home in self.homes.values())
         error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NONE
-        return error_code, describing.listing(self._all_groups(), states)
+        return error_code, describing.listing(self.all_groups(), states)
 
     # what the shell tells
 
@@ -268,7 +266,7 @@ class GroupCoordinator:
         elif isinstance(purpose, RemovalStored):
             kept = removing.removal_stored(decision, group, purpose, error_code)
             if group is not None:
-                self._put(append.group_id, kept)
+                self._put(group, kept)
         elif isinstance(purpose, AssignmentStored) and group is not None:
             syncing.assignment_stored(decision, group, purpose, error_code)
         elif isinstance(purpose, StaticMemberStored) and group is not None:
@@ -277,24 +275,3 @@ class GroupCoordinator:
 
     def _decision(self, now_ms: int) -> GroupDecision:
         return GroupDecision(self.settings, now_ms)
-
-    def _partition(self, group_id: str) -> int:
-        return partition_for(group_id, self.settings.offsets_topic_num_partitions)
-
-    def _all_groups(self) -> Iterator[Group]:
-        return (group for groups in self.groups.values() for group in groups.values())
-
-    def _new_group(self, group_id: str, now_ms: int) -> Group:
-        return Group(group_id, self.homes[self._partition(group_id)], now_ms)
-
-    def _keep(self, group: Group) -> None:
-        """A new group is known from the first request that it has not refused."""
-        if group.members or group.pending_members or not group.offsets.is_empty:
-            self._put(group.group_id, group)
-
-    def _put(self, group_id: str, group: Group | None) -> None:
-        groups: dict[str, Group] = self.groups[self._partition(group_id)]
-        if group is None:
-            groups.pop(group_id, None)
-        else:
-            groups[group_id] = group

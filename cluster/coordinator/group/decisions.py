@@ -16,7 +16,7 @@ from cluster.coordinator.group.purposes import Purpose
 from cluster.coordinator.group.requests import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Waiter
 
 #: (key, value) of each record; a value of None is a tombstone.
-Records = tuple[tuple[bytes, bytes | None], ...]
+Records = Iterable[tuple[bytes, bytes | None]]
 
 
 class TimerKind(Enum):
@@ -76,6 +76,10 @@ class GroupSettings:
     group_max_size: int = (1 << 31) - 1
     #: Of what members tell; not a key of Kafka's.
     group_max_bytes: int = 10_485_760
+    #: Of all groups together, with what they have committed; not a key of Kafka's either.
+    groups_max_bytes: int = 134_217_728
+    #: What a batch may have: what certainly does not fit is refused before it is made.
+    message_max_bytes: int = 1_048_588
     group_initial_rebalance_delay_ms: int = 3_000
     #: For how long a new member's first JoinGroup may wait; a client that is gone is not noticed sooner.
     new_member_join_timeout_ms: int = 300_000

@@ -5,7 +5,7 @@ Owns which fields are told in which state. Does not own whether this broker answ
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from cluster.coordinator.group.answers import GroupDescription, GroupListing
 from cluster.coordinator.group.group import Group
@@ -24,11 +24,11 @@ def describe(error_code: ErrorCode, group_id: str, group: Group | None) -> Group
     return GroupDescription(error_code, group_id, group.state, group.protocol_type or "", protocol_name or "", members)
 
 
-def listing(groups: Iterable[Group], states: Collection[str]) -> list[GroupListing]:
+def listing(groups: Iterable[Group], states: Collection[str]) -> Iterator[GroupListing]:
     """All groups, or those in ``states``, whose names may be in any case (KIP-518)."""
     wanted = {state.lower() for state in states}
-    return [
+    return (
         GroupListing(group.group_id, group.protocol_type or "", group.state)
         for group in groups
         if not wanted or group.state.value.lower() in wanted
-    ]
+    )

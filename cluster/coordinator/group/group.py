@@ -18,8 +18,12 @@ from cluster.coordinator.group.members import MEMBER_BYTES, GroupMember
 from cluster.coordinator.group.records import GroupValue
 from cluster.coordinator.group.requests import JoinRequest, Protocols, Waiter
 from cluster.coordinator.group.states import GroupState, check_transition
+from cluster.coordinator.group.supporters import Supporters
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from cluster.protocol.errors import MalformedRequest
+
+#: What a group takes besides its members and offsets.
+GROUP_BYTES = 2000
 
 
 @dataclass(slots=True)
@@ -70,7 +74,7 @@ class Group:
         self.offsets = GroupOffsets()
         self._members_bytes = 0
         self._joined: set[str] = set()
-        self._supporters: Counter[str] = Counter()
+        self.supporters = Supporters()
 
     def __repr__(self) -> str:
         return (
@@ -107,11 +111,13 @@ class Group:
             members,
         )
 
-    def revived(self) -> Group:
-        """A group like this one was while it was Empty: it is Dead, and its removal could not be stored."""
+    def revived(self, *, is_stored: bool) -> Group:
+        """A group like this one was while it was Empty: it is Dead, and not all of its removal could be stored.
+        ``is_stored`` is whether its own record is still in the log; without it only offsets are left."""
         group = Group(self.group_id, self.home, self.state_timestamp_ms)
-        group.generation_id = self.generation_id
-        group.protocol_type = self.protocol_type
+        if is_stored:
+            group.generation_id = self.generation_id
+            group.protocol_type = self.protocol_type
         group.offsets = self.offsets
         return group
 
@@ -144,7 +150,7 @@ class Group:
         self.pending_members.discard(member.member_id)
         self.members[member.member_id] = member
         self._members_bytes += member.size_bytes
-        self._supporters.update({name for name, _ in member.protocols})
+        self.supporters.add(member.protocols)
         if self.leader is None:
             self.leader = member.member_id
 
@@ -153,7 +159,7 @@ class Group:
         member = self.members.pop(member_id, None)
         if member is not None:
             self._members_bytes -= member.size_bytes
-            self._supporters.subtract({name for name, _ in member.protocols})
+            self.supporters.remove(member.protocols)
             if member.group_instance_id is not None:
                 del self.static_members[member.group_instance_id]
         self._joined.discard(member_id)
@@ -182,8 +188,8 @@ class Group:
         self, member: GroupMember, protocols: Protocols, session_timeout_ms: int, rebalance_timeout_ms: int
     ) -> None:
         """What a member told when it joined again."""
-        self._supporters.subtract({name for name, _ in member.protocols})
-        self._supporters.update({name for name, _ in protocols})
+        self.supporters.remove(member.protocols)
+        self.supporters.add(protocols)
         self._members_bytes -= member.size_bytes
         member.protocols = protocols
         self._members_bytes += member.size_bytes
@@ -237,6 +243,23 @@ class Group:
         """About what its members and pending ids take in memory."""
         return self._members_bytes + MEMBER_BYTES * len(self.pending_members)
 
+    @property
+    def total_bytes(self) -> int:
+        """About what all of it takes."""
+        assigned = sum(len(member.assignment) for member in self.members.values())
+        return GROUP_BYTES + len(self.group_id) + self.size_bytes + assigned + self.offsets.size_bytes
+
+    def growth(self, request: JoinRequest) -> int:
+        """By how much it becomes larger, at most, if one joins that tells this."""
+        member_id = self.static_members.get(request.group_instance_id or "", request.member_id)
+        member = self.members.get(member_id)
+        return MEMBER_BYTES + request.size_bytes - (0 if member is None else member.size_bytes)
+
+    def least_record_bytes(self, assignments: Mapping[str, bytes]) -> int:
+        """No more than the record of the group takes with these assignments."""
+        told = sum(len(member.metadata(self.protocol_name)) for member in self.members.values())
+        return told + sum(map(len, assignments.values()))
+
     def has_room(self, request: JoinRequest, most_bytes: int) -> bool:
         """Whether what a member tells fits. Ids that were handed out do not keep members from joining again."""
         member = self.members.get(request.member_id)
@@ -254,23 +277,18 @@ class Group:
         """Whether one who speaks these protocols may join."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type and protocols)
-        return protocol_type == self.protocol_type and any(
-            self._supporters[name] == len(self.members) for name, _ in protocols
-        )
+        is_shared = self.supporters.is_offered_by(len(self.members), protocols)
+        return protocol_type == self.protocol_type and is_shared
 
     def select_protocol(self) -> str | None:
         """The protocol with most votes, the earliest voter's among equals; None without members."""
-        candidates = frozenset(name for name, count in self._supporters.items() if count == len(self.members) > 0)
+        candidates = self.supporters.offered_by(len(self.members))
         votes = Counter(vote for member in self.members.values() if (vote := member.vote(candidates)) is not None)
         return max(votes, key=lambda name: votes[name], default=None)
 
     def _subscribed_topics(self) -> frozenset[str] | None:
         """What consumers of the group want; None for other groups, and if a subscription cannot be read."""
-        if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
-            return None
-        if not self.members:
-            return frozenset()
-        if self.protocol_name is None:
+        if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol_name is None):
             return None
         try:
             wanted = (subscribed_topics(member.metadata(self.protocol_name)) for member in self.members.values())

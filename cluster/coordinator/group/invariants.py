@@ -8,7 +8,8 @@
 * ``leader-is-member``: a group with members is led by one of them, one without by none.
 * ``members-fit-state``: Empty and Dead groups have no members, those that complete a rebalance or are Stable have.
 * ``protocol-shared``: members have a protocol in common, and the chosen one is one that all support.
-* ``size-counted``: what members and pending ids take in memory is counted as each of them tells it.
+* ``size-counted``: what members, pending ids and offsets take in memory is counted as each of them tells it.
+* ``supporters-there``: a protocol is counted if a member offers it, and no other.
 * ``waits-in-phase``: JoinGroup waits in PreparingRebalance alone, or in Stable while a static member's new id is being
   stored; SyncGroup waits in CompletingRebalance alone. The group knows which members have joined.
 * ``wait-ends``: what waits has an end: a join timer, a sync timer, or an append whose result will come.
@@ -23,6 +24,7 @@ from __future__ import annotations
 from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import TimerKind, TimerName
 from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.group_offsets import offset_bytes
 from cluster.coordinator.group.members import MEMBER_BYTES
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.partitioning import partition_for
@@ -51,6 +53,10 @@ def validate_group(group: Group) -> None:
     offsets = group.offsets
     if any(count <= 0 for count in offsets.in_flight.values()) or not all(offsets.transactions.values()):
         raise InvariantBroken(group, "offsets-counted", f"{offsets.in_flight}, {offsets.transactions}")
+    placed = [*offsets.committed.values(), *(each for some in offsets.transactions.values() for each in some.values())]
+    size_bytes = sum(offset_bytes(each.committed) for each in placed)
+    if offsets.size_bytes != size_bytes:
+        raise InvariantBroken(group, "size-counted", f"offsets {offsets.size_bytes}, not {size_bytes}")
 
 
 def _validate_members(group: Group) -> None:
@@ -71,6 +77,9 @@ def _validate_members(group: Group) -> None:
     size_bytes = sum(member.size_bytes for member in members.values()) + MEMBER_BYTES * len(group.pending_members)
     if group.size_bytes != size_bytes:
         raise InvariantBroken(group, "size-counted", f"{group.size_bytes}, not {size_bytes}")
+    offered = {name for member in members.values() for name, _ in member.protocols}
+    if group.supporters.offered != offered:
+        raise InvariantBroken(group, "supporters-there", f"{group.supporters.offered}, not {offered}")
 
 
 def _validate_waits(group: Group) -> None:

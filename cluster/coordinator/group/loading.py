@@ -71,23 +71,18 @@ class GroupLoader:
 
     def _feed_offset(self, batch: LoadedBatch, key: OffsetKey, value: bytes | None) -> None:
         offsets, partition = self._offsets[key.group_id], key.topic_partition
+        placed = None if value is None else PlacedOffset(parse_offset_value(value), batch.position)
         if batch.is_transactional:
-            pending = offsets.transactions.setdefault(batch.producer_id, {})
             self._open[batch.producer_id].add(key.group_id)
-            if value is None:
-                pending.pop(partition, None)
-            else:
-                pending[partition] = PlacedOffset(parse_offset_value(value), batch.position)
-        elif value is None:
-            offsets.removed([partition])
+            offsets.load(partition, placed, batch.producer_id)
         else:
-            offsets.committed[partition] = PlacedOffset(parse_offset_value(value), batch.position)
+            offsets.load(partition, placed)
 
     def groups(self, now_ms: int) -> dict[str, Group]:
         """What was read. A group of simple consumers has no record, only offsets."""
         found = {group_id: Group.of_value(group_id, self.home, value) for group_id, value in self._values.items()}
         for group_id, offsets in self._offsets.items():
-            offsets.transactions = {each: pending for each, pending in offsets.transactions.items() if pending}
+            offsets.forget_empty()
             if group_id not in found and not offsets.is_empty:
                 found[group_id] = Group(group_id, self.home, now_ms)
             if group_id in found:

@@ -51,15 +51,24 @@ class OffsetsStored:
     producer_id: int = NO_PRODUCER_ID
 
 
-@dataclass(frozen=True, slots=True)
-class RemovalStored:
-    """Tombstones of offsets, and of the group if it is Dead. ``waiter`` is None if no request asked for it; ``success``
-    is its answer if this goes well."""
+@dataclass(slots=True)
+class GroupRemoval:
+    """What one or more batches of tombstones do together. ``waiter`` is None if no request asked for it; ``success`` is
+    its answer if all goes well. ``error_code`` is that of the first batch that failed."""
 
-    partitions: tuple[TopicPartition, ...]
     removes_group: bool = False
     waiter: Waiter | None = None
     success: object = None
+    error_code: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalStored:
+    """Tombstones of some offsets; the last batch has that of the group too, if it is Dead and was stored."""
+
+    removal: GroupRemoval
+    partitions: tuple[TopicPartition, ...]
+    is_last: bool
 
 
 Purpose = AssignmentStored | StaticMemberStored | EmptyGroupStored | OffsetsStored | RemovalStored

@@ -11,6 +11,7 @@ newer version alone is no error: what follows a key is not known, and a reader p
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cluster.protocol.errors import MalformedRequest, ProtocolError
@@ -40,6 +41,8 @@ _GROUP_VALUE_VERSION = 3
 #: What stands for "no leader epoch", "no expiry" and "no time of the state" in a record.
 NO_LEADER_EPOCH = NO_TIMESTAMP = -1
 
+#: The least bytes of an offset, in key and value, besides its texts.
+LEAST_OFFSET_BYTES = 34
 #: The least bytes of a member: three strings, an int32 and two lengths of bytes.
 _LEAST_MEMBER_BYTES = 18
 
@@ -139,6 +142,27 @@ def parse_key(data: Buffer) -> OffsetKey | GroupKey | UnknownKey:
         return OffsetKey(group_id, topic, partition)
     except (*READ_ERRORS, MalformedRequest) as error:
         raise CorruptGroupRecord(f"key: {error}") from error
+
+
+class Tombstones:
+    """Those of some offsets of a group, and of the group itself if ``with_group``. Each is made when it is asked for:
+    all of them may take a thousand times what the offsets do."""
+
+    __slots__ = ("_group_id", "_partitions", "_with_group")
+
+    def __init__(self, group_id: str, partitions: Sequence[TopicPartition], *, with_group: bool) -> None:
+        self._group_id = group_id
+        self._partitions = partitions
+        self._with_group = with_group
+
+    def __repr__(self) -> str:
+        return f"Tombstones({self._group_id!r}, {len(self._partitions)}, with_group={self._with_group})"
+
+    def __iter__(self) -> Iterator[tuple[bytes, None]]:
+        for partition in self._partitions:
+            yield offset_key(self._group_id, *partition), None
+        if self._with_group:
+            yield group_key(self._group_id), None
 
 
 def offset_value(committed: CommittedOffset) -> bytes:

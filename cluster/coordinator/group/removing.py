@@ -7,19 +7,25 @@ removed is Dead, and one whose tombstone failed is Empty again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from cluster.coordinator.group.answers import DeleteOffsetsAnswer
 from cluster.coordinator.group.checks import offset_append_error
 from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.purposes import RemovalStored
-from cluster.coordinator.group.records import NO_TIMESTAMP, TopicPartition, group_key, offset_key
+from cluster.coordinator.group.purposes import GroupRemoval, RemovalStored
+from cluster.coordinator.group.records import NO_TIMESTAMP, Tombstones, TopicPartition
 from cluster.coordinator.group.requests import Waiter
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.group.waiting import append
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode
+
+#: Bytes of a batch of tombstones, about; a single one may take more.
+TOMBSTONES_BYTES = 65_536
+#: What one takes besides its texts.
+_TOMBSTONE_BYTES = 20
 
 
 def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
@@ -57,11 +63,11 @@ def expire(decision: GroupDecision, group: Group) -> bool:
     if group.state is GroupState.DEAD:
         return False
     expired = expired_offsets(group, decision.now_ms, decision.settings.offsets_retention_ms)
-    rests = len(expired) < len(group.offsets.committed) or group.offsets.uncommitted
+    rests = len(expired) < len(group.offsets.committed) or group.offsets.has_uncommitted
     if group.state is GroupState.EMPTY and not group.pending_members and not rests:
         return remove_group(decision, group, None)
     if expired:
-        _append_tombstones(decision, group, RemovalStored(tuple(expired)))
+        _append_tombstones(decision, group, GroupRemoval(), expired)
     return False
 
 
@@ -71,13 +77,13 @@ def remove_group(decision: GroupDecision, group: Group, waiter: Waiter | None) -
     decision.cancel_timers(group.timers)
     group.timers, group.pending_members = {}, set()
     offsets = group.offsets
-    partitions = (*offsets.committed, *sorted(offsets.uncommitted - offsets.committed.keys()))
+    partitions = [*offsets.committed, *sorted(offsets.uncommitted - offsets.committed.keys())]
     if not partitions and group.generation_id == 0:
         if waiter is not None:
             decision.answer(waiter, ErrorCode.NONE)
         return True
     _append_tombstones(
-        decision, group, RemovalStored(partitions, removes_group=True, waiter=waiter, success=ErrorCode.NONE)
+        decision, group, GroupRemoval(removes_group=True, waiter=waiter, success=ErrorCode.NONE), partitions
     )
     return False
 
@@ -110,47 +116,56 @@ def delete_offsets(decision: GroupDecision, group: Group, partitions: Iterable[T
     }
     deleted = [partition for partition, error_code in errors.items() if error_code is ErrorCode.NONE]
     success = DeleteOffsetsAnswer(ErrorCode.NONE, errors)
-    if not _remove(decision, group, deleted, waiter, success):
+    there = group.offsets.among(frozenset(deleted))
+    if there:
+        _append_tombstones(decision, group, GroupRemoval(waiter=waiter, success=success), there)
+    else:
         decision.answer(waiter, success)
 
 
-def forget_topics(decision: GroupDecision, group: Group, partitions: Iterable[TopicPartition]) -> None:
+def forget_topics(decision: GroupDecision, group: Group, partitions: AbstractSet[TopicPartition]) -> None:
     """Partitions were deleted: their offsets say nothing of topics that get the same name."""
-    if group.state is not GroupState.DEAD:
-        _remove(decision, group, partitions, None, None)
+    there = group.offsets.among(partitions)
+    if there and group.state is not GroupState.DEAD:
+        _append_tombstones(decision, group, GroupRemoval(), there)
 
 
-def _remove(
-    decision: GroupDecision, group: Group, partitions: Iterable[TopicPartition], waiter: Waiter | None, success: object
-) -> bool:
-    """Whether any of ``partitions`` had an offset, or may get one of what is in flight."""
-    offsets = group.offsets
-    there = tuple(each for each in partitions if each in offsets.committed or each in offsets.uncommitted)
-    if there:
-        _append_tombstones(decision, group, RemovalStored(there, waiter=waiter, success=success))
-    return bool(there)
-
-
-def _append_tombstones(decision: GroupDecision, group: Group, purpose: RemovalStored) -> None:
-    records: list[tuple[bytes, bytes | None]] = [
-        (offset_key(group.group_id, *partition), None) for partition in purpose.partitions
-    ]
-    if purpose.removes_group and group.generation_id > 0:
-        records.append((group_key(group.group_id), None))
-    append(decision, group, tuple(records), purpose)
+def _append_tombstones(
+    decision: GroupDecision, group: Group, removal: GroupRemoval, partitions: Sequence[TopicPartition]
+) -> None:
+    """As many batches as it takes: none is large, so each fits into the log and takes little time to append."""
+    group_bytes = _TOMBSTONE_BYTES + len(group.group_id)
+    batches: list[list[TopicPartition]] = [[]]
+    left_bytes = TOMBSTONES_BYTES
+    for partition in partitions:
+        left_bytes -= group_bytes + len(partition[0])
+        if left_bytes < 0 and batches[-1]:
+            batches.append([])
+            left_bytes = TOMBSTONES_BYTES
+        batches[-1].append(partition)
+    for some in batches:
+        is_last = some is batches[-1]
+        with_group = is_last and removal.removes_group and group.generation_id > 0
+        records = Tombstones(group.group_id, some, with_group=with_group)
+        append(decision, group, records, RemovalStored(removal, tuple(some), is_last))
 
 
 def removal_stored(
     decision: GroupDecision, group: Group | None, purpose: RemovalStored, error_code: ErrorCode
 ) -> Group | None:
     """Forget what was removed, and answer. The group that is to be kept, which is None if it is gone."""
-    if purpose.waiter is not None:
-        failed = offset_append_error(error_code)
-        answer = DeleteOffsetsAnswer(failed) if isinstance(purpose.success, DeleteOffsetsAnswer) else failed
-        decision.answer(purpose.waiter, purpose.success if error_code is ErrorCode.NONE else answer)
-    if group is None:
-        return None
-    if error_code is ErrorCode.NONE:
+    removal = purpose.removal
+    if group is not None and error_code is ErrorCode.NONE:
         group.offsets.removed(purpose.partitions)
-        return None if purpose.removes_group else group
-    return group.revived() if purpose.removes_group else group
+    removal.error_code = removal.error_code or error_code
+    if not purpose.is_last:
+        return group
+    if removal.waiter is not None:
+        failed = offset_append_error(removal.error_code)
+        answer = DeleteOffsetsAnswer(failed) if isinstance(removal.success, DeleteOffsetsAnswer) else failed
+        decision.answer(removal.waiter, removal.success if removal.error_code is ErrorCode.NONE else answer)
+    if group is None or not removal.removes_group:
+        return group
+    if removal.error_code is ErrorCode.NONE:
+        return None
+    return group.revived(is_stored=error_code is not ErrorCode.NONE)

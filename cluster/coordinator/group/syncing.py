@@ -33,9 +33,13 @@ def sync(decision: GroupDecision, group: Group, request: SyncRequest, waiter: Wa
     park_sync(decision, member, waiter)
     synced(decision, group, member.member_id)
     if member.member_id == group.leader and not group.storing:
-        group.storing = True
         assignments = {member_id: request.assignments.get(member_id, b"") for member_id in group.members}
-        append_group(decision, group, assignments, AssignmentStored(group.generation_id, assignments))
+        purpose = AssignmentStored(group.generation_id, assignments)
+        if group.least_record_bytes(assignments) > decision.settings.message_max_bytes:
+            assignment_stored(decision, group, purpose, ErrorCode.RECORD_LIST_TOO_LARGE)
+            return
+        group.storing = True
+        append_group(decision, group, assignments, purpose)
 
 
 def _check(group: Group, request: SyncRequest) -> ErrorCode:

@@ -385,7 +385,7 @@ def test_a_hole_that_a_follower_copied_costs_it_nothing(on):
     # Cut within a hole, it ends there, and the next segment begins there.
     cut_at = next(after.offset for before, after in pairwise(records(again)) if after.offset > before.offset + 1)
     points = []
-    again.on_recovery_point_moved = lambda: points.append(again.recovery_point)
+    again._owner.recovery_point_moved = lambda log: points.append(log.recovery_point)
     again.truncate_to(cut_at)
     assert points == [again.recovery_point] == [again.log_end_offset] == [cut_at]
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
-from cluster.log.errors import CheckpointError
+from cluster.log.errors import CheckpointError, OutOfFiles
 
 
 def cache_of(*pairs: tuple[int, int]) -> LeaderEpochCache:
@@ -116,3 +116,21 @@ def test_against_a_list_of_epochs(steps, asked):
     cache.truncate_from_end(cut)
     assert [cache.epoch_for_offset(offset) for offset in range(cut)] == log[:cut]
     assert cache.latest == (log[cut - 1] if cut else None)
+
+
+def test_what_cannot_be_written_is_not_known() -> None:
+    """Too many files may be open: the next batch tries it again."""
+    refused = [True]
+
+    def write(cache: LeaderEpochCache) -> None:
+        if refused.pop():
+            raise OutOfFiles("for a moment")
+
+    cache = LeaderEpochCache([EpochEntry(1, 0), EpochEntry(2, 5)])
+    cache.on_change = write
+    with pytest.raises(OutOfFiles):
+        cache.assign(3, 4)
+    assert (cache.entries, cache.latest_number) == ((EpochEntry(1, 0), EpochEntry(2, 5)), 2)
+    refused.append(False)
+    assert cache.assign(3, 4)
+    assert (cache.entries, cache.latest_number) == ((EpochEntry(1, 0), EpochEntry(3, 4)), 3)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
+import weakref
 from uuid import UUID
 
 import pytest
@@ -339,3 +341,68 @@ def test_a_truncation_is_not_overtaken_by_a_checkpoint(on, monkeypatch):
     for thread in (checkpoint, truncation):
         thread.join(10)
     assert text(on, "recovery-point-offset-checkpoint") == "0\n1\nt 0 2\n"
+
+
+class Writes:
+    """Counts what is written to each checkpoint."""
+
+    def __init__(self, on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        write_atomic = on.storage.write_atomic
+
+        def counted(path: str, data: bytes) -> None:
+            self.names.append(path.rpartition("/")[2])
+            write_atomic(path, data)
+
+        monkeypatch.setattr(on.storage, "write_atomic", counted)
+
+
+def test_many_logs_are_made_noted_and_deleted_with_one_write_of_each_checkpoint(on, monkeypatch):
+    """A topic may have thousands of partitions, and each write waits for the disk."""
+    made = manager(on)
+    keys = [("t", number) for number in range(20)]
+    compacted = LogConfig(cleanup_policy=("compact",))
+    for key in keys:
+        append(made.get_or_create(*key, FIRST_ID, SMALL))
+    made.checkpoint_high_watermarks(dict.fromkeys(keys, 1))
+    writes = Writes(on, monkeypatch)
+    made.note_holes(keys)
+    for key in keys:
+        made.get_or_create(*key, FIRST_ID, compacted)
+    assert writes.names.count("cleaner-offset-checkpoint") == 1
+    assert text(on, "cleaner-offset-checkpoint").count("t ") == 20
+    writes.names.clear()
+    made.forget(keys)
+    for key in keys:
+        made.delete(*key)
+    assert sorted(writes.names) == ["cleaner-offset-checkpoint", "replication-offset-checkpoint"]
+    assert text(on, "cleaner-offset-checkpoint") == text(on, "replication-offset-checkpoint") == "0\n0\n"
+    writes.names.clear()
+    made.prepare(dict.fromkeys(keys, compacted))
+    for key in keys:
+        made.get_or_create(*key, None, compacted)
+    assert writes.names.count("cleaner-offset-checkpoint") == 1
+    assert text(on, "cleaner-offset-checkpoint").count("t ") == 20
+
+
+def test_what_is_prepared_has_nothing_of_a_former_log(on):
+    """Its directory may be lost, or was removed by hand: rows alone are left."""
+    made = manager(on)
+    made.checkpoint_high_watermarks({("t", 0): 7, ("t", 1): 8})
+    made.prepare({("t", 0): SMALL})
+    made.get_or_create("t", 0, FIRST_ID, SMALL)
+    assert (made.high_watermark("t", 0), made.high_watermark("t", 1)) == (0, 8)
+    made.get_or_create("t", 1, FIRST_ID, SMALL)
+    assert made.high_watermark("t", 1) == 0
+
+
+def test_a_deleted_log_is_freed_at_once(on):
+    """Nothing refers to it in a circle: no collection of garbage is needed for thousands of logs."""
+    made = manager(on)
+    log = weakref.ref(made.get_or_create("t", 0, FIRST_ID, SMALL))
+    gc.disable()
+    try:
+        made.delete("t", 0)
+        assert log() is None
+    finally:
+        gc.enable()

@@ -149,7 +149,7 @@ def test_old_segments_are_renamed_and_removed_later(on):
     doomed = Doomed(on.clock)
     log = fill(on, 6, doomed)
     moves = []
-    log.on_log_start_moved = lambda before, reason: moves.append((before, log.log_start_offset, reason))
+    log._owner.log_start_moved = lambda log, before, reason: moves.append((before, log.log_start_offset, reason))
     first = log.read(0, 1000, 6).records
     expected = content(first)
     found = log.retain(5, NOW_MS)
@@ -199,7 +199,7 @@ def test_segments_below_a_checkpointed_start_go_at_the_next_look(on):
     log = open_log(on, SMALL, log_start_offset=3)
     assert (log.log_start_offset, log.segment_base_offsets) == (3, [0, 2, 4])
     moves: list[int] = []
-    log.on_log_start_moved = lambda before, _reason: moves.append(before)
+    log._owner.log_start_moved = lambda _log, before, _reason: moves.append(before)
     assert [(e.segment.base_offset, e.reason) for e in log.retain(6, NOW_MS)] == [(0, "log-start")]
     assert (log.log_start_offset, log.segment_base_offsets, moves) == (3, [2, 4], [])
 

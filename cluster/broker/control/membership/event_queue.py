@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, TypeVar
 
-from cluster.broker.pauses import Pauses
+from cluster.broker.pauses import Pauses, Shares
 from cluster.metadata.store import SessionExpiredError
 from cluster.seams.clock import Clock
 
@@ -133,7 +133,7 @@ class Shift:
         self._now_ns = clock.monotonic_ns
         self._until_ns = self._now_ns() + SHIFT_NS
         #: To be awaited often: the broker's other work continues meanwhile.
-        self.pause = Pauses(self._now_ns)
+        self.pause = Pauses(Shares(self._now_ns))
 
     def __repr__(self) -> str:
         return f"Shift({self._queue!r})"

@@ -23,7 +23,7 @@ from cluster.broker.control.office import admin_answers
 from cluster.broker.control.office.candidate import Candidate
 from cluster.broker.control.office.office import Office
 from cluster.broker.dynamic_configs import DynamicConfigs
-from cluster.broker.pauses import Pauses
+from cluster.broker.pauses import Pauses, Shares
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
@@ -175,7 +175,7 @@ class ControllerApis:
         return await elections.elect_leaders_response(done, version, self._pauses())
 
     def _pauses(self) -> Pauses:
-        return Pauses(self._clock.monotonic_ns)
+        return Pauses(Shares(self._clock.monotonic_ns))
 
     def _answered(self, request: Any, is_gone: IsGone) -> Answered:
         """Waits for brokers as long as ``request`` says from now on, but no longer than its connection is kept."""

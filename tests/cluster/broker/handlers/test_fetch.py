@@ -255,13 +255,14 @@ def test_a_follower_that_knows_no_epoch_is_not_counted_on_for_what_it_lacks() ->
     """
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
-        cut_followers(cluster)
-        await client.produce(TOPIC, batch(b"a"), acks=1)
         leader = cluster.leader(TOPIC)
-        follower = next(broker_id for broker_id in cluster.broker_ids if broker_id != leader)
-        peer = Client(await cluster.connect(leader, "PEERS"))
         state = cluster.nodes[leader].replicas.partitions[TOPIC, 0].leader
         assert state is not None
+        await cluster.until(lambda: all(known.log_end_offset == 0 for known in state.followers.values()))
+        cut_followers(cluster)
+        await client.produce(TOPIC, batch(b"a"), acks=1)
+        follower = next(broker_id for broker_id in cluster.broker_ids if broker_id != leader)
+        peer = Client(await cluster.connect(leader, "PEERS"))
         for epoch, counted in ((-1, 0), (0, 1)):
             found = await peer.fetch(TOPIC, 1, replica_id=follower, leader_epoch=0, last_fetched_epoch=epoch)
             assert found.error is ErrorCode.NONE

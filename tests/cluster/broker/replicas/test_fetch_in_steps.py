@@ -54,7 +54,7 @@ def test_what_changes_between_the_steps_is_found(monkeypatch: pytest.MonkeyPatch
         answers: list[list[FetchResult]] = []
         request = wants(*led)
         session = manager.admit(request, reader) if in_session else None
-        steps = manager.fetch_in_steps(request, reader, answers.append, session)
+        steps = manager.fetch_in_steps(request, reader, lambda rest: answers.append(finished(rest)[1]), session)
         next(steps)
         await client.produce("many", batch(b"a"), partition=led[0], acks=1)
         if in_session:

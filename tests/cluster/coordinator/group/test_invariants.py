@@ -51,6 +51,8 @@ BREAKS: list[tuple[str, Callable[[World], object]]] = [
     ("protocol-shared", lambda made: setattr(made.group.members[A], "protocols", protocols("own"))),
     ("protocol-shared", lambda made: setattr(made.group, "protocol_name", "own")),
     ("size-counted", lambda made: setattr(made.group.members[A], "client_id", "longer")),
+    ("size-counted", lambda made: setattr(made.group.offsets, "size_bytes", 0)),
+    ("supporters-there", lambda made: made.group.supporters.add(protocols("own"))),
     ("waits-in-phase", lambda made: made.group.park_join(made.group.members[A], 99)),
     ("waits-in-phase", lambda made: setattr(made.group.members[A], "sync_waiter", 99)),
     ("waits-in-phase", lambda made: made.group.replacing.add(A)),

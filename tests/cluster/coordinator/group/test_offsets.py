@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.coordinator.group import removing
 from cluster.coordinator.group.decisions import GroupSettings
 from cluster.coordinator.group.group_offsets import GroupOffsets
+from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import MemberIdentity
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.coordinator.group.world import GROUP, T0, WAITS, World
+from tests.cluster.coordinator.group.world import GROUP, T0, TOPIC, WAITS, World, protocols
 
 RETENTION_MS = GroupSettings().offsets_retention_ms
 U0 = ("u", 0)
@@ -147,11 +149,11 @@ def test_offsets_of_simple_consumers_expire_after_their_commit() -> None:
     world.commit(6, partition=U0)
     world.settle()
     world.advance(1)
-    world.do(world.coordinator.expire(world.now_ms))
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
     world.settle()
     assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 6)
     world.advance(RETENTION_MS)
-    world.do(world.coordinator.expire(world.now_ms))
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
     assert world.group.state is GroupState.DEAD
     world.settle()
     world.fail_over()
@@ -166,16 +168,16 @@ def test_offsets_of_a_group_expire_after_it_became_empty() -> None:
     world.settle()
     for _ in range(3):
         world.now_ms += RETENTION_MS
-        world.do(world.coordinator.expire(world.now_ms))
+        world.do(world.coordinator.expire(world.groups, world.now_ms))
         assert not world.appends
     world.leave(MemberIdentity(member))
     world.settle()
     world.fail_over()
     world.advance(RETENTION_MS - 1)
-    world.do(world.coordinator.expire(world.now_ms))
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
     assert not world.appends
     world.advance(1)
-    world.do(world.coordinator.expire(world.now_ms))
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
     world.settle()
     assert world.coordinator.group(GROUP) is None
 
@@ -188,7 +190,7 @@ def test_offsets_that_no_member_reads_expire_in_a_stable_group() -> None:
         world.commit(5, member, 1, partition=partition)
     world.settle()
     world.now_ms += RETENTION_MS
-    world.do(world.coordinator.expire(world.now_ms))
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
     world.settle()
     assert (world.fetch().offset, world.fetch(U0).offset) == (5, -1)
 
@@ -200,10 +202,10 @@ def test_an_expiry_of_its_own_counts() -> None:
     world.settle()
     world.fail_over()
     world.advance(999)
-    world.do(world.coordinator.expire(world.now_ms))
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
     assert not world.appends
     world.advance(1)
-    world.do(world.coordinator.expire(world.now_ms))
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
     world.settle()
     assert world.coordinator.group(GROUP) is None
 
@@ -216,7 +218,7 @@ def test_what_is_in_flight_does_not_expire() -> None:
         world.settle()
         world.advance(RETENTION_MS)
         world.commit(6, producer_id=producer_id)
-        world.do(world.coordinator.expire(world.now_ms))
+        world.do(world.coordinator.expire(world.groups, world.now_ms))
         assert len(world.appends) == 1
 
 
@@ -268,7 +270,7 @@ def test_a_deletion_reaches_open_transactions() -> None:
         world.commit(9, producer_id=7)
         world.commit(1, partition=U0)
         world.settle()
-        world.do(world.coordinator.forget_topics([T0], world.now_ms))
+        world.do(world.coordinator.forget_topics(world.groups, {T0}, world.now_ms))
         world.settle()
         if fails_over:
             world.fail_over()
@@ -291,3 +293,90 @@ def test_a_refused_request_leaves_no_group() -> None:
     world.join(protocols=())
     world.commit(1, metadata="x" * 5_000)
     assert world.coordinator.group(GROUP) is None
+
+
+def many(world: World, count: int) -> list[TopicPartition]:
+    """That many partitions have an offset."""
+    partitions = [(TOPIC, number) for number in range(count)]
+    for partition in partitions:
+        world.commit(1, partition=partition)
+    world.settle()
+    return partitions
+
+
+def test_a_group_with_very_much_is_removed_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each fits into the log. The request is answered once all are there."""
+    monkeypatch.setattr(removing, "TOMBSTONES_BYTES", 80)
+    world = World()
+    many(world, 8)
+    waiter = world.waiter()
+    world.do(world.coordinator.delete_group(waiter, GROUP, world.now_ms))
+    assert len(world.appends) == 3
+    while world.appends:
+        assert world.answer(waiter) is WAITS
+        world.settle_one()
+    assert (world.answer(waiter), world.coordinator.group(GROUP)) == (ErrorCode.NONE, None)
+    world.fail_over()
+    assert world.coordinator.group(GROUP) is None
+
+
+@pytest.mark.parametrize("failing", range(3))
+def test_a_removal_of_which_a_batch_fails(monkeypatch: pytest.MonkeyPatch, failing: int) -> None:
+    """It is told, and what is left is what a coordinator would read that takes over; then it can be repeated."""
+    monkeypatch.setattr(removing, "TOMBSTONES_BYTES", 80)
+    world = World()
+    partitions = many(world, 8)
+    [member_id] = world.form(None)
+    world.leave(MemberIdentity(member_id))
+    world.settle()
+    assert (world.group.state, world.group.generation_id) == (GroupState.EMPTY, 2)
+    waiter = world.waiter()
+    world.do(world.coordinator.delete_group(waiter, GROUP, world.now_ms))
+    for number in range(len(world.appends)):
+        world.settle_one(ErrorCode.NOT_ENOUGH_REPLICAS if number == failing else ErrorCode.NONE)
+    assert world.answer(waiter) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    before = [world.fetch(each).offset for each in partitions], world.group.generation_id, world.group.protocol_type
+    assert -1 in before[0] and 1 in before[0] and world.group.state is GroupState.EMPTY
+    world.fail_over()
+    after = [world.fetch(each).offset for each in partitions], world.group.generation_id, world.group.protocol_type
+    assert after == before
+    waiter = world.waiter()
+    world.do(world.coordinator.delete_group(waiter, GROUP, world.now_ms))
+    world.settle()
+    assert (world.answer(waiter), world.coordinator.group(GROUP)) == (ErrorCode.NONE, None)
+
+
+def test_a_commit_that_cannot_fit_is_refused_before_it_is_made() -> None:
+    """By the texts alone: nothing is appended."""
+    world = World(GroupSettings(message_max_bytes=100))
+    assert world.answers[world.commit(5, metadata="m" * 100)] == {T0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+    assert not world.appends and world.coordinator.group(GROUP) is None
+    assert world.answer(world.commit(5, metadata="m" * 10)) is WAITS
+
+
+def test_all_groups_together_are_bounded() -> None:
+    """gapless.groups.max.bytes: no further partition, no longer metadata, no further group. What goes makes room."""
+    world = World(GroupSettings(groups_max_bytes=9000))
+    for _ in range(20):
+        world.commit(5, metadata="m" * 1000)
+        world.settle()
+    assert world.fetch().offset == 5
+    refused = world.commit(5, partition=U0, metadata="m" * 4000)
+    assert world.answers[refused] == {U0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+    assert world.answer(world.join(protocols=protocols("m" * 4000))).error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert world.answer(world.commit(6, metadata="m" * 900)) is WAITS
+    world.settle()
+    world.do(world.coordinator.delete_group(world.waiter(), GROUP, world.now_ms))
+    world.settle()
+    assert world.answer(world.commit(5, partition=U0, metadata="m" * 4000)) is WAITS
+
+
+def test_groups_that_are_loaded_count() -> None:
+    """They stay, whether there is room for them or not."""
+    world = World(GroupSettings(groups_max_bytes=9000))
+    world.commit(5, metadata="m" * 4000)
+    world.settle()
+    world.fail_over()
+    refused = world.commit(5, partition=U0, metadata="m" * 4000)
+    assert world.answers[refused] == {U0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+    assert world.fetch().offset == 5

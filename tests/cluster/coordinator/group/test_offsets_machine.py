@@ -65,7 +65,7 @@ class Offsets(RuleBasedStateMachine):
 
     @rule()
     def delete_topic(self) -> None:
-        self.world.do(self.world.coordinator.forget_topics([("t", 0), ("t", 1)], self.world.now_ms))
+        self.world.do(self.world.coordinator.forget_topics(self.world.groups, {("t", 0), ("t", 1)}, self.world.now_ms))
 
     @rule()
     def delete_group(self) -> None:
@@ -73,7 +73,7 @@ class Offsets(RuleBasedStateMachine):
 
     @rule()
     def expire(self) -> None:
-        self.world.do(self.world.coordinator.expire(self.world.now_ms))
+        self.world.do(self.world.coordinator.expire(self.world.groups, self.world.now_ms))
 
     @rule(ms=st.sampled_from([1, 5_000, RETENTION_MS]))
     def wait(self, ms: int) -> None:
@@ -126,7 +126,7 @@ class Offsets(RuleBasedStateMachine):
             self.world.end_transaction(producer_id, is_committed=False)
         for _ in range(3):
             self.world.advance(RETENTION_MS)
-            self.world.do(self.world.coordinator.expire(self.world.now_ms))
+            self.world.do(self.world.coordinator.expire(self.world.groups, self.world.now_ms))
             self.world.settle()
         assert self.world.coordinator.groups == {HOME: {}}
         assert self.world.waiting == []

@@ -302,7 +302,8 @@ def test_the_group_id_and_the_coordinator_are_checked_first() -> None:
     assert world.answers[world.join()].error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert world.answers[world.sync(A, 1)].error_code is ErrorCode.REBALANCE_IN_PROGRESS
     assert world.heartbeat(A, 1) is ErrorCode.NONE
-    assert world.coordinator.listing() == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
+    error_code, listed = world.coordinator.listing()
+    assert (error_code, list(listed)) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
 
 
 def test_a_group_has_room_for_so_and_so_many() -> None:
@@ -374,6 +375,26 @@ def test_groups_are_described_and_listed() -> None:
     assert [each.metadata for each in told.members] == [b"", b""]
     assert world.coordinator.describe("test-group").error_code is ErrorCode.NOT_COORDINATOR
     assert [each.group_id for each in world.coordinator.listing(["preparingREBALANCE"])[1]] == [GROUP]
-    assert world.coordinator.listing(["Stable"])[1] == []
+    assert list(world.coordinator.listing(["Stable"])[1]) == []
     unknown = World().coordinator.describe(GROUP)
     assert (unknown.error_code, unknown.state) == (ErrorCode.NONE, GroupState.DEAD)
+
+
+def test_an_assignment_that_cannot_be_stored_is_refused_before_it_is_made() -> None:
+    """Its members are told, and join again."""
+    world = World(GroupSettings(message_max_bytes=1000))
+    waiter = world.join()
+    world.advance(world.settings.group_initial_rebalance_delay_ms)
+    member_id = world.answers[waiter].member_id
+    synced = world.sync(member_id, 1, {member_id: b"a" * 2000})
+    assert world.answers[synced].error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not world.appends and world.group.state is GroupState.PREPARING_REBALANCE
+
+
+def test_names_of_protocols_that_no_member_offers_are_forgotten() -> None:
+    """A member may offer other names each time it joins."""
+    world = World()
+    [member_id] = world.form(None)
+    for number in range(50):
+        world.join(member_id, protocols=protocols("range", f"of-{number}"))
+    assert world.group.supporters.offered == {"range", "of-49"}

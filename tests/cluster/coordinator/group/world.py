@@ -66,6 +66,10 @@ class World:
         assert group is not None
         return group
 
+    @property
+    def groups(self) -> list[Group]:
+        return self.coordinator.all_groups()
+
     # events
 
     def do(self, decision: GroupDecision) -> None:
@@ -130,7 +134,7 @@ class World:
         if error_code is ErrorCode.NONE:
             position = len(self.log)
             is_transactional = append.producer_id >= 0
-            self.log.append(LoadedBatch(position, append.records, append.producer_id, is_transactional))
+            self.log.append(LoadedBatch(position, tuple(append.records), append.producer_id, is_transactional))
         self.do(self.coordinator.appended(append, error_code, position, self.now_ms))
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:

@@ -1,0 +1,59 @@
+"""Where the groups of one broker are filed: by partition of ``__consumer_offsets``, then by id.
+
+Owns which partitions are led here, which of them are loaded, and whether this broker answers for a group. Does not own
+what happens to a group.
+"""
+
+from __future__ import annotations
+
+from cluster.coordinator.group.decisions import GroupSettings
+from cluster.coordinator.group.group import Group, OffsetsPartition
+from cluster.coordinator.partitioning import partition_for
+from cluster.protocol.errors import ErrorCode
+
+
+class FiledGroups:
+    """``homes`` are the partitions that are led here, ``groups`` what is loaded of each."""
+
+    def __init__(self, settings: GroupSettings) -> None:
+        self.settings = settings
+        self.homes: dict[int, OffsetsPartition] = {}
+        self.groups: dict[int, dict[str, Group]] = {}
+
+    def status(self, group_id: str, *, empty_id_is_valid: bool = False) -> ErrorCode:
+        """Whether this broker answers for a group."""
+        if not group_id and not empty_id_is_valid:
+            return ErrorCode.INVALID_GROUP_ID
+        home = self.homes.get(self._partition(group_id))
+        if home is None:
+            return ErrorCode.NOT_COORDINATOR
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if home.is_loading else ErrorCode.NONE
+
+    def group(self, group_id: str) -> Group | None:
+        return self.groups.get(self._partition(group_id), {}).get(group_id)
+
+    def _partition(self, group_id: str) -> int:
+        return partition_for(group_id, self.settings.offsets_topic_num_partitions)
+
+    def all_groups(self) -> list[Group]:
+        return [group for groups in self.groups.values() for group in groups.values()]
+
+    def _is_here(self, group: Group) -> bool:
+        """Whether a group is still what this broker has under its id."""
+        return self.groups.get(group.home.index, {}).get(group.group_id) is group
+
+    def _new_group(self, group_id: str, now_ms: int) -> Group:
+        return Group(group_id, self.homes[self._partition(group_id)], now_ms)
+
+    def _keep(self, group: Group) -> None:
+        """A new group is known from the first request that it has not refused."""
+        if group.members or group.pending_members or not group.offsets.is_empty:
+            self._put(group, group)
+
+    def _put(self, former: Group, group: Group | None) -> None:
+        """Have ``group`` instead of a former one."""
+        groups: dict[str, Group] = self.groups[former.home.index]
+        if group is None:
+            groups.pop(former.group_id, None)
+        else:
+            groups[group.group_id] = group
