@@ -48,7 +48,7 @@ CAUSED_BY_CLIENTS = (asyncio_connection.__name__, produce.__name__)
 #: Objects, and collections of the younger ones, after which Python looks for garbage. Its defaults (700, 10, 10) are
 #: for small programs: a controller's request that names thousands of partitions would be interrupted dozens of times.
 #: The second is small: what is collected then is 50,000 objects at most, which takes about 10 ms.
-COLLECTED_AFTER = (10_000, 5, 80)
+COLLECTED_AFTER = (10_000, 5, 10)
 
 Ready = Callable[[dict[str, Any]], None]
 
