@@ -65,8 +65,9 @@ class TurnTimer(selectors.DefaultSelector):
 class Target:
     """The broker as its attackers see it."""
 
-    def __init__(self, child: Child, ports: Mapping[str, int], directory: Path) -> None:
+    def __init__(self, child: Child, ports: Mapping[str, int], directory: Path, supervisor: Supervisor) -> None:
         self.child = child
+        self._supervisor = supervisor
         self.port = ports["CLIENTS"]
         self.peer_port = ports["PEERS"]
         self.directory = directory
@@ -74,6 +75,10 @@ class Target:
 
     def __repr__(self) -> str:
         return f"Target(port {self.port}, {self.directory})"
+
+    def start_beside(self, name: str, function: str, arguments: Mapping[str, Any]) -> Child:
+        """Another process, which ends with the broker at the latest."""
+        return self._supervisor.start_python(name, function, arguments, str(self.directory / f"{name}.log"))
 
     def log(self) -> str:
         """What the broker has logged."""
@@ -112,7 +117,7 @@ def target(directory: Path, descriptors: int | None = None, **properties: str) -
     log = str(directory / "process.log")
     with Supervisor(str(directory)) as supervisor:
         child = supervisor.start_python("target", "tests.hostile.target:serve", arguments, log)
-        found = Target(child, child.wait_message(START_S)["ports"], directory)
+        found = Target(child, child.wait_message(START_S)["ports"], directory, supervisor)
         yield found
         assert child.is_running(), found.log()[-5000:]
         child.terminate()
