@@ -34,7 +34,9 @@ SETTINGS = {"log_segment_delete_delay_ms": "0", "producer_id_expiration_ms": "60
 SPARE_DESCRIPTORS = 16
 #: Of the longest absences, how many are explained.
 ABSENCES_TOLD = 3
+TURNS_TOLD = 20
 #: By the level of the line: what a client says of itself may be anything, and stands further on.
+_LONG_TURN = re.compile(r"^.* a turn of the event loop took .*", re.MULTILINE)
 _CRITICAL = re.compile(r"^\S+ \S+ CRITICAL .*", re.MULTILINE)
 
 
@@ -50,6 +52,8 @@ class Course:
     memory_bytes: list[int] = field(default_factory=list)
     descriptors: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    #: What the broker has logged of its long turns.
+    turn_lines: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Course({self.line()})"
@@ -73,7 +77,8 @@ class Course:
         )
 
     def longest_absences(self) -> list[str]:
-        """Of the longest: how long, and the frames of the connections that took long then."""
+        """Of the longest: how long, and the frames of the connections that took long then; and the broker's log of
+        them."""
         longest = sorted(self.watch.absences, key=lambda each: -each[1])[:ABSENCES_TOLD]
         return [
             f"away {took_s * 1000:.0f} ms beside {self.counts.during(begun, begun + took_s)}"
@@ -103,6 +108,7 @@ def assail(
                 if course.wrong:
                     break
         course.wrong += _judge(broker, course)
+        course.turn_lines = _LONG_TURN.findall(broker.log())
         course.memory_bytes.append(broker.memory_at_rest_bytes())
     return course
 
