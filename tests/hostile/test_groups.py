@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +27,11 @@ BOUND_S = 0.25
 @pytest.fixture(scope="module")
 def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A broker that coordinates groups all alone."""
-    alone = {"offsets_topic_replication_factor": "1", "offsets_topic_num_partitions": "1"}
+    alone = {
+        "offsets_topic_replication_factor": "1",
+        "offsets_topic_num_partitions": "1",
+        "group_initial_rebalance_delay_ms": "500",
+    }
     with target(tmp_path_factory.mktemp("coordinator"), **alone) as found, Plain(found.port) as plain:
         assert until(lambda: is_found(plain), 30)
         yield found
@@ -62,6 +67,27 @@ def test_a_member_that_tells_very_much(coordinator: Target, member: Plain, proto
         assert join(member, protocols) is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert coordinator.memory_at_rest_bytes() < 150_000_000
     assert join(member, [("range", b"")]) is ErrorCode.MEMBER_ID_REQUIRED
+
+
+def join_frame(group_id: str, member_id: str = "", told: bytes = b"", version: int = 3, **fields: Any) -> bytes:
+    """JoinGroup; up to version 3 of one who becomes a member at once."""
+    request = request_class(ApiKey.JOIN_GROUP)
+    who = {"group_id": group_id, "member_id": member_id, "group_instance_id": None, "protocol_type": "consumer"}
+    timeouts = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000, **fields}
+    protocols = [request.JoinGroupRequestProtocol(name="range", metadata=told)]
+    return encode_request(request(**who, **timeouts, protocols=protocols, reason=None), version, 1, "h")
+
+
+def test_members_that_subscribe_to_very_many_topics(coordinator: Target) -> None:
+    """Half a million each, which have no names: a rebalance does not read them."""
+    frame = join_frame("topics", told=struct.pack(">hi", 0, MOST) + bytes(2 * MOST) + struct.pack(">i", -1))
+    with watching(coordinator) as watch, Plain(coordinator.port) as one, Plain(coordinator.port) as other:
+        for plain in (one, other):
+            plain.put(frame)
+        for plain in (one, other):
+            _, answer = decode_response(ApiKey.JOIN_GROUP, 3, plain.take())
+            assert answer.error_code == ErrorCode.NONE
+    assert watch.turn_s < BOUND_S, watch
 
 
 def fetch_partitions(count: int) -> tuple[ApiKey, int, dict[str, Any]]:

@@ -126,10 +126,12 @@ class GroupService:
         )
         return answer
 
-    def delete_offsets(
-        self, group_id: str, partitions: Collection[TopicPartition]
-    ) -> asyncio.Future[DeleteOffsetsAnswer]:
-        return self._ask(lambda waiter, now_ms: self.coordinator.delete_offsets(waiter, group_id, partitions, now_ms))
+    async def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> DeleteOffsetsAnswer:
+        await self._in_turn()
+        answer: DeleteOffsetsAnswer = await self._ask(
+            lambda waiter, now_ms: self.coordinator.delete_offsets(waiter, group_id, partitions, now_ms)
+        )
+        return answer
 
     def delete_group(self, group_id: str) -> asyncio.Future[ErrorCode]:
         return self._ask(lambda waiter, now_ms: self.coordinator.delete_group(waiter, group_id, now_ms))

@@ -22,6 +22,8 @@ from cluster.coordinator.group.supporters import Supporters
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from cluster.protocol.errors import MalformedRequest
 
+#: Names of topics, in lists that differ, that are read of the subscriptions of a group.
+MOST_TOPICS = 20_000
 #: What a group takes besides its members and offsets.
 GROUP_BYTES = 2000
 
@@ -44,9 +46,7 @@ class InitialJoin(NamedTuple):
 
 
 class Group:
-    """``subscribed`` is None if it is not known what the members want: then no topic counts as unwanted.
-
-    ``timers`` are those that are set, with their deadlines. ``storing`` is whether this generation's assignment is
+    """``timers`` are those that are set, with their deadlines. ``storing`` is whether this generation's assignment is
     being appended. ``replacing`` are static members whose new ids are, in Stable.
     """
 
@@ -65,7 +65,6 @@ class Group:
         #: Member ids that were handed out and not used yet (KIP-394).
         self.pending_members: set[str] = set()
         self.pending_sync: set[str] = set()
-        self.subscribed: frozenset[str] | None = None
         self.initial_join: InitialJoin | None = None
         self.has_new_members = False
         self.storing = False
@@ -93,7 +92,6 @@ class Group:
         group.protocol_type = value.protocol_type or None
         if value.leader in group.members:
             group.leader = value.leader
-        group.subscribed = group._subscribed_topics()
         return group
 
     def value(self, assignments: Mapping[str, bytes]) -> GroupValue:
@@ -138,7 +136,6 @@ class Group:
         self.transition(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
         self.generation_id += 1
         self.protocol_name = self.select_protocol()
-        self.subscribed = self._subscribed_topics()
         self.pending_sync = set()
 
     # members
@@ -286,12 +283,14 @@ class Group:
         votes = Counter(vote for member in self.members.values() if (vote := member.vote(candidates)) is not None)
         return max(votes, key=lambda name: votes[name], default=None)
 
-    def _subscribed_topics(self) -> frozenset[str] | None:
-        """What consumers of the group want; None for other groups, and if a subscription cannot be read."""
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """What consumers of the group want; None if that is not known, and so no topic counts as unwanted: of other
+        groups, and if subscriptions cannot be read or name too much. It is read when it is asked for: to keep it could
+        take a hundred times what the members told, and to read it at each rebalance much time."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol_name is None):
             return None
         try:
-            wanted = (subscribed_topics(member.metadata(self.protocol_name)) for member in self.members.values())
-            return frozenset(topic for topics in wanted for topic in topics)
+            told = (member.metadata(self.protocol_name) for member in self.members.values())
+            return subscribed_topics(told, MOST_TOPICS)
         except MalformedRequest:
             return None

@@ -6,10 +6,12 @@ import pytest
 
 from cluster.coordinator.group import removing
 from cluster.coordinator.group.decisions import GroupSettings
+from cluster.coordinator.group.group import MOST_TOPICS
 from cluster.coordinator.group.group_offsets import GroupOffsets
 from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import MemberIdentity
 from cluster.coordinator.group.states import GroupState
+from cluster.protocol.consumer_protocol import Subscription, encode_subscription
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.group.world import GROUP, T0, TOPIC, WAITS, World, protocols
 
@@ -193,6 +195,25 @@ def test_offsets_that_no_member_reads_expire_in_a_stable_group() -> None:
     world.do(world.coordinator.expire(world.groups, world.now_ms))
     world.settle()
     assert (world.fetch().offset, world.fetch(U0).offset) == (5, -1)
+
+
+def test_members_that_name_very_many_topics_keep_all_offsets() -> None:
+    """Their subscriptions are not read: a rebalance or a deletion would take too long."""
+    world = World()
+    topics = (TOPIC,) * (MOST_TOPICS + 1)
+    waiter = world.join(protocols=(("range", encode_subscription(Subscription(topics))),))
+    world.advance(2 * world.settings.group_initial_rebalance_delay_ms)
+    member = world.answers[waiter].member_id
+    world.assign([member])
+    for partition in (T0, U0):
+        world.commit(5, member, 1, partition=partition)
+    world.settle()
+    world.now_ms += RETENTION_MS
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
+    asked = world.waiter()
+    world.do(world.coordinator.delete_offsets(asked, GROUP, [T0, U0], world.now_ms))
+    assert world.answers[asked].partitions == dict.fromkeys([T0, U0], ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+    assert not world.appends
 
 
 def test_an_expiry_of_its_own_counts() -> None:
