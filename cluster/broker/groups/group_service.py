@@ -70,7 +70,7 @@ class GroupService:
         self._beside = Beside(blocking)
         self._shares = shares
         self.coordinator = GroupCoordinator(settings, self._new_member_id)
-        self._timers = GroupTimers(self._loop, self._timer_due)
+        self._timers = GroupTimers(self._loop, shares, self._timer_due)
         self._appends = GroupAppends(
             replicas.own_writes, clock, config["offsets.commit.timeout.ms"], self._append_settled, shares
         )
