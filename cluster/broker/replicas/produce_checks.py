@@ -23,7 +23,14 @@ from cluster.broker.replicas.host import RequestRefused
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import VerdictKind
-from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, only_batch, parse_header, validate_from_client
+from cluster.protocol.batch import (
+    CODEC_MASK,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    only_batch,
+    parse_header,
+    validate_from_client,
+)
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition
 from cluster.protocol.record_checks import Effort, Postponed, RecordFacts, walk_records
@@ -110,15 +117,20 @@ def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, eff
     """
     bytes_left = effort.bytes_left
     facts = walk_records(records, header, effort)
-    least, greatest = facts.bounds
-    if least < NO_TIMESTAMP or greatest >= INT64_MAX or header.base_timestamp < NO_TIMESTAMP:
-        return facts, _impossible_times(facts.timestamps, header.base_timestamp), None
-    codec = header.codec if config.codec is None else config.codec
-    if not facts.has_offsets_in_order or greatest != header.max_timestamp:
+    has_offsets_in_order, _, deltas, base_timestamp = facts
+    # There is one at least, and often no more.
+    least = greatest = base_timestamp + deltas[0]
+    if len(deltas) > 1:
+        least, greatest = base_timestamp + min(deltas), base_timestamp + max(deltas)
+    if least < NO_TIMESTAMP or greatest >= INT64_MAX or base_timestamp < NO_TIMESTAMP:
+        return facts, _impossible_times(facts.timestamps, base_timestamp), None
+    sent_codec = header.attributes & CODEC_MASK
+    codec = sent_codec if config.codec is None else config.codec
+    if not has_offsets_in_order or greatest != header.max_timestamp:
         if header.record_count > BUILT_AT_ONCE and not effort.is_all:
             raise Postponed
         return facts, [], _rebuilt(records, header, codec)
-    if codec == header.codec:
+    if codec == sent_codec:
         return facts, [], None
     if bytes_left - effort.bytes_left > PACKED_AT_ONCE and not effort.is_all:
         raise Postponed
@@ -146,6 +158,12 @@ def check_inside(
         wrong_times = _wrong_times(facts.timestamps, config, wall_ms)
         if wrong_times and log.verdict_on(header).kind in STORED:
             return records, header
+    if wrong_times or config.is_compacted:
+        _refuse_wrong(facts, wrong_times, config)
+    return (records, header) if instead is None else _instead(instead, config)
+
+
+def _refuse_wrong(facts: RecordFacts, wrong_times: list[tuple[int, str]], config: LogConfig) -> None:
     problems: list[tuple[int, str]] = []
     if config.is_compacted:
         without_key = facts.without_key[:NAMED]
@@ -153,7 +171,6 @@ def check_inside(
     if problems or wrong_times:
         code = ErrorCode.INVALID_TIMESTAMP if wrong_times else ErrorCode.INVALID_RECORD
         raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times)[:NAMED])
-    return (records, header) if instead is None else _instead(instead, config)
 
 
 def _impossible_times(timestamps: list[int], base_timestamp: int) -> list[tuple[int, str]]:
