@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from cluster.protocol.batch import CODEC_MASK, CODEC_NONE, HEADER_BYTES, LOG_OVERHEAD, BatchHeader
 from cluster.protocol.compression import MAX_UNCOMPRESSED_BYTES, decompress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
-from cluster.protocol.primitives import Buffer
 from cluster.protocol.record_spans import span_from
 from cluster.protocol.records import read_varint
 
@@ -99,7 +98,7 @@ class RecordFacts(NamedTuple):
 _new_facts: Callable[[tuple[Any, ...]], RecordFacts] = partial(tuple.__new__, RecordFacts)
 
 
-def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFacts:
+def walk_records(batch: memoryview, header: BatchHeader, effort: Effort) -> RecordFacts:
     """Walk over the records of a whole batch whose header was checked, and take what that costs from ``effort``.
 
     Raises ``InvalidBatch``: UNKNOWN_SERVER_ERROR for what cannot be unpacked, as Kafka answers, or is more than the
@@ -109,7 +108,7 @@ def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFa
     count = header.record_count
     if count > MAX_RECORDS:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{count} records in one batch")
-    packed = memoryview(batch)[HEADER_BYTES : header.batch_length + LOG_OVERHEAD]
+    packed = batch[HEADER_BYTES : header.batch_length + LOG_OVERHEAD]
     codec = header.attributes & CODEC_MASK
     records_left = effort.records_left = effort.records_left - count
     if records_left < 0:

@@ -84,7 +84,7 @@ def check_leadership(leader: LeaderState | None, leader_id: int, acks: int) -> L
     """
     if leader is None:
         raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {leader_id} leads")
-    if acks == -1 and not leader.has_enough_in_sync:
+    if acks == -1 and len(leader.isr.committed) < leader.min_insync_replicas:
         raise RequestRefused(
             ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(leader.isr.committed)} in sync, {leader.min_insync_replicas} wanted"
         )
@@ -103,8 +103,9 @@ def check_batch(
 
     Raises ``InvalidBatch`` and ``RequestRefused``, and ``Postponed`` for more than ``effort`` lets be examined here.
     """
-    validate_from_client(records, header, log.config.max_message_bytes)
-    records, header = check_inside(records, header, log, wall_ms, effort, looked)
+    config = log.config
+    validate_from_client(records, header, config.max_message_bytes)
+    records, header = check_inside(records, header, log, config, wall_ms, effort, looked)
     if header.attributes & TRANSACTIONAL_BIT:
         raise RequestRefused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
     return records, header
@@ -141,18 +142,18 @@ def check_inside(
     records: memoryview,
     header: BatchHeader,
     log: PartitionLog,
+    config: LogConfig,
     wall_ms: int,
     effort: Effort,
     looked: Looked | None = None,
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to store, with its header: the one that was sent, or a copy whose offsets, greatest time and codec are
-    right. ``looked``: what was found, if that was looked for before.
+    right. ``config`` is the log's; ``looked``: what was found, if that was looked for before.
 
     Raises as ``look_inside`` does. The first records with something wrong are named; if it is the time of any, the code
     is INVALID_TIMESTAMP. A batch that the log has is no longer judged by its time: Kafka refuses a retry that has grown
     too old, and its client takes for lost what is stored.
     """
-    config = log.config
     facts, wrong_times, instead = look_inside(records, header, config, effort) if looked is None else looked
     if config.bounds_timestamps and not wrong_times:
         wrong_times = _wrong_times(facts.timestamps, config, wall_ms)
