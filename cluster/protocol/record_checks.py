@@ -22,6 +22,8 @@ from cluster.protocol.records import read_varint
 MAX_RECORDS = 500_000
 #: A record has at least: length, attributes, two deltas, three lengths.
 _LEAST_RECORD_BYTES = 7
+#: The least that its length can be, which does not count itself.
+_LEAST_LENGTH = _LEAST_RECORD_BYTES - 1
 _UNBOUNDED = 1 << 62
 #: -1 as a varint: the length of what is null.
 _NULL = 1
@@ -200,7 +202,7 @@ def _read(data: bytes, position: int, most_headers: int) -> tuple[int, int, int,
     else:
         size, position = read_varint(data, position)
     end = position + size
-    if size < _LEAST_RECORD_BYTES - 1 or end > len(data):
+    if size < _LEAST_LENGTH or end > len(data):
         raise CorruptBatch(f"a record of {size} bytes where {len(data) - start} are left")
     # Attributes are unused, and skipped.
     byte = data[position + 1]

@@ -14,7 +14,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any
 
 from cluster.seams.storage import Bytes, FileRange, Payload
 
@@ -146,8 +146,8 @@ class SendQueue:
     def _send_joined(self) -> int:
         """Send all that is queued, small answers alone, in one call: to copy them costs less than to go through them.
         Raises ``BlockingIOError`` if the socket takes none."""
-        queue = cast("deque[Bytes]", self._queue)
-        data = queue[0] if len(queue) == 1 else b"".join(queue)
+        queue: deque[Any] = self._queue
+        data: Bytes = queue[0] if len(queue) == 1 else b"".join(queue)
         sent = os.write(self._socket_fd, data)
         queue.clear()
         if sent < len(data):
