@@ -36,7 +36,7 @@ RECORDS_AT_ONCE = 10_000
 BYTES_AT_ONCE = 2_097_152
 HEADERS_AT_ONCE = 16
 ALL_HEADERS_AT_ONCE = 20_000
-#: So many records may have ``HEADERS_AT_ONCE`` each.
+#: Up to this count of records each may have ``HEADERS_AT_ONCE``.
 _FEW_RECORDS = ALL_HEADERS_AT_ONCE // HEADERS_AT_ONCE
 
 
