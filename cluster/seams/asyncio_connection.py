@@ -268,16 +268,18 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             return
         # What is answered at once is sent at once, but not one by one when several requests came together.
         self._outbox.cork()
-        now = self._loop.time
-        until_s = now() + TURN_S
+        until_s = 0.0
         try:
             while not (self._paused or self._choked or self._closing or self._handler is None):
-                if now() >= until_s and self._frames.pending_bytes:
+                if until_s and self._loop.time() >= until_s and self._frames.pending_bytes:
                     self._rest()
                     break
                 frame = next(frames, None)
                 if frame is None:
                     break
+                if not until_s and self._frames.pending_bytes:
+                    # There is more: only then the time counts.
+                    until_s = self._loop.time() + TURN_S
                 self._handler.on_frame(frame)
         except ProtocolError as error:
             logger.warning("closing the connection from %s: %s", self._peer, error)

@@ -21,16 +21,17 @@ ZSTD_VERSION = 7
 def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview) -> None:
     version = exchange.api_version
     request = parse_request(body, version)
-    if request.transactional_id is not None:
-        _answer(exchange, request.acks, [
+    transactional_id, acks, _, partitions = request
+    if transactional_id is not None:
+        _answer(exchange, acks, [
             ProduceResult(wanted.topic, wanted.partition, ErrorCode.INVALID_TXN_STATE, error_message="no transactions")
-            for wanted in request.partitions
+            for wanted in partitions
         ])  # fmt: skip
         return
-    if len(request.partitions) > 1:
+    if len(partitions) > 1:
         # Of a partition that is named several times the last batch counts, as in Kafka's map.
-        request = request._replace(partitions=each_once(request.partitions))
-    answer = partial(_answer, exchange, request.acks)
+        request = request._replace(partitions=each_once(partitions))
+    answer = partial(_answer, exchange, acks)
     now_ms = exchange.started_ns // 1_000_000
     zstd_allowed = version >= ZSTD_VERSION
     rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait)

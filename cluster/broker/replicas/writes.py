@@ -120,7 +120,10 @@ class Writes:
             results.append(ProduceResult(wanted.topic, wanted.partition, ErrorCode.NONE))
         if postponed:
             return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, respond, waits)
-        self._finish(request, results, waiting, respond, waits)
+        if waiting:
+            self._wait(request, results, waiting, respond, waits)
+        else:
+            respond(results)
         return None
 
     def _is_enough(self, done: int, until_ns: int) -> bool:
@@ -156,7 +159,10 @@ class Writes:
                 results[index] = self._refused(wanted, error)
             else:
                 results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
-        self._finish(request, results, self._still_waiting(results, waiting), respond, waits)
+        if still := self._still_waiting(results, waiting):
+            self._wait(request, results, still, respond, waits)
+        else:
+            respond(results)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
         """No one has told of what was acknowledged since the first of them was written."""
@@ -200,14 +206,15 @@ class Writes:
         topic, number = partition.topic, partition.partition
         result = appended(topic, number, error_code, first_offset, log_append_time_ms, log_start_offset)
         if acks == -1:
-            code = self._acknowledgement(partition.leader, epoch, must_commit_offset + 1)
+            required_offset = must_commit_offset + 1
+            code = self._acknowledgement(partition.leader, epoch, required_offset)
             if code is None:
-                waiting.append((index, partition, must_commit_offset + 1, epoch))
+                waiting.append((index, partition, required_offset, epoch))
             elif code:
                 return failed(result, code)
         return result
 
-    def _finish(
+    def _wait(
         self,
         request: ProduceRequest,
         results: list[ProduceResult],
@@ -215,9 +222,6 @@ class Writes:
         respond: Respond,
         waits: Waits,
     ) -> None:
-        if not waiting:
-            respond(results)
-            return
         delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self._wheel, request.timeout_ms)
         for index, partition, required_offset, epoch in waiting:
             partition.waiters.add_produce(required_offset, epoch, delayed, index)
