@@ -72,7 +72,7 @@ class BrokerFailed(Exception):
 
 def give_back(garbage: Garbage) -> None:
     """What is garbage, and then the memory that is free."""
-    garbage.look_at_all()
+    garbage.examine_all()
     give_back_memory()
 
 

@@ -1,11 +1,11 @@
-"""Looking for garbage, in a process with an event loop that must not stand still: no pass looks at everything.
+"""Garbage collection in a process whose event loop must not stop: passes are short, whatever the process holds.
 
-Python's own full collections look at all objects there are, so they take longer the more a process holds: half a second
-for a few million. Here what has survived two passes is set aside (``gc.freeze``), so that a pass looks at what is new
-alone. Whatever is set aside still goes when nothing refers to it anymore; only objects that refer to each other in
-circles do not. For these all is looked at now and then, the more seldom the longer it takes.
+Python's own full collections examine all objects, so they take longer the more a process holds: half a second for a
+few million. Here, whatever has survived two passes is set aside (``gc.freeze``), and a pass examines new objects only.
+An object that is set aside is still freed when nothing refers to it anymore, unless it is part of a cycle. For cycles
+everything is examined now and then; the longer that takes, the less often.
 
-Owns when Python looks for garbage. Does not own the memory of the C library (``arenas``).
+Owns when Python searches for garbage. Does not own the memory of the C library (``arenas``).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-#: Objects, and collections of the youngest of them, after which Python looks at the young ones. Its defaults (700 and
-#: 10) are for small programs: a request that names thousands of partitions would be interrupted dozens of times. What
-#: is looked at then is 60,000 objects at most, which takes about 10 ms.
+#: Objects, and collections of the youngest of them, after which Python examines the young ones. Its defaults (700 and
+#: 10) are for small programs: a request that names thousands of partitions would be interrupted dozens of times. A
+#: pass examines 60,000 objects at most, which takes about 10 ms.
 YOUNG_AFTER = (10_000, 5)
-#: Collections of the young ones after which what they left is looked at once more, and set aside.
+#: Collections of the young ones after which what they left is examined again, and set aside.
 SET_ASIDE_AFTER = 2
-#: All is looked at when at least this time has passed,
+#: Everything is examined when at least this time has passed,
 ALL_EACH_NS = 10_000_000_000
-#: and so many times what it took the last time.
+#: and this many times what it took the last time.
 ALL_EACH_TIMES = 500
 #: Instead of Python's own full collections.
 _NEVER = 2**31 - 1
@@ -59,8 +59,8 @@ class Garbage:
             gc.set_threshold(*self._thresholds)
             gc.unfreeze()
 
-    def look_at_all(self) -> bool:
-        """Look at everything, if something was set aside since the last time and that is long ago; whether it did."""
+    def examine_all(self) -> bool:
+        """Examine everything, if that was long ago and something was set aside since; True if it did."""
         wait_ns = max(ALL_EACH_NS, ALL_EACH_TIMES * self._took_ns)
         begun_ns = self._now_ns()
         if not self._has_set_aside or begun_ns - self._looked_ns < wait_ns:

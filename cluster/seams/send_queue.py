@@ -70,6 +70,11 @@ class SendQueue:
         return self._queue_bytes
 
     @property
+    def memory_bytes(self) -> int:
+        """What the queue has in memory: ranges of files are not."""
+        return sum(len(part) for part in self._queue if not isinstance(part, FileRange))
+
+    @property
     def is_empty(self) -> bool:
         return not self._queue
 

@@ -1,4 +1,4 @@
-"""No pass over garbage looks at everything (``cluster.process.garbage``), in a process of its own: it is Python's."""
+"""Passes of garbage collection are short (``cluster.process.garbage``), in a process of its own: it is Python's."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ async def main():
     del circle
     gc.collect()
     set_aside = is_gone() is not None
-    early = garbage.look_at_all()
+    early = garbage.examine_all()
     now_ns[0] += ALL_EACH_NS
-    late = garbage.look_at_all()
-    again = garbage.look_at_all()
+    late = garbage.examine_all()
+    again = garbage.examine_all()
     found = [len(kept), most, set_aside, early, late, is_gone() is None, again]
     garbage.end()
     print(json.dumps([*found, gc.get_freeze_count(), len(gc.callbacks)]))
@@ -44,8 +44,7 @@ asyncio.run(main())
 
 
 def test_what_is_old_is_set_aside_and_looked_at_seldom() -> None:
-    """Of a million objects that live on, a pass looks at the new ones; circles of old ones go when all are looked
-    at."""
+    """Of a million objects that live on, a pass examines the new ones; cycles of old ones go when all are examined."""
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True)
     kept, most, set_aside, early, late, is_gone, again, frozen, callbacks = json.loads(done.stdout)
     assert kept == 1_200_000
