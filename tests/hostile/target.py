@@ -15,19 +15,20 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from cluster.broker.housekeeping import MEMORY_INTERVAL_MS
-from cluster.broker.main import collect_seldom, log_paced
+from cluster.broker.main import give_back, log_paced
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import validate
 from cluster.metadata.memory import MemoryStore, MemoryTree
-from cluster.process.arenas import give_back_memory
 from cluster.process.child import ChildChannel
+from cluster.process.garbage import Garbage
 from cluster.process.handle import Child
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
@@ -160,18 +161,20 @@ async def _serve(directory: str, properties: Mapping[str, str], channel: ChildCh
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     storage = OsStorage()
     storage.makedirs(f"{directory}/node")
+    clock = SystemClock()
+    garbage = Garbage(asyncio.get_running_loop(), clock.monotonic_ns)
     seams = Seams(
-        SystemClock(),
+        clock,
         derive(1, "broker", 1),
         AsyncioTransport(),
         MemoryStore(MemoryTree()),
         storage,
-        give_back_memory=give_back_memory,
+        give_back_memory=partial(give_back, garbage),
     )
     node = Node(config, Rules(), seams, f"{directory}/node", failed)
     ports = await node.bind()
     await node.start()
-    collect_seldom()
+    garbage.begin()
     channel.ready({"ports": ports})
     await stopping.wait()
     await node.stop(controlled=not failures)
