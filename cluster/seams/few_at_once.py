@@ -1,7 +1,7 @@
 """How many sockets a turn of an event loop serves: thousands may be ready together, and each takes some 50 us.
 
-Owns that bound, on systems with epoll. What is not told of in one turn is told of first in the next: the kernel goes
-round. Does not own what is done with a socket.
+Owns that bound, on systems with epoll. What one turn leaves out comes first in the next: the kernel goes round. Does
+not own what is done with a socket.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import select
 import selectors
 from typing import Any
 
-#: Sockets that are told of in one turn.
+#: Sockets that are reported in one turn.
 MOST_READY = 200
 
 
 class FewAtOnce:
-    """An epoll object that tells of few sockets at once."""
+    """An epoll object that reports few sockets at once."""
 
     def __init__(self, epoll: Any) -> None:
         self._poll = epoll.poll
@@ -35,6 +35,8 @@ class FewAtOnce:
 
 class FewAtOnceSelector(selectors.DefaultSelector):
     """A selector of that kind; the usual one where there is no epoll."""
+
+    _selector: Any
 
     def __init__(self) -> None:
         super().__init__()

@@ -37,7 +37,7 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     exchange.connection.release_request()
     answer = await services.groups.join(asked)
     response = response_class(ApiKey.JOIN_GROUP)
-    members = []
+    members, pause = [], Pauses(services.shares)
     for member in answer.members:
         members.append(
             response.JoinGroupResponseMember(
