@@ -59,6 +59,11 @@ def ignore_request(_request: CountedRequest) -> None:
     """The observer of a process that is not Locust's."""
 
 
+def no_backlog() -> int:
+    """How far a process is behind that has no schedule."""
+    return 0
+
+
 class Recorder:
     """Records what one process does. ``status`` and ``series`` are files to keep up, or None for none."""
 
@@ -71,17 +76,18 @@ class Recorder:
         status: Path | None = None,
         series: Path | None = None,
         observer: Callable[[CountedRequest], None] = ignore_request,
+        backlog: Callable[[], int] = no_backlog,
     ) -> None:
         self._clock = clock
         self._status, self._series = status, series
         self._observer = observer
+        self._backlog = backlog
         self._sessions = itertools.count(1)
         self._ops = itertools.count(1)
         self._noted: dict[tuple[int, str], int] = {}
         self._point_ns = clock.monotonic_ns()
         self.tally = Tally(process, self._point_ns)
         self.history = HistoryWriter(history, process, clock)
-        self.backlog: Callable[[], int] = lambda: 0
         #: The last text of each error that producers were told, by its name.
         self.producer_errors: dict[str, str] = {}
 
@@ -208,7 +214,7 @@ class Recorder:
 
     def _write_point(self) -> None:
         self._point_ns = self._clock.monotonic_ns()
-        point: SeriesPoint = self.tally.point(self._point_ns, self.backlog())
+        point: SeriesPoint = self.tally.point(self._point_ns, self._backlog())
         if self._status is not None:
             write_json_atomic(self._status, point.to_json())
         if self._series is not None:

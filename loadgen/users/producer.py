@@ -10,7 +10,7 @@ import gevent
 from locust import User, constant, task
 
 from loadgen.pace import OpenSchedule, staggered_start_ns
-from loadgen.users.process import this_process
+from loadgen.users.load import process_of
 
 SLICE_NS = 200_000_000
 #: Records are handed over in ticks, at least so far apart, so that many users do not spend their time switching.
@@ -27,7 +27,7 @@ class ProducerUser(User):  # type: ignore[misc]
     wait_time = constant(0)
 
     def on_start(self) -> None:
-        self._process = this_process()
+        self._process = process_of(self.environment)
         settings = self._process.settings
         self._clock = self._process.clock
         self._user = self._process.users_number
