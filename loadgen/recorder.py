@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cluster.seams.clock import Clock
+from cluster.seams.units import ms_of_ns
 from loadgen.spans import PolledRows, SentSpan
 from loadgen.tally import Tally
 from loadgen.unwritten import name_of
@@ -136,7 +137,7 @@ class Recorder:
                 self.tally.count("errors")
             name = f"produce:{who.topic}:acks={acks}"
             bytes_in_all = size_bytes(span.first_sequence, span.last_sequence)
-            latency_ms = (now_ns - invoke_ns) / 1e6
+            latency_ms = ms_of_ns(now_ns - invoke_ns)
             self._observer(CountedRequest(name, latency_ms, span.records, bytes_in_all, span.error, latencies_ns))
 
     def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
@@ -174,7 +175,7 @@ class Recorder:
             self.tally.latencies(latencies_ns)
             records = sum(row.last_offset - row.first_offset + 1 for row in polled.rows)
             self._observer(
-                CountedRequest(f"poll:{topic}", max(latencies_ns) / 1e6, records, size_bytes, None, latencies_ns)
+                CountedRequest(f"poll:{topic}", ms_of_ns(max(latencies_ns)), records, size_bytes, None, latencies_ns)
             )
 
     def note(self, text: str, *, who: StreamIdentity | None = None, topic: str = "", session: int = -1) -> None:

@@ -33,6 +33,7 @@ from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
 from cluster.client import NewTopic
+from cluster.seams.units import ms_of_seconds, seconds_of_ms
 from verifier.evidence.phases import CHAOS, FINAL_READ, FLUSH, HEAL, LOAD_STARTS, RECOVERY, START, STOP
 from verifier.evidence.run_model import TopicSpec
 
@@ -176,9 +177,9 @@ class Conductor:
         self._live.chaos(self._injector, started_ms)
         watch = asyncio.create_task(self._watch(started_ms))
         try:
-            until_ms = started_ms + settings.asked.time_limit_s * 1000
+            until_ms = started_ms + ms_of_seconds(settings.asked.time_limit_s)
             faults = asyncio.create_task(self._injector.run(self._schedule, started_ms, until_ms))
-            left_s = settings.asked.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
+            left_s = settings.asked.time_limit_s - seconds_of_ms(bench.clock.monotonic_ms() - started_ms)
             planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
             died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())
             try:
@@ -200,7 +201,7 @@ class Conductor:
         bench = self._bench
         while True:
             status = await self._load.status()
-            elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
+            elapsed_s = seconds_of_ms(bench.clock.monotonic_ms() - started_ms)
             active = self._injector.active if self._injector else ""
             whole_s = load_seconds(self._settings, self._schedule)
             bench.progress.status(under_load(active, elapsed_s, whole_s, status.sentence()))
@@ -247,7 +248,7 @@ class Conductor:
             return self._load.is_over or written <= self._load.acknowledged_since(healed_ns)
 
         # a little longer than the bound, so that the evidence shows that it was passed
-        timeout_ms = self._settings.asked.stalled_after_s * 1000 + RECOVERY_MARGIN_MS
+        timeout_ms = ms_of_seconds(self._settings.asked.stalled_after_s) + RECOVERY_MARGIN_MS
         await until(flowing, clock=self._bench.clock, timeout_ms=timeout_ms, interval_ms=100)
 
     async def _final_read(self) -> None:

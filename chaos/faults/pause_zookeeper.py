@@ -12,6 +12,7 @@ from typing import Any
 from chaos.faults.base import Probe, until
 from chaos.faults.damage import stats_of
 from chaos.faults.zookeeper_fault import ZooKeeperFault
+from cluster.seams.units import seconds_of_ms
 
 #: A broker pings ZooKeeper every third of its session; one ping without an answer shows that requests stall.
 _STALL_MS = 900
@@ -36,7 +37,7 @@ class PauseZookeeper(ZooKeeperFault):
 
     @property
     def _session_s(self) -> float:
-        return self.cluster.session_timeout_ms / 1000
+        return seconds_of_ms(self.cluster.session_timeout_ms)
 
     def _told(self) -> str:
         than = "longer" if self._ends_sessions else "shorter"

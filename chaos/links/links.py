@@ -26,6 +26,8 @@ from chaos.links.state import (
     toxic_state,
 )
 
+_PERMILLE = 1000
+
 Direction = Literal["request", "response", "both"]
 Stream = Literal["upstream", "downstream"]
 
@@ -204,7 +206,7 @@ class Links:
         not at all (latency 0, jitter ``max_ms``). The answer says which model is in use.
         """
         if self.is_gapless():
-            attributes = {"probability_permille": round(probability * 1000), "min_ms": min_ms, "max_ms": max_ms}
+            attributes = {"probability_permille": round(probability * _PERMILLE), "min_ms": min_ms, "max_ms": max_ms}
             return StallModel("stall", self._add_each(link, direction, name, "stall", attributes))
         foreign = {"latency": 0, "jitter": max_ms}
         return StallModel("latency", self._add_each(link, direction, name, "latency", foreign))

@@ -17,6 +17,7 @@ import gevent
 from locust.runners import WorkerRunner
 
 from cluster.seams.clock import SystemClock
+from cluster.seams.units import ms_of_ns, ns_of_seconds
 from loadgen.clients.choice import producer_factory
 from loadgen.pace import partition_of
 from loadgen.recorder import Recorder
@@ -100,7 +101,7 @@ class LoadProcess:
 
     def finish(self, stream: ProducerStream) -> None:
         """Wait until nothing is outstanding, at most for the flush timeout, then close the stream."""
-        deadline_ns = self.clock.monotonic_ns() + int(self.settings.flush_timeout_s * 1e9)
+        deadline_ns = self.clock.monotonic_ns() + ns_of_seconds(self.settings.flush_timeout_s)
         try:
             while stream.outstanding and self.clock.monotonic_ns() < deadline_ns:
                 gevent.sleep(0.005)  # outcomes come by callbacks, which need the loop
@@ -188,8 +189,8 @@ class LoadProcess:
         while True:
             before_ns = self.clock.monotonic_ns()
             gevent.sleep(TICK_INTERVAL_S)
-            late_ns = self.clock.monotonic_ns() - before_ns - int(TICK_INTERVAL_S * 1e9)
-            self.recorder.tally.loop_lag(max(0.0, late_ns / 1e6))
+            late_ns = self.clock.monotonic_ns() - before_ns - ns_of_seconds(TICK_INTERVAL_S)
+            self.recorder.tally.loop_lag(max(0.0, ms_of_ns(late_ns)))
             try:
                 self.recorder.tick()
                 self._statistics.merge_if_due()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gevent
 from locust import User, constant, task
 
+from cluster.seams.units import seconds_of_ns
 from loadgen.pace import OpenSchedule, staggered_start_ns
 from loadgen.users.load import process_of
 
@@ -43,7 +44,7 @@ class ProducerUser(User):  # type: ignore[misc]
         """Send what is due for one slice."""
         end_ns = self._clock.monotonic_ns() + SLICE_NS
         while (now_ns := self._clock.monotonic_ns()) < end_ns:
-            gevent.sleep(self._look(now_ns) / 1e9)
+            gevent.sleep(seconds_of_ns(self._look(now_ns)))
 
     def on_stop(self) -> None:
         self._process.backlogs.pop(self._user, None)

@@ -13,6 +13,7 @@ from verifier.doubts import EXCUSES, Doubt
 from verifier.effectiveness import Injected
 from verifier.evidence.phases import HEAL
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import seconds_of_ns
 
 #: A window in which fewer records than these were due may well have had none.
 LEAST_DUE = 5.0
@@ -50,7 +51,7 @@ def _times(run: RunModel, closing: Closing) -> Iterator[str]:
         if not each.skipped and not first <= min(times) <= max(times) <= last:
             yield f"injection {each.number} ({each.fault}) has times that lie outside the phases of the run"
         elif healed_ns is not None and each.end_ns is not None and each.end_ns > healed_ns:
-            seconds = (each.end_ns - healed_ns) / 1e9
+            seconds = seconds_of_ns(each.end_ns - healed_ns)
             yield f"injection {each.number} ({each.fault}) was over {seconds:.1f} s after the phase {HEAL} had ended"
     if closing.looks_ns is not None and not (first <= closing.looks_ns[0] and closing.looks_ns[1] <= last):
         yield "leaders.jsonl has times that lie outside the phases of the run"
@@ -86,7 +87,7 @@ def _windows(run: RunModel, closing: Closing) -> Iterator[str]:
     for each in closing.faults.injected:
         if each.skipped or each.end_ns is None:
             continue
-        seconds = (each.end_ns - each.start_ns) / 1e9
+        seconds = seconds_of_ns(each.end_ns - each.start_ns)
         if run.settings.rate * seconds >= LEAST_DUE and not _attempted(each, attempts):
             yield f"nothing was sent while {each.fault} on {each.target} lasted ({seconds:.1f} s)"
 
