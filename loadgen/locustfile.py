@@ -1,7 +1,7 @@
 """The locustfile: ``locust -f loadgen/locustfile.py --host BOOTSTRAP``. Owns the wiring to Locust's events.
 
-By itself it writes to and reads from topic ``gapless-load`` (created if absent) and records into a new directory under
-``results/locust``. The conductor starts it once for the producers and once for the readers (``loadgen.command``).
+Without options it writes to and reads from topic ``gapless-load`` (created if absent) and records into a new directory
+under ``results/locust``. The conductor starts it once for the producers and once for the readers (``loadgen.command``).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _on_quitting(environment: Any, load: LocustLoad) -> None:
     if not load.was_asked_for and (isinstance(runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)):
         return
     if not isinstance(runner, MasterRunner) and not load.has_started:
-        logger.critical("the load never started: the cluster at %s did not answer in time", environment.host)
+        logger.critical("the load never started: the cluster at %s did not respond in time", environment.host)
         environment.process_exit_code = environment.process_exit_code or 1
     elif is_conducted(options):
         return

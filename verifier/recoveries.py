@@ -18,7 +18,7 @@ LOADED = "logs-loaded"
 #: The unit of the ratio. Below it the fixed cost of a start says more than the ratio does.
 PER_BYTES = 100_000_000
 MB = 1_000_000
-#: The sample with which memory is compared: what a process takes to get going is not growth.
+#: The sample with which memory is compared: what a process takes to start is not growth.
 WARM_SAMPLE = 5
 
 

@@ -148,7 +148,7 @@ class Conductor:
             return (await self._observer.view()).in_sync(settings.partitions)
 
         if not await until(in_sync, clock=self._bench.clock, timeout_ms=CREATE_TOPIC_MS):
-            raise Incomplete("unavailable: the topic's replicas did not all come into the ISR at the start")
+            raise Incomplete("unavailable: not all replicas of the topic joined the ISR at the start")
 
     async def _declare(self) -> None:
         """Say what the run will leave before anything of it is there: the verifier accounts for all of it."""
@@ -164,7 +164,7 @@ class Conductor:
             return status.acked > 0 and status.read > 0
 
         if not await until(flowing, clock=self._bench.clock, timeout_ms=LOAD_STARTS_MS):
-            raise Incomplete("the load did not get going: within 30 s no record was both acknowledged and read")
+            raise Incomplete("the load did not start: within 30 s no record was both acknowledged and read")
         return self._bench.clock.monotonic_ms()
 
     async def _chaos(self, started_ms: int) -> None:
@@ -235,7 +235,7 @@ class Conductor:
 
         if await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
             return True
-        self._record.problem("unavailable: not every replica came back into its ISR within 60 s of the last heal")
+        self._record.problem("unavailable: not every replica rejoined its ISR within 60 s of the last heal")
         return False
 
     async def _recovered(self) -> None:

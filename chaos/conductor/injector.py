@@ -97,7 +97,7 @@ class Injector:
         """
         seed = schedule.seed
         if seed is None:
-            raise ValueError("a schedule is played with a seed; this one has none")
+            raise ValueError("a schedule needs a seed to be played; this one has none")
         try:
             async with asyncio.TaskGroup() as group:
                 running: set[asyncio.Task[None]] = set()

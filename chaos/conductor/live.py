@@ -73,7 +73,7 @@ class Live:
             self.state().write(self._bench.directory.live_json)
         except OSError as error:
             if not self._complained:
-                logger.warning("the web interface is not told anymore what the run does: %s", error)
+                logger.warning("the web interface no longer learns what the run does: %s", error)
             self._complained = True
 
     def state(self) -> LiveState:

@@ -187,7 +187,7 @@ class Load:
         answers with what went wrong."""
         through = {each.partition: each.sentinel_offset for each in partitions if each.sentinel_offset is not None}
         if not through:
-            return ["unavailable: no sentinel was acknowledged, so there is nothing to read through"]
+            return ["unavailable: no sentinel was acknowledged, so the final read has no end"]
         bootstrap = self._deployment.topology.bootstrap(READERS)
         deadline_s = FINAL_READ_DEADLINE_S + sum(through.values()) / FINAL_READ_RECORDS_PER_S
 

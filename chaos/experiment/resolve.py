@@ -112,7 +112,9 @@ def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> N
             f"take ({needed_ms}); leave it out"
         )
     if int(config["retention.bytes"]) >= 0:
-        raise ExperimentError("the final read needs every record: leave out 'retention.bytes'; --rate sets the disk")
+        raise ExperimentError(
+            "the final read needs every record: leave out 'retention.bytes'; use --rate to limit the disk space"
+        )
 
 
 def plan(experiment: Experiment) -> Schedule:

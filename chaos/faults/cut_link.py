@@ -74,7 +74,7 @@ class CutLink(Fault):
         seen: dict[str, Any] = {"links": self._links, "direction": self._direction, "lossless": self._lossless}
         seen["toxic_in_place"] = in_place
         if first is None or second is None or self._before is None:
-            seen["counters"] = "none: a foreign Toxiproxy has no counters"
+            seen["counters"] = "none: an external Toxiproxy has no counters"
             return Probe(in_place, seen)
         carried_before = self._carried(self._before)
         quiet = self._carried(second) == self._carried(first)

@@ -19,7 +19,7 @@ _STALL_MS = 900
 
 
 class PauseZookeeper(ZooKeeperFault):
-    """Bites when the process is stopped, does not answer, and the brokers' requests to it stay without response.
+    """Bites when the process is stopped, does not respond, and the brokers' requests to it stay without response.
 
     Whether sessions expired and the controller changed is on record: after a long pause they may, in a race between
     ZooKeeper's own clock and the brokers' next pings.
@@ -53,7 +53,7 @@ class PauseZookeeper(ZooKeeperFault):
         silent = not await self.cluster.zookeeper_answers(timeout_ms=200)
         seen: dict[str, Any] = {"stopped": stopped, "silent": silent}
         if first is None:
-            seen["counters"] = "none: a foreign Toxiproxy has no counters"
+            seen["counters"] = "none: an external Toxiproxy has no counters"
             return Probe(stopped and silent, seen)
         asked, answered = _bytes(first)
 

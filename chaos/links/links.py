@@ -41,7 +41,7 @@ _STREAMS: dict[Direction, tuple[tuple[str, Stream], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class StallModel:
-    """How packet loss is modeled on a link: by our ``stall`` toxic, or on a foreign server by ``latency`` jitter."""
+    """How packet loss is modeled on a link: by our ``stall`` toxic, or on an external server by ``latency`` jitter."""
 
     kind: Literal["stall", "latency"]
     toxics: tuple[str, ...]
@@ -73,7 +73,7 @@ class Links:
         return bool(self._ours)
 
     def server_stats(self) -> ServerStats | None:
-        """The event-loop lag of the proxy process since last asked; None on a foreign server."""
+        """The event-loop lag of the proxy process since last asked; None on an external server."""
         try:
             answer = self._channel.request("GET", "/gapless/stats").json()
         except LinkNotFound:
@@ -202,7 +202,7 @@ class Links:
     ) -> StallModel:
         """Model packet loss: each chunk waits, with a probability, between ``min_ms`` and ``max_ms``.
 
-        A foreign Toxiproxy cannot roll per chunk: there every chunk waits between 0 and ``max_ms``, half of them
+        An external Toxiproxy cannot roll per chunk: there every chunk waits between 0 and ``max_ms``, half of them
         not at all (latency 0, jitter ``max_ms``). The answer says which model is in use.
         """
         if self.is_gapless():
@@ -242,7 +242,7 @@ class Links:
         return self.show(link).clear
 
     def stats(self, link: str) -> LinkStats | None:
-        """Bytes and connections of a link since it was created; None on a foreign server, which does not count."""
+        """Bytes and connections of a link since it was created; None on an external server, which does not count."""
         if not self.is_gapless():
             return None
         return link_stats(self._channel.request("GET", f"/gapless/stats/{_checked(link)}").json())

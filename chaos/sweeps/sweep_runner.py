@@ -89,7 +89,7 @@ class SweepRunner:
         for number, cell in enumerate(open_cells, 1):
             if not self._has_time():
                 left = {each.name for each in open_cells[number - 1 :]}
-                self._progress.note(f"--minutes {self._minutes}: no time for one more; {len(left)} cells are left")
+                self._progress.note(f"--minutes {self._minutes}: no time for another cell; {len(left)} are left")
                 self._settle(left)
                 break
             self._left = len(open_cells) - number

@@ -42,7 +42,7 @@ class MissingTopics:
             if found == _ALL:
                 logger.warning(
                     "topic %s does not exist (UNKNOWN_TOPIC_OR_PARTITION); asking again until it does: "
-                    "create it, or look at its name",
+                    "create it, or check its name",
                     topic,
                 )
             else:

@@ -1,7 +1,7 @@
 """confluent-kafka (librdkafka) behind the load's shapes. Owns the adapters, not the configuration's defaults.
 
 Nothing here blocks the caller for longer than the timeout it gave, a consumer's ``close`` apart. confluent-kafka
-releases a producer with its last reference; ``dispose_producer`` sees to it that nothing is queued by then.
+releases a producer with its last reference; ``dispose_producer`` ensures that nothing is queued by then.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class LocustLoad:
     def fail_unless_workers_wrote(self) -> None:
         """The same for a master, which knows what its workers told."""
         host = self._environment.host
-        fail_unless_written(self._environment, self._workers.told, f"{host}, as far as the workers told")
+        fail_unless_written(self._environment, self._workers.told, f"{host}, as far as the workers reported")
 
     def end(self) -> None:
         """Locust's ``quit``: everything that users left is closed, the history last; a standalone load is read

@@ -96,7 +96,7 @@ def settle_options(options: Any) -> None:
         try:
             run = RunDirectory.create(options.kafka_results, "locust", options.kafka_run_id or 0, now)
         except OSError as error:
-            raise SettingsError(f"no run directory: {error}; choose another place by --kafka-results") from error
+            raise SettingsError(f"no run directory: {error}; pick another directory with --kafka-results") from error
         options.kafka_run_directory = str(run.path)
 
 

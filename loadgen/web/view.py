@@ -9,7 +9,7 @@ from verifier.evidence.live import LiveState
 
 #: The tab on Locust's page; without a table of Locust's, whose cells are plain text.
 TAB = {"title": "Chaos", "key": "chaos"}
-NOTHING_YET = "Nothing is known of the run yet."
+NOTHING_YET = "Nothing is known about the run yet."
 
 
 def page(state: LiveState, now_ns: int) -> dict[str, Any]:

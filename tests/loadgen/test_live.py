@@ -305,7 +305,7 @@ def test_a_master_whose_workers_wrote_nothing_says_so(
     master.send_signal(signal.SIGINT)
     assert master.wait(40) == 1
     assert sorted(process.wait(40) for process in workers) == [0, 1]
-    said = f"nothing was written to {cluster.bootstrap}, as far as the workers told: brokers are not reachable"
+    said = f"nothing was written to {cluster.bootstrap}, as far as the workers reported: brokers are not reachable"
     assert said in (tmp_path / "master.log").read_text()
 
 

@@ -23,7 +23,7 @@ OF_HARNESS = frozenset(("warden", "proxy", "zookeeper"))
 def problems(run: RunModel) -> Iterator[Doubt]:
     """What the run itself says went wrong. The first says whether the run broke off: all else may follow from it."""
     complete = {phase.name for phase in run.phases} >= set(PHASES)
-    follows = "" if complete else "; the run broke off, so what is missing below may only follow from this"
+    follows = "" if complete else "; the run ended early, which may be the only reason for what is missing below"
     for problem in [*run.problems, *run.harness.problems]:
         yield Doubt(problem + follows)
         follows = ""

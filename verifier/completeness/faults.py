@@ -52,7 +52,7 @@ def _times(run: RunModel, closing: Closing) -> Iterator[str]:
             yield f"injection {each.number} ({each.fault}) has times that lie outside the phases of the run"
         elif healed_ns is not None and each.end_ns is not None and each.end_ns > healed_ns:
             seconds = seconds_of_ns(each.end_ns - healed_ns)
-            yield f"injection {each.number} ({each.fault}) was over {seconds:.1f} s after the phase {HEAL} had ended"
+            yield f"injection {each.number} ({each.fault}) ended {seconds:.1f} s after the phase {HEAL} had ended"
     if closing.looks_ns is not None and not (first <= closing.looks_ns[0] and closing.looks_ns[1] <= last):
         yield "leaders.jsonl has times that lie outside the phases of the run"
 
@@ -70,12 +70,12 @@ def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
         last = seen[-1]
         ended = f"it ended in leader epoch {final.leader_epoch}"
         if last.epoch < final.leader_epoch:
-            complaints.append((name, f"{ended}, and leaders.jsonl knows none after {last.epoch}"))
+            complaints.append((name, f"{ended}, but leaders.jsonl has none after {last.epoch}"))
         elif last.epoch == final.leader_epoch and last.leader not in (final.leader, None):
             complaints.append((name, f"{ended} led by {final.leader}, and by {last.leader} in leaders.jsonl"))
     if not any(each.path == "leaders.jsonl" for each in closing.unreadable):
         complaints += [
-            (f"{final.topic}-{final.partition}", "leaders.jsonl says nothing of it")
+            (f"{final.topic}-{final.partition}", "leaders.jsonl does not mention it")
             for final in run.final
             if (final.topic, final.partition) not in closing.looks
         ]
