@@ -377,7 +377,10 @@ def _free_port() -> str:
     ("arguments", "said"),
     [
         ((), "pass --host HOST:PORT"),
-        (("--host", "http://127.0.0.1:1/"), "give bootstrap servers, HOST:PORT[,HOST:PORT], here: --host 127.0.0.1:1"),
+        (
+            ("--host", "http://127.0.0.1:1/"),
+            "takes bootstrap servers, HOST:PORT[,HOST:PORT], not a URL; here: --host 127.0.0.1:1",
+        ),
         (
             ("--host", "127.0.0.1:1", "--kafka-value-bytes", "2000000"),
             "--kafka-value-bytes 2000000: a value of 2000000",

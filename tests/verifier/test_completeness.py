@@ -165,7 +165,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      closing_of(told("producer-1", "send", 0, topic="x"))),
     ("producer-1.arrow mentions t-9, which the run does not have", HISTORIES, RUN, FACTS,
      closing_of(told("producer-1", "send", 0, partition=9))),
-    ("sentinel.arrow has rows delete, which sentinel cannot have", HISTORIES, RUN, FACTS,
+    ("sentinel.arrow has delete rows, which sentinel cannot have", HISTORIES, RUN, FACTS,
      closing_of(said_by("sentinel", HistoryRow("delete", "ok", "t", 0, first_offset=6, last_offset=6)))),
     ("reader-1.arrow has reserve rows, which reader-1 cannot have", HISTORIES, RUN, FACTS,
      closing_of(said_by("reader-1", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
