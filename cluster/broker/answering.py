@@ -11,7 +11,7 @@ from typing import Any
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, is_large
+from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, belongs_on_loop, is_large
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
@@ -26,7 +26,7 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
         return Portions(handler(request, exchange), shares)
 
     def handle(exchange: Exchange, body: memoryview) -> None:
-        if len(body) > BYTES_AT_ONCE:
+        if not belongs_on_loop(len(body), shares):
             exchange.later(of_large(exchange, bytes(body)))
             return
         portions = begin(decode_request(key, exchange.api_version, body), exchange)
@@ -36,8 +36,9 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
             exchange.later(rest(exchange, portions))
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
-        request = await beside.run(partial(decode_request, key, exchange.api_version, body))
-        return await rest(exchange, begin(request, exchange))
+        async with beside.room_for(len(body)):
+            request = await beside.run(partial(decode_request, key, exchange.api_version, body))
+            return await rest(exchange, begin(request, exchange))
 
     async def rest(exchange: Exchange, portions: Portions) -> Sequence[Payload]:
         response = await portions.finish(beside)

@@ -86,7 +86,7 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     # Each has a lane of its own: what clients ask does not stand before what the controller tells.
     beside = Beside(services.blocking)
     handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
-        ApiKey.PRODUCE: partial(produce.handle, services.replicas),
+        ApiKey.PRODUCE: partial(produce.handle, services.replicas, beside),
         ApiKey.FETCH: partial(fetch.handle, services.replicas, beside, services.shares, from_brokers=for_brokers),
         ApiKey.DELETE_RECORDS: partial(delete_records.handle, services, beside),
         ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside, services.shares),

@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cluster.broker.exposition import BrokerCollector, MetricsServer, NodeCollector
@@ -27,6 +28,7 @@ from cluster.defects.firings import Firings
 from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.process.arenas import give_back_memory
 from cluster.process.child import ChildChannel
+from cluster.process.garbage import Garbage
 from cluster.process.one_line import log_to
 from cluster.process.paced import Paced
 from cluster.seams import asyncio_connection
@@ -44,11 +46,6 @@ METRICS = "METRICS"
 
 #: The loggers of connections that are closed, and of produces without acks that fail.
 CAUSED_BY_CLIENTS = (asyncio_connection.__name__, produce.__name__)
-
-#: Objects, and collections of the younger ones, after which Python looks for garbage. Its defaults (700, 10, 10) are
-#: for small programs: a controller's request that names thousands of partitions would be interrupted dozens of times.
-#: The second is small: what is collected then is 50,000 objects at most, which takes about 10 ms.
-COLLECTED_AFTER = (10_000, 5, 10)
 
 Ready = Callable[[dict[str, Any]], None]
 
@@ -73,13 +70,10 @@ class BrokerFailed(Exception):
     """The broker could not continue."""
 
 
-def collect_seldom() -> None:
-    """The broker has started: what was made so far lives as long as the process, and no collection need ever look at
-    it again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTED_AFTER)
-    gc.enable()
+def give_back(garbage: Garbage) -> None:
+    """What is garbage, and then the memory that is free."""
+    garbage.examine_all()
+    give_back_memory()
 
 
 async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, turns: Turns | None = None) -> None:
@@ -95,6 +89,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, tu
     for warning in config.warnings:
         logger.warning("%s", warning)
     storage, clock = OsStorage(), SystemClock()
+    garbage = Garbage(asyncio.get_running_loop(), clock.monotonic_ns)
     storage.makedirs(spec.node_directory)
     rules = _rules(spec, storage, clock)
     failure: list[Exception] = []
@@ -110,7 +105,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, tu
         AsyncioTransport(),
         store,
         storage,
-        give_back_memory=give_back_memory,
+        give_back_memory=partial(give_back, garbage),
     )
     node = Node(config, rules, seams, spec.node_directory, failed)
     lag = LoopLag(asyncio.get_running_loop())
@@ -126,7 +121,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, tu
             epoch = await _unless(stopping, node.start())
             if epoch is None:
                 raise BrokerFailed("stopped before it had started")
-            collect_seldom()
+            garbage.begin()
             ready({"event": "started", "broker_epoch": epoch})
             logger.info("broker %d is started, epoch %d", spec.broker_id, epoch)
             await stopping.wait()
@@ -135,6 +130,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, tu
             raise
         await node.stop(controlled=not failure)
     finally:
+        garbage.end()
         lag.close()
         if metrics is not None:
             metrics.close()

@@ -138,13 +138,14 @@ class Counters:
         is seen without idempotence too.
         """
         fingerprint = (header.base_timestamp, crc32(batch[HEADER_BYTES : HEADER_BYTES + _FINGERPRINT_BYTES]))
-        if fingerprint in self._fingerprints or fingerprint in self._older_fingerprints:
+        known = self._fingerprints
+        if fingerprint in known or fingerprint in self._older_fingerprints:
             self.produce_retries += 1
         if is_appended:
             self.produce_batches += 1
-            self._fingerprints.add(fingerprint)
-            if len(self._fingerprints) >= _FINGERPRINTS:
-                self._older_fingerprints, self._fingerprints = self._fingerprints, set()
+            known.add(fingerprint)
+            if len(known) >= _FINGERPRINTS:
+                self._older_fingerprints, self._fingerprints = known, set()
 
     def isr_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
         self.isr_shrinks += bool(before - after)

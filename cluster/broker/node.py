@@ -155,6 +155,7 @@ class Node:
                 max_frame_bytes=self.config["socket.request.max.bytes"],
                 send_buffer_bytes=self.config["socket.send.buffer.bytes"],
                 queued_max_bytes=self.config["queued.max.request.bytes"],
+                unread_max_bytes=self.config["gapless.queued.max.response.bytes"],
             )
         return self.ports
 
@@ -184,6 +185,7 @@ class Node:
         config, clock = self.config, self._seams.clock
         of_groups = group_settings(config, await control.stored_partitions(OFFSETS_TOPIC))
         self._proposals = IsrProposals(control.controller.alter_partition, clock, loop)
+        shares = Shares(clock.monotonic_ns)
         replicas = self._replicas = ReplicaManager(
             broker_id=config.broker_id,
             rules=self._rules,
@@ -198,8 +200,8 @@ class Node:
             sessions=FetchSessions(self._seams.random, config["max.incremental.fetch.session.cache.slots"]),
             journal=self._journal.write,
             blocking=self._seams.blocking,
+            shares=shares,
         )
-        shares = Shares(clock.monotonic_ns)
         groups = self._groups = GroupService(
             of_groups, config, replicas, clock, self._seams.random, self._seams.blocking, shares
         )

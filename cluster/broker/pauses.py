@@ -1,8 +1,10 @@
 """Pauses: long work on the event loop lets others have their turn.
 
 Owns how long a share of such work is, the turn of the loop after it, and that work of many requests together takes
-little more of a turn than that of one. Does not own the work: answers that are made in shares (``portions.py``), groups
-(``groups``), and what is done for each of thousands of logs (``checkpoints.py``, ``housekeeping.py``).
+little more of a turn than that of one. What a broker does for itself (roles, checkpoints, the controller's work) has
+shares of its own, so that no crowd of clients delays it. Does not own the work: answers that are made in shares
+(``portions.py``), groups (``groups``), and what is done for each of thousands of logs (``checkpoints.py``,
+``housekeeping.py``).
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ answered at once. Does not own what any API answers, nor batches of records (``r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -17,6 +18,10 @@ from cluster.broker.pauses import Shares
 
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
+#: Requests up to this size are also decoded there when the turn has been used up already: of a hundred connections.
+BYTES_ANYTIME = 1024
+#: Of larger requests one is decoded, answered and encoded before the next: decoded, it takes several times the memory.
+LARGE_BYTES = 1_048_576
 #: Answers with more structures than this are encoded off the event loop.
 STRUCTURES_AT_ONCE = 1000
 
@@ -33,6 +38,7 @@ class Beside:
     def __init__(self, blocking: Blocking) -> None:
         self._blocking = blocking
         self._one_at_a_time = asyncio.Lock()
+        self._one_large = asyncio.Lock()
 
     def __repr__(self) -> str:
         return f"Beside({'busy' if self._one_at_a_time.locked() else 'idle'})"
@@ -43,6 +49,21 @@ class Beside:
         async with self._one_at_a_time:
             await self._blocking(lambda: found.append(work()))
         return found[0]
+
+    @asynccontextmanager
+    async def room_for(self, size_bytes: int) -> AsyncIterator[None]:
+        """While a request of this size is worked on, from its decoding to the encoded answer; it waits for no others
+        meanwhile."""
+        if size_bytes <= LARGE_BYTES:
+            yield
+            return
+        async with self._one_large:
+            yield
+
+
+def belongs_on_loop(size_bytes: int, shares: Shares) -> bool:
+    """Whether a request of this size may be decoded now, on the event loop."""
+    return size_bytes <= BYTES_ANYTIME or (size_bytes <= BYTES_AT_ONCE and not shares.is_over())
 
 
 class Portions:

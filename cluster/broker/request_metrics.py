@@ -94,7 +94,7 @@ class RequestMetrics:
             metrics = self.apis[api_key] = ApiMetrics()
         return metrics
 
-    def failed(self, api_key: ApiKey, code: int) -> None:
-        """An answer, or one partition's part of it, that says ``code``."""
+    def failed(self, api_key: ApiKey, code: int, count: int = 1) -> None:
+        """``count`` answers, or partitions' parts of them, say ``code``."""
         if code != ErrorCode.NONE:
-            self.errors[api_key, code] = self.errors.get((api_key, code), 0) + 1
+            self.errors[api_key, code] = self.errors.get((api_key, code), 0) + count

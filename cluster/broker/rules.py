@@ -23,11 +23,6 @@ from cluster.replication.leader import LeaderState, acknowledgement, may_join
 LeaderAppend = Callable[[PartitionLog, memoryview, BatchHeader, int, int], AppendInfo]
 
 
-def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
-    """Append one valid batch of a client as the leader."""
-    return log.append_as_leader(batch, header, leader_epoch, now_ms)
-
-
 def truncate(log: PartitionLog, offset: int) -> int:
     """Let a follower's log end at ``offset``; returns the records removed."""
     return log.truncate_to(offset)
@@ -38,7 +33,8 @@ class Rules:
     """What a broker decides by. The defaults are the correct rules."""
 
     check_sequence: CheckSequence = check_sequence
-    append: LeaderAppend = append
+    #: One valid batch of a client, as the leader.
+    append: LeaderAppend = PartitionLog.append_as_leader
     #: (leadership, leader epoch of the append, offset that must be committed) -> the answer, None while it must wait
     acknowledgement: Callable[[LeaderState | None, int, int], ErrorCode | None] = acknowledgement
     #: (follower's end, high watermark, start of the leader epoch) -> may it join the ISR?

@@ -112,7 +112,8 @@ class ClientConnection:
         exchange = Exchange(self, version, correlation_id, client_id, metrics, started_ns)
         self._exchanges.append(exchange)
         if api.min_version <= version <= api.max_version:
-            metrics.versions[version] = metrics.versions.get(version, 0) + 1
+            versions = metrics.versions
+            versions[version] = versions.get(version, 0) + 1
             api.handle(exchange, frame[body_offset:])
             if exchange.is_sent:
                 metrics.at_once.note(now_ns() - started_ns)

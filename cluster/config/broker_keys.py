@@ -52,6 +52,13 @@ _NETWORK: list[Key] = [
         "Maximum size of the unprocessed large requests of one listener; others wait. -1, Kafka's default: no limit.",
         -1,
     ),
+    integer(
+        "gapless.queued.max.response.bytes",
+        134_217_728,
+        "Maximum size of the responses of one listener that clients do not read. Beyond that, the clients that have "
+        "not read for the longest time are disconnected. Records in files do not count. -1: no limit.",
+        -1,
+    ),
     integer("queued.max.requests", 500, "Maximum requests waiting for a thread (in Kafka).", 1, carried=True),
 ]
 

@@ -15,6 +15,9 @@ from cluster.controller.context import NO_LEADER, ControllerContext, Partition, 
 from cluster.controller.election import elect_reassign
 from cluster.protocol.errors import ErrorCode
 
+#: Brokers of a request that an error message names.
+BROKERS_NAMED = 20
+
 
 class ReassignmentError(Exception):
     """A move is refused; ``error_code`` and the text go to the client."""
@@ -90,12 +93,15 @@ def plan_request(
             raise ReassignmentError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
         wanted = placement.toward(placement.origin)
     else:
-        wanted = placement.toward(_checked_targets(targets))
-        unknown = sorted(set(wanted.adding) - context.registered())
+        checked = _checked_targets(targets)
+        # First: a request may name a hundred thousand brokers that do not exist.
+        unknown = set(checked).difference(placement.origin, context.registered())
         if unknown:
             raise _bad_targets(
-                f"Replica assignment has brokers that are not alive: {unknown}; alive: {sorted(context.registered())}"
+                f"Replica assignment has brokers that are not alive: {_named(sorted(unknown))}; alive: "
+                f"{sorted(context.registered())}"
             )
+        wanted = placement.toward(checked)
     if partition.state is not None and not set(partition.state.isr) & set(wanted.replicas):
         # What is committed would be abandoned. Kafka's ZooKeeper controller continues here and loses it; KRaft refuses.
         raise _bad_targets(
@@ -109,10 +115,15 @@ def _checked_targets(targets: Sequence[int]) -> tuple[int, ...]:
     if not targets:
         raise _bad_targets("Empty replica list specified in partition reassignment.")
     if len(set(targets)) != len(targets):
-        raise _bad_targets(f"Duplicate replica ids in partition reassignment replica list: {[*targets]}")
+        raise _bad_targets(f"Duplicate replica ids in partition reassignment replica list: {_named(targets)}")
     if min(targets) < 0:
-        raise _bad_targets(f"Invalid broker id in replica list: {[*targets]}")
+        raise _bad_targets(f"Invalid broker id in replica list: {_named(targets)}")
     return tuple(targets)
+
+
+def _named(broker_ids: Sequence[int]) -> str:
+    rest = len(broker_ids) - BROKERS_NAMED
+    return f"{[*broker_ids[:BROKERS_NAMED]]}" + (f" and {rest} more" if rest > 0 else "")
 
 
 def _bad_targets(message: str) -> ReassignmentError:

@@ -151,7 +151,9 @@ class LogAppends:
             segment = local.segments.active
         set_offset_and_epoch(batch, 0, base_offset, leader_epoch)
         segment.write(batch)
-        self._take_note(segment, header, base_offset, last_offset, max_timestamp, size)
+        segment.note(last_offset, max_timestamp, size)
+        local.log_end_offset = last_offset + 1
+        self.producers.update(header, base_offset)
         if last_offset + 1 - local.recovery_point >= config.flush_messages:
             local.flush()
         log_append_time_ms = now_ms if stamps else -1
@@ -213,11 +215,13 @@ class LogAppends:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
         segment.write(records[start : batches[count - 1].end])
         for position, header in batches[:count]:
-            base_offset, last_offset = header.base_offset, header.last_offset
+            last_offset, size_bytes = header.last_offset, header.size_bytes
+            segment.note(last_offset, header.max_timestamp, size_bytes)
+            local.log_end_offset = last_offset + 1
             if header.attributes & CONTROL_BIT:
-                self._take_note_of_marker(segment, header, records[position : position + header.size_bytes])
+                self._take_note_of_marker(segment, header, records[position : position + size_bytes])
             else:
-                self._take_note(segment, header, base_offset, last_offset, header.max_timestamp, header.size_bytes)
+                self.producers.update(header, header.base_offset)
         return batches[count:]
 
     def _reason_to_roll(self, segment: RollState, header: BatchHeader, now_ms: int) -> str | None:
@@ -226,18 +230,8 @@ class LogAppends:
             segment, local.config, local.jitter_ms, size, header.last_offset, header.max_timestamp, now_ms
         )
 
-    def _take_note(
-        self, segment: Segment, header: BatchHeader, base_offset: int, last_offset: int, max_timestamp: int, size: int
-    ) -> None:
-        """A batch is wholly in the file."""
-        segment.note(last_offset, max_timestamp, size)
-        self._local.log_end_offset = last_offset + 1
-        self.producers.update(header, base_offset)
-
     def _take_note_of_marker(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
-        """The same of a control batch."""
-        segment.note(header.last_offset, header.max_timestamp, header.size_bytes)
-        self._local.log_end_offset = header.next_offset
+        """A control batch is wholly in the file: it may end its producer's transaction."""
         aborted = self.producers.update(header, header.base_offset, marker_in(batch))
         if aborted is not None:
             self._local.note_aborted(segment, aborted)

@@ -236,6 +236,10 @@ class MalformedRequest(ProtocolError):
     """
 
 
+class ManyPartitions(Exception):
+    """A request names more topics and partitions than its caller wants to have parsed now."""
+
+
 class CorruptBatch(ProtocolError):
     """Bytes that are no record batch of magic 2, or whose checksum or length does not hold."""
 

@@ -12,9 +12,9 @@ from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import (
     INT32,
-    MAX_PARTITIONS,
     MAX_TAGS,
     READ_ERRORS,
+    check_total,
     read_compact_count,
     read_compact_string,
     read_count,
@@ -90,12 +90,12 @@ def _parse_plain(body: memoryview, version: int) -> tuple[FetchRequest, int]:
         head = (*_HEAD_V4.unpack_from(body, 0), 0, -1)
         position = _HEAD_V4.size
     topic_count, position = read_count(body, position, 6)
-    _check_total(topic_count)
+    check_total(topic_count)
     partitions: list[FetchPartition] = []
     for _ in range(topic_count):
         topic, position = read_string(body, position)
         count, position = read_count(body, position, _PARTITION_V4.size)
-        _check_total(topic_count + len(partitions) + count)
+        check_total(topic_count + len(partitions) + count)
         for _ in range(count):
             partition, position = _parse_plain_partition(body, position, version, topic)
             partitions.append(partition)
@@ -103,11 +103,11 @@ def _parse_plain(body: memoryview, version: int) -> tuple[FetchRequest, int]:
     rack_id = ""
     if version >= 7:
         topic_count, position = read_count(body, position, 6)
-        _check_total(topic_count)
+        check_total(topic_count)
         for _ in range(topic_count):
             topic, position = read_string(body, position)
             count, position = read_count(body, position, 4)
-            _check_total(topic_count + len(forgotten) + count)
+            check_total(topic_count + len(forgotten) + count)
             forgotten.extend((topic, INT32.unpack_from(body, position + 4 * index)[0]) for index in range(count))
             position += 4 * count
     if version >= 11:
@@ -132,12 +132,12 @@ def _parse_plain_partition(body: memoryview, position: int, version: int, topic:
 def _parse_flexible(body: memoryview) -> tuple[FetchRequest, int]:
     head = _HEAD_V7.unpack_from(body, 0)
     topic_count, position = read_compact_count(body, _HEAD_V7.size, 3)
-    _check_total(topic_count)
+    check_total(topic_count)
     partitions: list[FetchPartition] = []
     for _ in range(topic_count):
         topic, position = read_compact_string(body, position)
         count, position = read_compact_count(body, position, _PARTITION_V12.size + 1)
-        _check_total(topic_count + len(partitions) + count)
+        check_total(topic_count + len(partitions) + count)
         for _ in range(count):
             fields = _PARTITION_V12.unpack_from(body, position)
             position = skip_tags(body, position + _PARTITION_V12.size, MAX_TAGS)
@@ -145,11 +145,11 @@ def _parse_flexible(body: memoryview) -> tuple[FetchRequest, int]:
         position = skip_tags(body, position, MAX_TAGS)
     forgotten: list[tuple[str, int]] = []
     topic_count, position = read_compact_count(body, position, 3)
-    _check_total(topic_count)
+    check_total(topic_count)
     for _ in range(topic_count):
         topic, position = read_compact_string(body, position)
         count, position = read_compact_count(body, position, 4)
-        _check_total(topic_count + len(forgotten) + count)
+        check_total(topic_count + len(forgotten) + count)
         forgotten.extend((topic, INT32.unpack_from(body, position + 4 * index)[0]) for index in range(count))
         position = skip_tags(body, position + 4 * count, MAX_TAGS)
     rack_id, position = read_compact_string(body, position)
@@ -173,11 +173,6 @@ def _request(
         forgotten,
         rack_id,
     )
-
-
-def _check_total(count: int) -> None:
-    if count > MAX_PARTITIONS:
-        raise MalformedRequest(f"more than {MAX_PARTITIONS} topics and partitions")
 
 
 def build_request(version: int, correlation_id: int, client_id: str | None, request: FetchRequest) -> bytes:

@@ -63,14 +63,16 @@ class FrameBuffer:
         """Room for at least one more byte. Frames handed out before are no longer valid."""
         # A read that fills most of a small buffer may have left the next request behind. What arrived byte by byte has
         # not: the last read is what counts.
-        is_small_for_it = len(self._buffer) < INITIAL_BYTES and 2 * self._last_read > len(self._buffer)
+        allocated_bytes = len(self._buffer)
+        is_small_for_it = 2 * self._last_read > allocated_bytes < INITIAL_BYTES
         if self._start == self._end:
             self._start = self._end = 0
-            if len(self._buffer) > KEEP_BYTES:
+            if allocated_bytes > KEEP_BYTES:
                 self.trim()
             elif is_small_for_it:
                 self._grow()
-        elif is_small_for_it:
+            return self._view
+        if is_small_for_it:
             self._grow()
         elif self._short_of_room():
             if self._start >= len(self._buffer) // 2:

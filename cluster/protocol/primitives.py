@@ -14,7 +14,7 @@ import struct
 from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
-from cluster.protocol.errors import MalformedRequest
+from cluster.protocol.errors import MalformedRequest, ManyPartitions
 
 Buffer = memoryview | bytes | bytearray
 
@@ -24,7 +24,7 @@ INT64 = struct.Struct(">q")
 
 #: All elements of all arrays of one message. A frame of 100 MiB could otherwise become gigabytes of small objects.
 MAX_ELEMENTS = 500_000
-#: All topics and partitions of one Produce or Fetch request: it is parsed on the event loop, in a tenth of a second.
+#: All topics and partitions of one Produce or Fetch request: to parse them takes a tenth of a second.
 MAX_PARTITIONS = 40_000
 
 #: Tagged fields of one struct of these, and of a request's header: no client sends one that this broker does not know.
@@ -47,6 +47,15 @@ def refusing_malformed(what: str) -> Iterator[None]:
         yield
     except READ_ERRORS as error:
         raise MalformedRequest(f"{what}: {error}") from error
+
+
+def check_total(count: int, most: int = MAX_PARTITIONS) -> None:
+    """Whether a request may name this many topics and partitions. Raises ``ManyPartitions`` above ``most``, and
+    ``MalformedRequest`` above ``MAX_PARTITIONS``."""
+    if count > MAX_PARTITIONS:
+        raise MalformedRequest(f"more than {MAX_PARTITIONS} topics and partitions")
+    if count > most:
+        raise ManyPartitions
 
 
 def read_uvarint(buffer: Buffer, position: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from cluster.protocol.primitives import (
     MAX_PARTITIONS,
     MAX_TAGS,
     READ_ERRORS,
+    check_total,
     cut_short,
     read_compact_count,
     read_compact_nullable_string,
@@ -102,8 +103,9 @@ def appended(
     return _new_result((topic, partition, error_code, base_offset, log_append_time_ms, log_start_offset, None, ()))
 
 
-def parse_request(body: memoryview, version: int) -> ProduceRequest:
-    """Parse the body of a request (after its header). Raises ``MalformedRequest``.
+def parse_request(body: memoryview, version: int, most: int = MAX_PARTITIONS) -> ProduceRequest:
+    """Parse the body of a request (after its header). Raises ``MalformedRequest``, and ``ManyPartitions`` for more than
+    ``most`` topics and partitions.
 
     The records are views into ``body`` and valid as long as it is.
     """
@@ -113,7 +115,7 @@ def parse_request(body: memoryview, version: int) -> ProduceRequest:
         single = parse_single(body) if version < _FLEXIBLE_FROM else parse_single_flexible(body)
         if single is not None:
             return single
-        request, position = parse_flexible(body) if version >= _FLEXIBLE_FROM else parse_plain(body)
+        request, position = parse_flexible(body, most) if version >= _FLEXIBLE_FROM else parse_plain(body, most)
     except READ_ERRORS as error:
         raise MalformedRequest(f"Produce: {error}") from error
     if position != len(body):
@@ -160,18 +162,18 @@ def parse_single_flexible(body: memoryview) -> ProduceRequest | None:
     return _new_request((None, acks, timeout_ms, [_new_partition((name, partition, body[begin:end]))]))
 
 
-def parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
+def parse_plain(body: memoryview, most: int = MAX_PARTITIONS) -> tuple[ProduceRequest, int]:
     """Any request below version 9, and where it ends."""
     total = len(body)
     transactional_id, position = read_nullable_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
     topic_count, position = read_count(body, position + 6, 6)
-    _check_total(topic_count)
+    check_total(topic_count, most)
     partitions: list[ProducePartition] = []
     for _ in range(topic_count):
         topic, position = read_string(body, position)
         count, position = read_count(body, position, 8)
-        _check_total(topic_count + len(partitions) + count)
+        check_total(topic_count + len(partitions) + count, most)
         for _ in range(count):
             partition, size = _INDEX_SIZE.unpack_from(body, position)
             position += 8
@@ -186,18 +188,18 @@ def parse_plain(body: memoryview) -> tuple[ProduceRequest, int]:
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions), position
 
 
-def parse_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
+def parse_flexible(body: memoryview, most: int = MAX_PARTITIONS) -> tuple[ProduceRequest, int]:
     """Any request from version 9 on, and where it ends."""
     total = len(body)
     transactional_id, position = read_compact_nullable_string(body, 0)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(body, position)
     topic_count, position = read_compact_count(body, position + 6, 3)
-    _check_total(topic_count)
+    check_total(topic_count, most)
     partitions: list[ProducePartition] = []
     for _ in range(topic_count):
         topic, position = read_compact_string(body, position)
         count, position = read_compact_count(body, position, 6)
-        _check_total(topic_count + len(partitions) + count)
+        check_total(topic_count + len(partitions) + count, most)
         for _ in range(count):
             (partition,) = INT32.unpack_from(body, position)
             size, position = read_uvarint(body, position + 4)
@@ -213,11 +215,6 @@ def parse_flexible(body: memoryview) -> tuple[ProduceRequest, int]:
         position = skip_tags(body, position, MAX_TAGS)
     position = skip_tags(body, position, MAX_TAGS)
     return ProduceRequest(transactional_id, acks, timeout_ms, partitions), position
-
-
-def _check_total(count: int) -> None:
-    if count > MAX_PARTITIONS:
-        raise MalformedRequest(f"more than {MAX_PARTITIONS} topics and partitions")
 
 
 def build_response(

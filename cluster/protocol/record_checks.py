@@ -8,12 +8,13 @@ checked together (``record_spans``), and only others one by one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
-from cluster.protocol.batch import CODEC_MASK, CODEC_NONE, HEADER_BYTES, BatchHeader
+from cluster.protocol.batch import CODEC_MASK, CODEC_NONE, HEADER_BYTES, LOG_OVERHEAD, BatchHeader
 from cluster.protocol.compression import MAX_UNCOMPRESSED_BYTES, decompress
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
-from cluster.protocol.primitives import Buffer
 from cluster.protocol.record_spans import span_from
 from cluster.protocol.records import read_varint
 
@@ -21,6 +22,8 @@ from cluster.protocol.records import read_varint
 MAX_RECORDS = 500_000
 #: A record has at least: length, attributes, two deltas, three lengths.
 _LEAST_RECORD_BYTES = 7
+#: The least that its length can be, which does not count itself.
+_LEAST_LENGTH = _LEAST_RECORD_BYTES - 1
 _UNBOUNDED = 1 << 62
 #: -1 as a varint: the length of what is null.
 _NULL = 1
@@ -33,6 +36,8 @@ RECORDS_AT_ONCE = 10_000
 BYTES_AT_ONCE = 2_097_152
 HEADERS_AT_ONCE = 16
 ALL_HEADERS_AT_ONCE = 20_000
+#: Up to this count of records each may have ``HEADERS_AT_ONCE``.
+_FEW_RECORDS = ALL_HEADERS_AT_ONCE // HEADERS_AT_ONCE
 
 
 class Postponed(Exception):
@@ -59,7 +64,7 @@ class Effort:
     def most_headers(self, count: int) -> int:
         """What each of that many records may have."""
         most = self.headers_of_a_record
-        return most if self.is_all else min(most, ALL_HEADERS_AT_ONCE // max(count, 1))
+        return most if self.is_all or count <= _FEW_RECORDS else min(most, ALL_HEADERS_AT_ONCE // count)
 
     def __repr__(self) -> str:
         return f"Effort({self.bytes_left} bytes, {self.records_left} records{', at most' if self.is_all else ''})"
@@ -86,17 +91,16 @@ class RecordFacts(NamedTuple):
     base_timestamp: int
 
     @property
-    def bounds(self) -> tuple[int, int]:
-        """The least and the greatest timestamp: nearly always all that is asked."""
-        return self.base_timestamp + min(self.deltas), self.base_timestamp + max(self.deltas)
-
-    @property
     def timestamps(self) -> list[int]:
         """Of all records."""
         return [self.base_timestamp + delta for delta in self.deltas]
 
 
-def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFacts:
+#: The same as calling the class, which costs a call more for every batch.
+_new_facts: Callable[[tuple[Any, ...]], RecordFacts] = partial(tuple.__new__, RecordFacts)
+
+
+def walk_records(batch: memoryview, header: BatchHeader, effort: Effort) -> RecordFacts:
     """Walk over the records of a whole batch whose header was checked, and take what that costs from ``effort``.
 
     Raises ``InvalidBatch``: UNKNOWN_SERVER_ERROR for what cannot be unpacked, as Kafka answers, or is more than the
@@ -106,10 +110,10 @@ def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFa
     count = header.record_count
     if count > MAX_RECORDS:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{count} records in one batch")
-    packed = memoryview(batch)[HEADER_BYTES : header.size_bytes]
+    packed = batch[HEADER_BYTES : header.batch_length + LOG_OVERHEAD]
     codec = header.attributes & CODEC_MASK
-    effort.records_left -= count
-    if effort.records_left < 0:
+    records_left = effort.records_left = effort.records_left - count
+    if records_left < 0:
         raise Postponed
     if codec != CODEC_NONE:
         data = _unpacked(codec, packed, effort)
@@ -117,13 +121,14 @@ def walk_records(batch: Buffer, header: BatchHeader, effort: Effort) -> RecordFa
         data = bytes(packed)
         # What is not packed is as large as the request, which is bounded itself.
         if not effort.is_all:
-            effort.bytes_left -= len(data)
-            if effort.bytes_left < 0:
+            bytes_left = effort.bytes_left = effort.bytes_left - len(data)
+            if bytes_left < 0:
                 raise Postponed
     if count * _LEAST_RECORD_BYTES > len(data):
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"{count} records in {len(data)} bytes")
     try:
-        return _walk(data, header, effort.most_headers(count))
+        most_headers = effort.headers_of_a_record if count <= _FEW_RECORDS else effort.most_headers(count)
+        return _walk(data, count, header.base_timestamp, most_headers)
     except (CorruptBatch, IndexError) as error:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, f"a record that cannot be: {error}") from error
 
@@ -140,13 +145,12 @@ def _unpacked(codec: int, packed: memoryview, effort: Effort) -> bytes:
     return data
 
 
-def _walk(data: bytes, header: BatchHeader, most_headers: int) -> RecordFacts:
+def _walk(data: bytes, count: int, base_timestamp: int, most_headers: int) -> RecordFacts:
     position = index = try_at = 0
     patience = _PATIENCE
     has_offsets_in_order = True
     without_key: list[int] = []
     times: list[int] = []
-    count = header.record_count
     while index < count:
         start = position
         position, time, offset, has_key = _read(data, start, most_headers)
@@ -156,7 +160,7 @@ def _walk(data: bytes, header: BatchHeader, most_headers: int) -> RecordFacts:
         if not has_key:
             without_key.append(index)
         index += 1
-        if index >= try_at and index < count and _may_be_a_span(data, start, position):
+        if index < count and index >= try_at and _may_be_a_span(data, start, position):
             span = span_from(data, start, position, index - 1, count - index + 1)
             more = len(span.times) - 1
             if more > 0:
@@ -170,7 +174,7 @@ def _walk(data: bytes, header: BatchHeader, most_headers: int) -> RecordFacts:
                 patience *= 2
     if position != len(data):
         raise CorruptBatch(f"{len(data) - position} bytes after the last record")
-    return RecordFacts(has_offsets_in_order, without_key, times, header.base_timestamp)
+    return _new_facts((has_offsets_in_order, without_key, times, base_timestamp))
 
 
 def _may_be_a_span(data: bytes, start: int, end: int) -> bool:
@@ -187,16 +191,19 @@ def _read(data: bytes, position: int, most_headers: int) -> tuple[int, int, int,
     Numbers of one byte, and of two where they are likely, are taken without a call: that halves the time. A length
     that reaches too far is found at the record's end.
     """
-    start, total = position, len(data)
-    byte, second = data[position], data[position + 1]
-    if byte >= 0x80 > second and not byte & 1:
+    start = position
+    byte = data[position]
+    if byte < 0x80:
+        size = byte >> 1 ^ -(byte & 1)
+        position += 1
+    elif (second := data[position + 1]) < 0x80 and not byte & 1:
         size = (byte & 0x7F | second << 7) >> 1
         position += 2
     else:
         size, position = read_varint(data, position)
     end = position + size
-    if size < _LEAST_RECORD_BYTES - 1 or end > total:
-        raise CorruptBatch(f"a record of {size} bytes where {total - start} are left")
+    if size < _LEAST_LENGTH or end > len(data):
+        raise CorruptBatch(f"a record of {size} bytes where {len(data) - start} are left")
     # Attributes are unused, and skipped.
     byte = data[position + 1]
     if byte < 0x80:
@@ -204,8 +211,11 @@ def _read(data: bytes, position: int, most_headers: int) -> tuple[int, int, int,
         position += 2
     else:
         time, position = read_varint(data, position + 1)
-    byte, second = data[position], data[position + 1]
-    if byte >= 0x80 > second and not byte & 1:
+    byte = data[position]
+    if byte < 0x80:
+        offset = byte >> 1 ^ -(byte & 1)
+        position += 1
+    elif (second := data[position + 1]) < 0x80 and not byte & 1:
         offset = (byte & 0x7F | second << 7) >> 1
         position += 2
     else:
@@ -216,9 +226,9 @@ def _read(data: bytes, position: int, most_headers: int) -> tuple[int, int, int,
         position = _skip(data, position, end)
     else:
         position += 1
-    byte, second = data[position], data[position + 1]
-    if byte >= 0x80 > second and not byte & 1:
-        position += 2 + ((byte & 0x7F | second << 7) >> 1)
+    byte = data[position]
+    if byte >= 0x80 > data[position + 1] and not byte & 1:
+        position += 2 + ((byte & 0x7F | data[position + 1] << 7) >> 1)
     else:
         position = _skip(data, position, end)
     if position < end and data[position] == 0:

@@ -182,9 +182,10 @@ class LeaderState:
             return False
         if not self.followers:
             # No one to wait for, and it is asked after every append.
-            moved = log_end_offset > self.high_watermark
-            self.high_watermark = max(self.high_watermark, log_end_offset)
-            return moved
+            if log_end_offset <= self.high_watermark:
+                return False
+            self.high_watermark = log_end_offset
+            return True
         maximal = isr.maximal
         counted = [
             follower.log_end_offset

@@ -21,6 +21,7 @@ from cluster.seams.peer_state import has_left
 from cluster.seams.send_queue import SendQueue
 from cluster.seams.storage import Payload, payload_size
 from cluster.seams.transport import AcceptHandler, FrameHandler
+from cluster.seams.unread_answers import UnreadAnswers
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +57,15 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         on_gone: Callable[[AsyncioConnection], None] | None,
         send_buffer_bytes: int = -1,
         memory: FrameMemory | None = None,
+        unread: UnreadAnswers | None = None,
     ) -> None:
-        """``on_gone`` and ``memory`` are the listener's; None for a connection that was opened from here, which is
-        never choked: two ends that both wait for the other to read would wait forever.
+        """``on_gone``, ``memory`` and ``unread`` are the listener's; None for a connection that was opened from here,
+        which is never choked: two ends that both wait for the other to read would wait forever.
         """
         self._accept = accept
         self._send_buffer_bytes = send_buffer_bytes
         self._memory = memory
+        self._unread = unread
         self._frames = FrameBuffer(max_frame_bytes, None if memory is None else self._resized)
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
@@ -109,9 +112,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             # The frame's size is promised already, so nothing can follow it.
             self._abort(f"sending failed: {error}")
             return
-        if queued_bytes > CHOKE_BYTES and self._on_gone is not None and not self._choked:
-            self._choked = True
-            self._stop_reading()
+        if queued_bytes > CHOKE_BYTES and self._on_gone is not None:
+            self._choke(self._outbox)
 
     def is_left(self) -> bool:
         return self._transport is None or self._at_eof or has_left(self._transport)
@@ -200,6 +202,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._transport = self._outbox = None
         if self._memory is not None:
             self._memory.give(self)
+        if self._unread is not None:
+            self._unread.read(self)
         if self._linger is not None:
             self._linger.cancel()
         handler, self._handler = self._handler, None
@@ -268,16 +272,18 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             return
         # What is answered at once is sent at once, but not one by one when several requests came together.
         self._outbox.cork()
-        now = self._loop.time
-        until_s = now() + TURN_S
+        until_s = 0.0
         try:
             while not (self._paused or self._choked or self._closing or self._handler is None):
-                if now() >= until_s and self._frames.pending_bytes:
+                if until_s and self._loop.time() >= until_s and self._frames.pending_bytes:
                     self._rest()
                     break
                 frame = next(frames, None)
                 if frame is None:
                     break
+                if not until_s and self._frames.pending_bytes:
+                    # There is more: only then the time counts.
+                    until_s = self._loop.time() + TURN_S
                 self._handler.on_frame(frame)
         except ProtocolError as error:
             logger.warning("closing the connection from %s: %s", self._peer, error)
@@ -318,7 +324,21 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._transport.close()
         elif self._choked and self._outbox.queued_bytes <= UNCHOKE_BYTES:
             self._choked = False
+            if self._unread is not None:
+                self._unread.read(self)
             self._loop.call_soon(self._go_on_reading)
+
+    def _choke(self, outbox: SendQueue) -> None:
+        """The peer is to read first."""
+        if not self._choked:
+            self._choked = True
+            self._stop_reading()
+        if self._unread is not None:
+            self._unread.keep(self, outbox.memory_bytes)
+
+    def give_up(self) -> None:
+        logger.warning("closing the connection from %s: it does not read, and others need the memory", self._peer)
+        self._abort("its peer does not read, and others need the memory")
 
     # Ending.
 

@@ -12,6 +12,7 @@ import socket
 from cluster.seams.asyncio_connection import AsyncioConnection
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
+from cluster.seams.unread_answers import UnreadAnswers
 
 _BACKLOG = 1_024
 #: A flood must not have all file descriptors before the first of it can be turned away.
@@ -22,12 +23,18 @@ class AsyncioListener:
     """One listening port and the connections it accepted."""
 
     def __init__(
-        self, accept: AcceptHandler, max_frame_bytes: int, send_buffer_bytes: int, queued_max_bytes: int
+        self,
+        accept: AcceptHandler,
+        max_frame_bytes: int,
+        send_buffer_bytes: int,
+        queued_max_bytes: int,
+        unread_max_bytes: int,
     ) -> None:
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
         self._send_buffer_bytes = send_buffer_bytes
         self._memory = FrameMemory(queued_max_bytes, asyncio.get_running_loop()) if queued_max_bytes > 0 else None
+        self._unread = UnreadAnswers(unread_max_bytes) if unread_max_bytes > 0 else None
         self._connections: set[AsyncioConnection] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -67,6 +74,7 @@ class AsyncioListener:
             on_gone=self._connections.discard,
             send_buffer_bytes=self._send_buffer_bytes,
             memory=self._memory,
+            unread=self._unread,
         )
         self._connections.add(connection)
         return connection
@@ -87,8 +95,9 @@ class AsyncioTransport:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         send_buffer_bytes: int = -1,
         queued_max_bytes: int = -1,
+        unread_max_bytes: int = -1,
     ) -> AsyncioListener:
-        listener = AsyncioListener(accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes)
+        listener = AsyncioListener(accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes, unread_max_bytes)
         await listener.start(host, port)
         return listener
 

@@ -14,6 +14,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from cluster.seams.storage import Bytes, FileRange, Payload
 
@@ -35,6 +36,7 @@ class SendQueue:
         "_begun",
         "_corked",
         "_loop",
+        "_may_have_ranges",
         "_on_room",
         "_queue",
         "_queue_bytes",
@@ -51,6 +53,8 @@ class SendQueue:
         self._queue_bytes = 0
         #: What was sent already of the range at the head of the queue.
         self._begun = 0
+        #: Whether the queue had a range since it was empty.
+        self._may_have_ranges = False
         self._corked = False
         self._waiting = False
         #: A second descriptor of the socket, made when it is full for the first time: the first one is asyncio's to
@@ -66,6 +70,11 @@ class SendQueue:
         return self._queue_bytes
 
     @property
+    def memory_bytes(self) -> int:
+        """What the queue has in memory: ranges of files are not."""
+        return sum(len(part) for part in self._queue if not isinstance(part, FileRange))
+
+    @property
     def is_empty(self) -> bool:
         return not self._queue
 
@@ -74,6 +83,7 @@ class SendQueue:
 
         Raises ``OSError``.
         """
+        self._may_have_ranges = True
         self._queue.extend(parts)
         self._queue_bytes += size
         return self._gathered()
@@ -81,8 +91,8 @@ class SendQueue:
     def put_bytes(self, data: bytes) -> int:
         """The same for one part that is no file's: most answers are."""
         self._queue.append(data)
-        self._queue_bytes += len(data)
-        return self._gathered()
+        queue_bytes = self._queue_bytes = self._queue_bytes + len(data)
+        return queue_bytes if self._corked and queue_bytes <= _GATHER_BYTES else self._gathered()
 
     def _gathered(self) -> int:
         if not self._waiting and (not self._corked or self._queue_bytes > _GATHER_BYTES):
@@ -107,6 +117,7 @@ class SendQueue:
         """Drop what is queued, and let go of the socket: nothing may be put anymore."""
         self._queue.clear()
         self._queue_bytes = self._begun = 0
+        self._may_have_ranges = False
         self._stop_waiting()
         if self._watched_fd >= 0:
             # An open descriptor would keep the connection open when asyncio has closed its own.
@@ -119,15 +130,10 @@ class SendQueue:
         share = _TURN_BYTES
         try:
             while queue and share > 0:
-                part = queue[0]
-                if type(part) is FileRange and part.size >= SENDFILE_LEAST_BYTES:
+                if not self._may_have_ranges and self._queue_bytes <= _GATHER_BYTES:
+                    sent = self._send_joined()
+                elif type(part := queue[0]) is FileRange and part.size >= SENDFILE_LEAST_BYTES:
                     sent = self._send_range(part, share)
-                elif len(queue) == 1 and type(part) is bytes:
-                    sent = os.write(self._socket_fd, part)
-                    if sent == len(part):
-                        queue.clear()
-                    else:
-                        queue[0] = memoryview(part)[sent:]
                 else:
                     sent = self._send_gathered()
                 self._queue_bytes -= sent
@@ -137,8 +143,21 @@ class SendQueue:
         if queue:
             # If there is room still, this continues in the next turn, after everyone else.
             self._wait()
-        elif self._waiting:
+            return
+        self._may_have_ranges = False
+        if self._waiting:
             self._stop_waiting()
+
+    def _send_joined(self) -> int:
+        """Send all that is queued, small answers alone, in one call: to copy them costs less than to go through them.
+        Raises ``BlockingIOError`` if the socket takes none."""
+        queue: deque[Any] = self._queue
+        data: Bytes = queue[0] if len(queue) == 1 else b"".join(queue)
+        sent = os.write(self._socket_fd, data)
+        queue.clear()
+        if sent < len(data):
+            queue.append(memoryview(data)[sent:])
+        return sent
 
     def _send_range(self, part: FileRange, most: int) -> int:
         """Send at most ``most`` bytes of the file range at the head of the queue. Raises ``BlockingIOError`` if the

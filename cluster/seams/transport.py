@@ -112,10 +112,11 @@ class Transport(Protocol):
         max_frame_bytes: int = MAX_FRAME_BYTES,
         send_buffer_bytes: int = -1,
         queued_max_bytes: int = -1,
+        unread_max_bytes: int = -1,
     ) -> Listener:
         """Listen; port 0 picks one. ``send_buffer_bytes`` is SO_SNDBUF of what is accepted, -1 the system's.
         ``queued_max_bytes`` bounds what large frames of all its connections take together, until they were worked on;
-        -1 is no bound. Raises ``OSError`` if the port is taken."""
+        ``unread_max_bytes`` what their peers leave unread. -1 is no bound. Raises ``OSError`` if the port is taken."""
         ...
 
     async def connect(

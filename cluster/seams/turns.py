@@ -21,6 +21,7 @@ class Turns(selectors.DefaultSelector):
         super().__init__()
         self.on_long: Callable[[int], None] = lambda _elapsed_ns: None
         self._begun_ns = time.monotonic_ns()
+        self._select = super().select
 
     def __repr__(self) -> str:
         return f"Turns({len(self.get_map() or ())} files)"
@@ -29,7 +30,7 @@ class Turns(selectors.DefaultSelector):
         elapsed_ns = time.monotonic_ns() - self._begun_ns
         if elapsed_ns >= LONG_TURN_NS:
             self.on_long(elapsed_ns)
-        found = super().select(timeout)
+        found = self._select(timeout)
         self._begun_ns = time.monotonic_ns()
         return found
 

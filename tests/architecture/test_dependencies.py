@@ -48,8 +48,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.client.connection",
         # The entry of a supervised child names the type of its channel.
         "cluster.process.child",
-        # What only a process has: its heaps and its log.
+        # What only a process has: its heaps, its garbage and its log.
         "cluster.process.arenas",
+        "cluster.process.garbage",
         "cluster.process.one_line",
         "cluster.process.paced",
         "cluster.process.supervisor",

@@ -1,6 +1,7 @@
-"""How long a broker is away: a well-behaved connection asks again and again, and the longest round trip is kept.
+"""How long a broker is away: a well-behaved connection asks again and again, and the longest round trips are kept.
 
-Owns plain blocking exchanges over a socket and the thread that watches. Does not own what else is sent meanwhile.
+Owns plain blocking exchanges over a socket, and the thread or the process that watches. Does not own what else is sent
+meanwhile.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from cluster.process.child import ChildChannel
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_response, encode_request, encode_response, request_class
 from tests.hostile.target import Target
@@ -22,6 +24,8 @@ HOST = "127.0.0.1"
 PATIENCE_S = 120.0
 #: Between two questions of the watcher.
 PAUSE_S = 0.002
+#: Round trips that are kept, with the time at which each began: those that took longer.
+NOTED_AWAY_S = 0.1
 
 
 class Plain:
@@ -92,6 +96,8 @@ class Watch:
         self.longest_s = 0.0
         self.turn_s = 0.0
         self.answers = 0
+        #: Of each long absence: when it began, on the monotonic clock that all processes share, and how long it took.
+        self.absences: list[tuple[float, float]] = []
 
     def __repr__(self) -> str:
         longest_ms, turn_ms = self.longest_s * 1000, self.turn_s * 1000
@@ -102,7 +108,10 @@ class Watch:
             while not stop.wait(PAUSE_S):
                 begun = time.monotonic()
                 plain.send(ApiKey.API_VERSIONS, 2)
-                self.longest_s = max(self.longest_s, time.monotonic() - begun)
+                took_s = time.monotonic() - begun
+                self.longest_s = max(self.longest_s, took_s)
+                if took_s > NOTED_AWAY_S:
+                    self.absences.append((begun, took_s))
                 self.answers += 1
 
 
@@ -123,6 +132,35 @@ def watching(broker: Target) -> Iterator[Watch]:
         thread.join()
         watch.turn_s = max(broker.turns()[before:], default=0.0)
         sys.stdout.write(f"{watch!r}\n")
+
+
+@contextmanager
+def watching_apart(broker: Target) -> Iterator[Watch]:
+    """The same from a process of its own, which no sender holds up; the figures are there after the block."""
+    watch = Watch()
+    before = len(broker.turns())
+    child = broker.start_beside("watch", f"{__name__}:watch_until_told", {"port": broker.port})
+    try:
+        yield watch
+    finally:
+        child.send({})
+        told = child.wait_message(PATIENCE_S)
+        watch.longest_s, watch.answers = told["longest_s"], told["answers"]
+        watch.absences = [(begun, took_s) for begun, took_s in told["absences"]]
+        watch.turn_s = max(broker.turns()[before:], default=0.0)
+
+
+def watch_until_told(arguments: dict[str, Any], channel: ChildChannel) -> None:
+    """The entry of the process that watches: a message ends it, and its figures are the answer."""
+    watch, stop = Watch(), threading.Event()
+
+    def await_end() -> None:
+        channel.receive()
+        stop.set()
+
+    threading.Thread(target=await_end, daemon=True).start()
+    watch.run(arguments["port"], stop)
+    channel.ready({"longest_s": watch.longest_s, "answers": watch.answers, "absences": watch.absences})
 
 
 def answer_bytes(version: int, message: Any) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cluster.protocol.apis import ApiKey
 from tests.hostile import bystander
-from tests.hostile.absence import Plain, Watch, watching
+from tests.hostile.absence import Plain, Watch, watching_apart
 from tests.hostile.bystander import Bystander
 from tests.hostile.firing import Counts, fire_seeds
 from tests.hostile.grammar import PARTITIONS, TOPICS
@@ -32,7 +32,11 @@ PORTION = 10_000
 SETTINGS = {"log_segment_delete_delay_ms": "0", "producer_id_expiration_ms": "60000"}
 #: Connections and files that may be open still, for a moment.
 SPARE_DESCRIPTORS = 16
+#: Of the longest absences, how many are explained.
+ABSENCES_TOLD = 3
+TURNS_TOLD = 20
 #: By the level of the line: what a client says of itself may be anything, and stands further on.
+_LONG_TURN = re.compile(r"^.* a turn of the event loop took .*", re.MULTILINE)
 _CRITICAL = re.compile(r"^\S+ \S+ CRITICAL .*", re.MULTILINE)
 
 
@@ -48,6 +52,8 @@ class Course:
     memory_bytes: list[int] = field(default_factory=list)
     descriptors: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+    #: What the broker has logged of its long turns.
+    turn_lines: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         return f"Course({self.line()})"
@@ -56,15 +62,28 @@ class Course:
         """The figures so far."""
         rate = self.counts.frames / self.took_s if self.took_s else 0.0
         # Known when all is over.
-        turn = f" (longest turn {self.watch.turn_s * 1000:.0f} ms)" if self.watch.turn_s else ""
+        watch = self.watch
+        away = (
+            f"away {watch.longest_s * 1000:.0f} ms (longest turn {watch.turn_s * 1000:.0f} ms); "
+            if watch.answers
+            else ""
+        )
         return (
             f"{self.counts.frames} frames ({self.counts.answered.total()} answered) on {self.counts.outcome.sent} "
-            f"connections, {rate:.0f}/s, broker {self.processor_s:.1f} s of processor; away "
-            f"{self.watch.longest_s * 1000:.0f} ms{turn}; memory "
-            f"{self.memory_bytes[-1] / MB:.1f} MB (at first {self.memory_bytes[0] / MB:.1f}), descriptors "
+            f"connections, {rate:.0f}/s, broker {self.processor_s:.1f} s of processor; "
+            f"{away}memory {self.memory_bytes[-1] / MB:.1f} MB (at first {self.memory_bytes[0] / MB:.1f}), descriptors "
             f"{self.descriptors[-1]}; beside it {len(self.producer.acknowledged)} acknowledged, p99 "
             f"{self.producer.p99_ms():.0f} ms"
         )
+
+    def longest_absences(self) -> list[str]:
+        """Of the longest: how long, and the frames of the connections that took long then; and the broker's log of
+        them."""
+        longest = sorted(self.watch.absences, key=lambda each: -each[1])[:ABSENCES_TOLD]
+        return [
+            f"away {took_s * 1000:.0f} ms beside {self.counts.during(begun, begun + took_s)}"
+            for begun, took_s in longest
+        ]
 
 
 def assail(
@@ -77,7 +96,7 @@ def assail(
     directory.mkdir(parents=True, exist_ok=True)
     with target(directory, **SETTINGS) as broker:
         _make_topics(broker)
-        with watching(broker) as watch, bystander.beside(broker.port) as producer:
+        with watching_apart(broker) as watch, bystander.beside(broker.port) as producer:
             course = Course(Counts(), watch, producer)
             _note(course, broker)
             for first in range(seeds.start, seeds.stop, PORTION):
@@ -89,6 +108,7 @@ def assail(
                 if course.wrong:
                     break
         course.wrong += _judge(broker, course)
+        course.turn_lines = _LONG_TURN.findall(broker.log())
         course.memory_bytes.append(broker.memory_at_rest_bytes())
     return course
 

@@ -8,6 +8,7 @@ for takes those behind it along: they are sent again, so that each is taken once
 from __future__ import annotations
 
 import struct
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ from tests.support.attack import Outcome, Shot, fire
 TOGETHER = 6
 #: Connections at once: of few, so that a producer beside them gets its turn.
 WINDOW = 24
+#: Connections that took longer are remembered, the last of them.
+NOTED_S = 0.1
+REMEMBERED = 2000
 #: Within this each connection must have ended: topics are made and deleted one after the other, each with its files.
 BOUND_S = 60.0
 
@@ -62,6 +66,8 @@ class Counts:
     answered: Counter[tuple[str, str]] = field(default_factory=Counter)
     closed: Counter[tuple[str, str]] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
+    #: When each of the slow ones began and ended, on the monotonic clock, and its frames.
+    slow: deque[tuple[float, float, list[Hostile]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     @property
     def frames(self) -> int:
@@ -69,6 +75,10 @@ class Counts:
 
     def __repr__(self) -> str:
         return f"Counts({self.frames} frames, {self.answered.total()} answered)"
+
+    def during(self, begun: float, ended: float) -> list[Hostile]:
+        """The frames of slow connections that were open between two times."""
+        return [frame for first, last, frames in self.slow if first <= ended and last >= begun for frame in frames]
 
     def note(self, frame: Hostile, *, is_answered: bool) -> None:
         counter = self.answered if is_answered else self.closed
@@ -99,6 +109,8 @@ def fire_seeds(
 
     def ended(volley: Volley) -> None:
         answered = volley.answered()
+        if (now := time.monotonic()) - volley.begun > NOTED_S:
+            counts.slow.append((volley.begun, now, volley.frames))
         for frame in volley.frames[:answered]:
             counts.note(frame, is_answered=True)
         # The first without an answer has ended the connection, or wants none.

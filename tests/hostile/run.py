@@ -4,9 +4,10 @@
     .venv/bin/python -m tests.hostile.run --seed SEED
 
 ``--seed`` sends the one frame of a seed, and shows it and what came of it. A table at the end counts the frames by
-listener and API. Exit status 1 if the broker died, a traceback is in its log, a connection was neither answered nor
-closed, memory or descriptors are left, or the producer beside lost an acknowledged record or waited too long; with
-``--crowd`` also if thousands of connections that are idle, slow or never read cost too much or are not dropped.
+listener and API, and the longest absences are shown with the frames that were open then. Exit status 1 if the broker
+died, a traceback is in its log, a connection was neither answered nor closed, memory or descriptors are left, the
+producer beside lost an acknowledged record, or it or another connection waited too long (so leave the machine alone);
+with ``--crowd`` also if thousands of connections that are idle, slow or never read cost too much or are not dropped.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from tests.hostile.target import target
 #: Connections that come and go before the others, and those that stay.
 FLOOD = 5000
 CROWD = {crowd.IDLE: 5000, crowd.SLOW: 500, crowd.UNREAD: 200}
+#: No frame is larger than 1 MB.
+MOST_AWAY_MS = 250
 MOST_CROWD_BYTES = 150_000_000
 IDLE_MS = 10_000
 
@@ -75,11 +78,14 @@ def _one(home: Path, seed: int) -> int:
 
 
 def _result(course: Course) -> int:
+    if course.watch.longest_s * 1000 > MOST_AWAY_MS:
+        course.wrong.append(f"another connection waited {course.watch.longest_s * 1000:.0f} ms")
     if course.producer.p99_ms() > MOST_P99_MS:
         course.wrong.append(f"the producer beside waited {course.producer.p99_ms():.0f} ms at its 99th percentile")
     sys.stdout.write("".join(f"{line}\n" for line in course.counts.table()))
     kinds = ", ".join(f"{kind} {count}" for kind, count in course.counts.kinds.most_common())
     sys.stdout.write(f"{kinds}\n{course.line()}\n")
+    sys.stdout.write("".join(f"{each[:4000]}\n" for each in course.longest_absences()))
     sys.stdout.write("".join(f"WRONG {each}\n" for each in course.wrong))
     sys.stdout.write(f"RESULT frames={course.counts.frames} wrong={len(course.wrong)}\n")
     return int(bool(course.wrong))

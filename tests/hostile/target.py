@@ -15,19 +15,20 @@ import signal
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from cluster.broker.housekeeping import MEMORY_INTERVAL_MS
-from cluster.broker.main import collect_seldom, log_paced
+from cluster.broker.main import give_back, log_paced
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import validate
 from cluster.metadata.memory import MemoryStore, MemoryTree
-from cluster.process.arenas import give_back_memory
 from cluster.process.child import ChildChannel
+from cluster.process.garbage import Garbage
 from cluster.process.handle import Child
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
@@ -65,8 +66,9 @@ class TurnTimer(selectors.DefaultSelector):
 class Target:
     """The broker as its attackers see it."""
 
-    def __init__(self, child: Child, ports: Mapping[str, int], directory: Path) -> None:
+    def __init__(self, child: Child, ports: Mapping[str, int], directory: Path, supervisor: Supervisor) -> None:
         self.child = child
+        self._supervisor = supervisor
         self.port = ports["CLIENTS"]
         self.peer_port = ports["PEERS"]
         self.directory = directory
@@ -74,6 +76,10 @@ class Target:
 
     def __repr__(self) -> str:
         return f"Target(port {self.port}, {self.directory})"
+
+    def start_beside(self, name: str, function: str, arguments: Mapping[str, Any]) -> Child:
+        """Another process, which ends with the broker at the latest."""
+        return self._supervisor.start_python(name, function, arguments, str(self.directory / f"{name}.log"))
 
     def log(self) -> str:
         """What the broker has logged."""
@@ -112,7 +118,7 @@ def target(directory: Path, descriptors: int | None = None, **properties: str) -
     log = str(directory / "process.log")
     with Supervisor(str(directory)) as supervisor:
         child = supervisor.start_python("target", "tests.hostile.target:serve", arguments, log)
-        found = Target(child, child.wait_message(START_S)["ports"], directory)
+        found = Target(child, child.wait_message(START_S)["ports"], directory, supervisor)
         yield found
         assert child.is_running(), found.log()[-5000:]
         child.terminate()
@@ -155,18 +161,20 @@ async def _serve(directory: str, properties: Mapping[str, str], channel: ChildCh
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     storage = OsStorage()
     storage.makedirs(f"{directory}/node")
+    clock = SystemClock()
+    garbage = Garbage(asyncio.get_running_loop(), clock.monotonic_ns)
     seams = Seams(
-        SystemClock(),
+        clock,
         derive(1, "broker", 1),
         AsyncioTransport(),
         MemoryStore(MemoryTree()),
         storage,
-        give_back_memory=give_back_memory,
+        give_back_memory=partial(give_back, garbage),
     )
     node = Node(config, Rules(), seams, f"{directory}/node", failed)
     ports = await node.bind()
     await node.start()
-    collect_seldom()
+    garbage.begin()
     channel.ready({"ports": ports})
     await stopping.wait()
     await node.stop(controlled=not failures)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, chunks
+from cluster.broker.portions import Beside, Portions, Steps, belongs_on_loop, chunks
 from cluster.broker.replicas.fetch_checks import READ_COMMITTED, FetchedBy, fetch_error
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
 from cluster.broker.replicas.fetcher import broker_epoch_in
@@ -37,7 +37,7 @@ def handle(
 ) -> None:
     """``from_brokers``: the listener is the brokers' own. Elsewhere no one may pass for a follower: what a follower
     fetches is taken as proof that it has what stands before."""
-    if len(body) > BYTES_AT_ONCE:
+    if not belongs_on_loop(len(body), shares):
         exchange.hold(_Large(replicas, beside, shares, exchange).answer(bytes(body), from_brokers))
         return
     request = _parse(body, exchange.api_version)

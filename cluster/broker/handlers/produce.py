@@ -1,41 +1,95 @@
-"""Produce (0): the request goes to the replica manager whole; the answer follows when its acks say so."""
+"""Produce (0): the request goes to the replica manager whole; the answer follows when its acks say so.
+
+One that names hundreds of partitions is parsed and answered off the event loop, and written in shares of its turns.
+"""
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
+from cluster.broker.portions import Beside
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.produce import ProduceResult, build_response, parse_request
+from cluster.protocol.errors import ErrorCode, ManyPartitions
+from cluster.protocol.produce import (
+    ProducePartition,
+    ProduceRequest,
+    ProduceResult,
+    build_response,
+    parse_request,
+)
 
 logger = logging.getLogger(__name__)
 
 #: zstd may be used from this version on.
 ZSTD_VERSION = 7
+#: Topics and partitions that are parsed on the event loop.
+PARTITIONS_AT_ONCE = 200
 
 
-def handle(replicas: ReplicaManager, exchange: Exchange, body: memoryview) -> None:
+def handle(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: memoryview) -> None:
     version = exchange.api_version
-    request = parse_request(body, version)
-    if request.transactional_id is not None:
-        _answer(exchange, request.acks, [
-            ProduceResult(wanted.topic, wanted.partition, ErrorCode.INVALID_TXN_STATE, error_message="no transactions")
-            for wanted in request.partitions
-        ])  # fmt: skip
+    try:
+        request = parse_request(body, version, PARTITIONS_AT_ONCE)
+    except ManyPartitions:
+        # The frame is used again, and batches are completed in place.
+        exchange.hold(_handle_many(replicas, beside, exchange, memoryview(bytearray(body))))
         return
-    if len(request.partitions) > 1:
-        # Of a partition that is named several times the last batch counts, as in Kafka's map.
-        request = request._replace(partitions=each_once(request.partitions))
-    answer = partial(_answer, exchange, request.acks)
+    transactional_id, acks, _, partitions = request
+    if transactional_id is not None:
+        _answer(exchange, acks, _refused(partitions))
+        return
+    if len(partitions) > 1:
+        request = _distinct(request)
+    answer = partial(_answer, exchange, acks)
     now_ms = exchange.started_ns // 1_000_000
     zstd_allowed = version >= ZSTD_VERSION
     rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait)
     if rest is not None:
         exchange.hold(rest)
+
+
+async def _handle_many(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: memoryview) -> None:
+    version = exchange.api_version
+    async with beside.room_for(len(body)):
+        request = await beside.run(lambda: _distinct(parse_request(body, version)))
+
+        def answer(results: list[ProduceResult]) -> None:
+            exchange.finish(_answer_many(beside, exchange, request.acks, results))
+
+        if request.transactional_id is not None:
+            answer(await beside.run(partial(_refused, request.partitions)))
+        else:
+            zstd_allowed = version >= ZSTD_VERSION
+            await replicas.writes.produce_in_shares(request, exchange.client_id, zstd_allowed, answer, exchange.wait)
+
+
+async def _answer_many(beside: Beside, exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:
+    if acks == 0:
+        _answer(exchange, acks, results)
+        return
+    codes = await beside.run(lambda: Counter(result.error_code for result in results if result.error_code))
+    for code, count in codes.items():
+        exchange.connection.counters.api.failed(ApiKey.PRODUCE, code, count)
+    head = exchange.api_version, exchange.correlation_id
+    exchange.respond([await beside.run(partial(build_response, *head, results))])
+
+
+def _distinct(request: ProduceRequest) -> ProduceRequest:
+    """Of a partition that is named several times the last batch counts, as in Kafka's map."""
+    return request._replace(partitions=each_once(request.partitions))
+
+
+def _refused(partitions: Sequence[ProducePartition]) -> list[ProduceResult]:
+    return [
+        ProduceResult(wanted.topic, wanted.partition, ErrorCode.INVALID_TXN_STATE, error_message="no transactions")
+        for wanted in partitions
+    ]
 
 
 def _answer(exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:

@@ -23,7 +23,14 @@ from cluster.broker.replicas.host import RequestRefused
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import VerdictKind
-from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, only_batch, parse_header, validate_from_client
+from cluster.protocol.batch import (
+    CODEC_MASK,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    only_batch,
+    parse_header,
+    validate_from_client,
+)
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition
 from cluster.protocol.record_checks import Effort, Postponed, RecordFacts, walk_records
@@ -77,7 +84,7 @@ def check_leadership(leader: LeaderState | None, leader_id: int, acks: int) -> L
     """
     if leader is None:
         raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {leader_id} leads")
-    if acks == -1 and not leader.has_enough_in_sync:
+    if acks == -1 and len(leader.isr.committed) < leader.min_insync_replicas:
         raise RequestRefused(
             ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(leader.isr.committed)} in sync, {leader.min_insync_replicas} wanted"
         )
@@ -96,8 +103,9 @@ def check_batch(
 
     Raises ``InvalidBatch`` and ``RequestRefused``, and ``Postponed`` for more than ``effort`` lets be examined here.
     """
-    validate_from_client(records, header, log.config.max_message_bytes)
-    records, header = check_inside(records, header, log, wall_ms, effort, looked)
+    config = log.config
+    validate_from_client(records, header, config.max_message_bytes)
+    records, header = check_inside(records, header, log, config, wall_ms, effort, looked)
     if header.attributes & TRANSACTIONAL_BIT:
         raise RequestRefused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
     return records, header
@@ -110,15 +118,20 @@ def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, eff
     """
     bytes_left = effort.bytes_left
     facts = walk_records(records, header, effort)
-    least, greatest = facts.bounds
-    if least < NO_TIMESTAMP or greatest >= INT64_MAX or header.base_timestamp < NO_TIMESTAMP:
-        return facts, _impossible_times(facts.timestamps, header.base_timestamp), None
-    codec = header.codec if config.codec is None else config.codec
-    if not facts.has_offsets_in_order or greatest != header.max_timestamp:
+    has_offsets_in_order, _, deltas, base_timestamp = facts
+    # There is one at least, and often no more.
+    least = greatest = base_timestamp + deltas[0]
+    if len(deltas) > 1:
+        least, greatest = base_timestamp + min(deltas), base_timestamp + max(deltas)
+    if least < NO_TIMESTAMP or greatest >= INT64_MAX or base_timestamp < NO_TIMESTAMP:
+        return facts, _impossible_times(facts.timestamps, base_timestamp), None
+    sent_codec = header.attributes & CODEC_MASK
+    codec = sent_codec if config.codec is None else config.codec
+    if not has_offsets_in_order or greatest != header.max_timestamp:
         if header.record_count > BUILT_AT_ONCE and not effort.is_all:
             raise Postponed
         return facts, [], _rebuilt(records, header, codec)
-    if codec == header.codec:
+    if codec == sent_codec:
         return facts, [], None
     if bytes_left - effort.bytes_left > PACKED_AT_ONCE and not effort.is_all:
         raise Postponed
@@ -129,23 +142,29 @@ def check_inside(
     records: memoryview,
     header: BatchHeader,
     log: PartitionLog,
+    config: LogConfig,
     wall_ms: int,
     effort: Effort,
     looked: Looked | None = None,
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to store, with its header: the one that was sent, or a copy whose offsets, greatest time and codec are
-    right. ``looked``: what was found, if that was looked for before.
+    right. ``config`` is the log's; ``looked``: what was found, if that was looked for before.
 
     Raises as ``look_inside`` does. The first records with something wrong are named; if it is the time of any, the code
     is INVALID_TIMESTAMP. A batch that the log has is no longer judged by its time: Kafka refuses a retry that has grown
     too old, and its client takes for lost what is stored.
     """
-    config = log.config
     facts, wrong_times, instead = look_inside(records, header, config, effort) if looked is None else looked
     if config.bounds_timestamps and not wrong_times:
         wrong_times = _wrong_times(facts.timestamps, config, wall_ms)
         if wrong_times and log.verdict_on(header).kind in STORED:
             return records, header
+    if wrong_times or config.is_compacted:
+        _refuse_wrong(facts, wrong_times, config)
+    return (records, header) if instead is None else _instead(instead, config)
+
+
+def _refuse_wrong(facts: RecordFacts, wrong_times: list[tuple[int, str]], config: LogConfig) -> None:
     problems: list[tuple[int, str]] = []
     if config.is_compacted:
         without_key = facts.without_key[:NAMED]
@@ -153,7 +172,6 @@ def check_inside(
     if problems or wrong_times:
         code = ErrorCode.INVALID_TIMESTAMP if wrong_times else ErrorCode.INVALID_RECORD
         raise InvalidBatch(code, "records that cannot be accepted", sorted(problems + wrong_times)[:NAMED])
-    return (records, header) if instead is None else _instead(instead, config)
 
 
 def _impossible_times(timestamps: list[int], base_timestamp: int) -> list[tuple[int, str]]:

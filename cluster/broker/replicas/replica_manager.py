@@ -15,6 +15,7 @@ from functools import partial
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
+from cluster.broker.pauses import Shares
 from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
 from cluster.broker.replicas.host import Proposer, Proposing, RequestRefused
@@ -55,6 +56,7 @@ class ReplicaManager:
         sessions: FetchSessions,
         journal: Journal,
         blocking: Blocking,
+        shares: Shares,
     ) -> None:
         self.broker_id = broker_id
         self.rules = rules
@@ -73,6 +75,7 @@ class ReplicaManager:
             clock,
             storage_failed,
             blocking,
+            shares,
         )
         self.own_writes = OwnWrites(self.find, rules.acknowledgement, self.wheel, clock, storage_failed)
         self._clock = clock

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from cluster.broker.checkpoints import Blocking
@@ -32,11 +32,11 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Partitions of one request that are written before others have their turn.
-PARTITIONS_AT_ONCE = 500
-#: And how long they may take, checked after each few: a flush or a new segment takes long.
-AT_ONCE_NS = 20_000_000
+#: Partitions of one request after which it is checked whether its share of the turn is over: a flush or a new segment
+#: takes long.
 LOOK_EACH = 10
+#: The result of a partition that has none yet.
+_NOT_YET = ProduceResult("", -1, ErrorCode.NONE)
 
 Respond = Callable[[list[ProduceResult]], None]
 Waits = Callable[[DelayedProduce], None]
@@ -57,6 +57,7 @@ class Writes:
         clock: Clock,
         storage_failed: Callable[[LogError], None],
         blocking: Blocking,
+        shares: Shares,
     ) -> None:
         self._partitions = partitions
         self._find = find
@@ -66,6 +67,7 @@ class Writes:
         self._clock = clock
         self._storage_failed = storage_failed
         self._blocking = blocking
+        self._shares = shares
         self._effort = Effort()
         self._one_at_a_time = asyncio.Lock()
 
@@ -95,9 +97,9 @@ class Writes:
         effort = self._effort
         effort.renew()
         further: Sequence[ProducePartition] = ()
-        until_ns = self._clock.monotonic_ns() + AT_ONCE_NS if len(partitions) > LOOK_EACH else 0
+        until_ns = self._shares.first_end_ns() if len(partitions) > LOOK_EACH else 0
         for wanted in partitions:
-            if until_ns and not (done := len(results)) % LOOK_EACH and self._is_enough(done, until_ns):
+            if until_ns and not (done := len(results)) % LOOK_EACH and done and self._shares.now_ns() >= until_ns:
                 further = partitions[done:]
                 break
             try:
@@ -112,19 +114,26 @@ class Writes:
                 continue
             except Postponed:
                 postponed.append((len(results), _kept(wanted)))
-                results.append(ProduceResult(topic, number, ErrorCode.NONE))
+                results.append(_NOT_YET)
                 continue
             results.append(self._result(partition, acks, info, epoch, len(results), waiting))
         for wanted in further:
             postponed.append((len(results), _kept(wanted)))
-            results.append(ProduceResult(wanted.topic, wanted.partition, ErrorCode.NONE))
+            results.append(_NOT_YET)
         if postponed:
             return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, respond, waits)
-        self._finish(request, results, waiting, respond, waits)
+        if waiting:
+            self._wait(request, results, waiting, respond, waits)
+        else:
+            respond(results)
         return None
 
-    def _is_enough(self, done: int, until_ns: int) -> bool:
-        return done >= PARTITIONS_AT_ONCE or self._clock.monotonic_ns() >= until_ns
+    async def produce_in_shares(
+        self, request: ProduceRequest, client_id: str | None, zstd_allowed: bool, respond: Respond, waits: Waits
+    ) -> None:
+        """The same for a request that names very many partitions, whose records are its own."""
+        results = [_NOT_YET] * len(request.partitions)
+        await self._go_on(request, client_id, zstd_allowed, results, [], enumerate(request.partitions), respond, waits)
 
     async def _go_on(
         self,
@@ -133,12 +142,12 @@ class Writes:
         zstd_allowed: bool,
         results: list[ProduceResult],
         waiting: list[Waiting],
-        postponed: list[tuple[int, ProducePartition]],
+        postponed: Iterable[tuple[int, ProducePartition]],
         respond: Respond,
         waits: Waits,
     ) -> None:
         """The rest of a request."""
-        effort, pause = Effort.all(), Pauses(Shares(self._clock.monotonic_ns))
+        effort, pause = Effort.all(), Pauses(self._shares)
         for index, wanted in postponed:
             await pause()
             few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
@@ -156,7 +165,10 @@ class Writes:
                 results[index] = self._refused(wanted, error)
             else:
                 results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
-        self._finish(request, results, self._still_waiting(results, waiting), respond, waits)
+        if still := self._still_waiting(results, waiting):
+            self._wait(request, results, still, respond, waits)
+        else:
+            respond(results)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
         """No one has told of what was acknowledged since the first of them was written."""
@@ -200,14 +212,15 @@ class Writes:
         topic, number = partition.topic, partition.partition
         result = appended(topic, number, error_code, first_offset, log_append_time_ms, log_start_offset)
         if acks == -1:
-            code = self._acknowledgement(partition.leader, epoch, must_commit_offset + 1)
+            required_offset = must_commit_offset + 1
+            code = self._acknowledgement(partition.leader, epoch, required_offset)
             if code is None:
-                waiting.append((index, partition, must_commit_offset + 1, epoch))
+                waiting.append((index, partition, required_offset, epoch))
             elif code:
                 return failed(result, code)
         return result
 
-    def _finish(
+    def _wait(
         self,
         request: ProduceRequest,
         results: list[ProduceResult],
@@ -215,9 +228,6 @@ class Writes:
         respond: Respond,
         waits: Waits,
     ) -> None:
-        if not waiting:
-            respond(results)
-            return
         delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self._wheel, request.timeout_ms)
         for index, partition, required_offset, epoch in waiting:
             partition.waiters.add_produce(required_offset, epoch, delayed, index)

@@ -121,3 +121,14 @@ def test_what_is_not_there_or_going_is_refused():
     context.topics["t"].deleting = True
     with pytest.raises(ReassignmentError, match="being deleted"):
         plan_request(context, T0, [1])
+
+
+def test_brokers_that_do_not_exist_are_refused_first(monkeypatch):
+    """A request may name a hundred thousand of them: none is compared with the others, and the message names a few."""
+    context = context_with((1, 2, 3), led(1, (1, 2, 3)))
+    monkeypatch.setattr(Placement, "toward", lambda *_: pytest.fail("a move is planned"))
+    for targets in ([*range(100_000)], [7] * 100_000, [-1, *range(100_000)]):
+        with pytest.raises(ReassignmentError) as refused:
+            plan_request(context, T0, targets)
+        assert refused.value.error_code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert len(refused.value.message) < 300

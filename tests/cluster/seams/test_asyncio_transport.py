@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import struct
+from functools import partial
 
 import pytest
 
@@ -56,9 +57,9 @@ def test_requests_that_come_together_are_answered_together(monkeypatch):
         server = acceptor.handlers[0].connection
         assert isinstance(server, AsyncioConnection)
         written = []
-        writev = os.writev
-        monkeypatch.setattr(os, "writev", lambda *arguments: written.append(count := writev(*arguments)) or count)
-        monkeypatch.setattr(os, "write", lambda *_: pytest.fail("answers are gathered"))
+        for call in (os.write, os.writev):
+            noted = partial(lambda call, *arguments: written.append(count := call(*arguments)) or count, call)
+            monkeypatch.setattr(os, call.__name__, noted)
         writer.write(b"".join(frame(b"%d" % number) for number in range(50)))
         assert [await read_frame(reader) for _ in range(50)] == [b"%d" % number for number in range(50)]
         assert len(written) == 1

@@ -28,7 +28,7 @@ def check_old_retry(verdict: SequenceVerdict) -> None:
     record = NewRecord(NOW_MS - 2 * MINUTE_MS, b"key", b"value", [])
     batch = build_batch([record], producer_id=7, producer_epoch=0, base_sequence=3)
     records = memoryview(bytearray(batch))
-    assert check_inside(records, parse_header(batch), log, NOW_MS, Effort())[0] is records
+    assert check_inside(records, parse_header(batch), log, log.config, NOW_MS, Effort())[0] is records
 
 
 def test_what_the_rule_calls_stored_is_not_judged_by_its_time() -> None:

@@ -1,0 +1,54 @@
+"""Passes of garbage collection are short (``cluster.process.garbage``), in a process of its own: it is Python's."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+SCRIPT = """
+import asyncio, gc, json, weakref
+from cluster.process.garbage import ALL_EACH_NS, Garbage
+
+class Node:
+    pass
+
+async def main():
+    now_ns = [0]
+    garbage = Garbage(asyncio.get_running_loop(), lambda: now_ns[0])
+    garbage.begin()
+    kept, most = [], 0
+    for _ in range(100):
+        kept += [[number] for number in range(10_000)]
+        await asyncio.sleep(0)
+        most = max(most, sum(len(gc.get_objects(generation)) for generation in range(3)))
+    circle = Node()
+    circle.itself = circle
+    is_gone = weakref.ref(circle)
+    kept += [[number] for number in range(200_000)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    del circle
+    gc.collect()
+    set_aside = is_gone() is not None
+    early = garbage.examine_all()
+    now_ns[0] += ALL_EACH_NS
+    late = garbage.examine_all()
+    again = garbage.examine_all()
+    found = [len(kept), most, set_aside, early, late, is_gone() is None, again]
+    garbage.end()
+    print(json.dumps([*found, gc.get_freeze_count(), len(gc.callbacks)]))
+
+asyncio.run(main())
+"""
+
+
+def test_what_is_old_is_set_aside_and_looked_at_seldom() -> None:
+    """Of a million objects that live on, a pass examines the new ones; cycles of old ones go when all are examined."""
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True)
+    kept, most, set_aside, early, late, is_gone, again, frozen, callbacks = json.loads(done.stdout)
+    assert kept == 1_200_000
+    assert most < 200_000
+    assert set_aside
+    assert (early, late, is_gone, again) == (False, True, True, False)
+    assert (frozen, callbacks) == (0, 0)
