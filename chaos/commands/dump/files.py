@@ -95,8 +95,8 @@ def _rows(path: Path, names: tuple[str, ...]) -> Lines:
         count += 1
         yield Entry(dict(zip(names, values, strict=True)))
     if len(lines) < 2 or _number(lines[1].strip()) != count:
-        announced = repr(lines[1]) if len(lines) > 1 else "no number"
-        yield DamagedPart(f"line 2: {announced} of entries announced where {count} are good")
+        announced = repr(lines[1]) if len(lines) > 1 else "no number of"
+        yield DamagedPart(f"line 2: {announced} entries announced, but {count} are valid")
 
 
 def _number(text: str) -> int | None:
