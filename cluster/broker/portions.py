@@ -24,6 +24,8 @@ BYTES_ANYTIME = 1024
 LARGE_BYTES = 1_048_576
 #: Answers with more structures than this are encoded off the event loop.
 STRUCTURES_AT_ONCE = 1000
+#: Bytes that take as long to encode as a structure.
+_STRUCTURE_BYTES = 1024
 
 _Result = TypeVar("_Result")
 _Item = TypeVar("_Item")
@@ -124,10 +126,12 @@ def is_large(message: Any) -> bool:
 
 
 def _structures(message: Any, left: int) -> int:
-    """``left`` less the number of structures in a message; negative if it has more than ``left``."""
+    """``left`` less the structures in a message and what its bytes count for; negative if these are more."""
     for name in message._struct.fields:
         value = getattr(message, name)
-        if type(value) is list:
+        if type(value) is bytes:
+            left -= len(value) // _STRUCTURE_BYTES
+        elif type(value) is list:
             left -= len(value)
             if left < 0 or not value or not hasattr(value[0], "_struct"):
                 continue

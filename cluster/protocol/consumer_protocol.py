@@ -9,9 +9,11 @@ all of the one before.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import (
     INT16,
     INT32,
@@ -30,6 +32,11 @@ NEWEST_VERSION = 3
 NO_GENERATION = -1
 
 _LEAST_STRING_BYTES = 2
+_LONGEST_STRING = 32_767
+#: Where a subscription says how many topics there are: behind its version.
+_TOPICS_AT = 2
+#: Lists of topics that are recognized when another subscription begins with one.
+_KNOWN_LISTS = 4
 _LEAST_TOPIC_BYTES = 6
 
 
@@ -83,10 +90,33 @@ def decode_subscription(data: Buffer) -> Subscription:
         return Subscription(topics, user_data, owned, generation_id, rack_id)
 
 
-def subscribed_topics(data: Buffer) -> tuple[str, ...]:
-    """The topics alone, which are at the same place in every version. Raises ``MalformedRequest``."""
+def subscribed_topics(subscriptions: Iterable[bytes], most: int) -> frozenset[str] | None:
+    """The topics of all of them, which are at the same place in every version; None if they list more than ``most``
+    names. Members usually have one list in common, which is read once. Raises ``MalformedRequest``."""
+    lists: deque[bytes] = deque(maxlen=_KNOWN_LISTS)
+    names: set[bytes] = set()
     with refusing_malformed("subscription"):
-        return _read_topics(data)[0]
+        for data in subscriptions:
+            if any(data.startswith(known, _TOPICS_AT) for known in lists):
+                continue
+            count, position = read_count(data, _TOPICS_AT, _LEAST_STRING_BYTES)
+            most -= count
+            if most < 0:
+                return None
+            end = _read_names(data, position, count, names)
+            lists.append(data[_TOPICS_AT:end])
+        return frozenset(name.decode() for name in names)
+
+
+def _read_names(data: bytes, position: int, count: int, names: set[bytes]) -> int:
+    """Add ``count`` names as they are in ``data``, without a call for each; the position after the last."""
+    for _ in range(count):
+        begin = position + 2
+        position = begin + (data[position] << 8 | data[begin - 1])
+        names.add(data[begin:position])
+        if position - begin > _LONGEST_STRING or position > len(data):
+            raise MalformedRequest(f"a topic of {position - begin} bytes, {len(data) - begin} are left")
+    return position
 
 
 def encode_assignment(assignment: PartitionAssignment, version: int = NEWEST_VERSION) -> bytes:
@@ -121,7 +151,7 @@ def _topic_partitions(partitions: Iterable[tuple[str, int]]) -> bytes:
 
 
 def _read_topics(data: Buffer) -> tuple[tuple[str, ...], int]:
-    count, position = read_count(data, 2, _LEAST_STRING_BYTES)
+    count, position = read_count(data, _TOPICS_AT, _LEAST_STRING_BYTES)
     topics = []
     for _ in range(count):
         topic, position = read_string(data, position)

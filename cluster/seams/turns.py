@@ -10,11 +10,13 @@ import selectors
 import time
 from collections.abc import Callable
 
+from cluster.seams.few_at_once import FewAtOnceSelector
+
 #: A turn of this length is told of.
 LONG_TURN_NS = 100_000_000
 
 
-class Turns(selectors.DefaultSelector):
+class Turns(FewAtOnceSelector):
     """The selector of one loop. ``on_long`` is called with the nanoseconds of each long turn, on the loop."""
 
     def __init__(self) -> None:

@@ -33,6 +33,7 @@ from cluster.process.handle import Child
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
+from cluster.seams.few_at_once import FewAtOnceSelector
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import derive
 
@@ -45,7 +46,7 @@ STOP_S = 20.0
 NOTED_TURN_S = 0.005
 
 
-class TurnTimer(selectors.DefaultSelector):
+class TurnTimer(FewAtOnceSelector):
     """Notes how much processor time each turn of the loop takes: what a busy machine adds to it is not the broker's."""
 
     def __init__(self, path: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -19,6 +21,9 @@ MANY = 100_000
 #: As many as a request may name, nearly.
 MOST = 499_000
 GROUP = "group"
+#: Members of a large group, each with a connection; and what holds for a turn then, in which others are served.
+LARGE = 3000
+LARGE_BOUND_S = 0.1
 #: Of the loop's processor time: a busy machine adds to it, and what is decoded in another thread does as well.
 BOUND_S = 0.25
 
@@ -26,7 +31,11 @@ BOUND_S = 0.25
 @pytest.fixture(scope="module")
 def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     """A broker that coordinates groups all alone."""
-    alone = {"offsets_topic_replication_factor": "1", "offsets_topic_num_partitions": "1"}
+    alone = {
+        "offsets_topic_replication_factor": "1",
+        "offsets_topic_num_partitions": "1",
+        "group_initial_rebalance_delay_ms": "500",
+    }
     with target(tmp_path_factory.mktemp("coordinator"), **alone) as found, Plain(found.port) as plain:
         assert until(lambda: is_found(plain), 30)
         yield found
@@ -62,6 +71,56 @@ def test_a_member_that_tells_very_much(coordinator: Target, member: Plain, proto
         assert join(member, protocols) is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert coordinator.memory_at_rest_bytes() < 150_000_000
     assert join(member, [("range", b"")]) is ErrorCode.MEMBER_ID_REQUIRED
+
+
+def join_frame(group_id: str, member_id: str = "", told: bytes = b"", version: int = 3, **fields: Any) -> bytes:
+    """JoinGroup; up to version 3 of one who becomes a member at once."""
+    request = request_class(ApiKey.JOIN_GROUP)
+    who = {"group_id": group_id, "member_id": member_id, "group_instance_id": None, "protocol_type": "consumer"}
+    timeouts = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000, **fields}
+    protocols = [request.JoinGroupRequestProtocol(name="range", metadata=told)]
+    return encode_request(request(**who, **timeouts, protocols=protocols, reason=None), version, 1, "h")
+
+
+def test_members_that_subscribe_to_very_many_topics(coordinator: Target) -> None:
+    """Half a million each, which have no names: a rebalance does not read them."""
+    frame = join_frame("topics", told=struct.pack(">hi", 0, MOST) + bytes(2 * MOST) + struct.pack(">i", -1))
+    with watching(coordinator) as watch, Plain(coordinator.port) as one, Plain(coordinator.port) as other:
+        for plain in (one, other):
+            plain.put(frame)
+        for plain in (one, other):
+            _, answer = decode_response(ApiKey.JOIN_GROUP, 3, plain.take())
+            assert answer.error_code == ErrorCode.NONE
+    assert watch.turn_s < BOUND_S, watch
+
+
+def sync_frame(group_id: str, member_id: str, told: list[str]) -> bytes:
+    """SyncGroup in the first generation; a leader tells members an assignment."""
+    request = request_class(ApiKey.SYNC_GROUP)
+    given = [request.SyncGroupRequestAssignment(member_id=each, assignment=b"") for each in told]
+    who = {"group_id": group_id, "member_id": member_id, "group_instance_id": None, "generation_id": 1}
+    return encode_request(request(**who, protocol_type=None, protocol_name=None, assignments=given), 2, 1, "h")
+
+
+def test_a_group_of_very_many_members(coordinator: Target) -> None:
+    """All of them are answered when the last one has joined, and again when the leader has assigned: not in one turn
+    of the loop, in which each answer takes 50 us."""
+    with ExitStack() as stack:
+        members = [stack.enter_context(Plain(coordinator.port)) for _ in range(LARGE)]
+        for plain in members:
+            plain.put(join_frame("large"))
+        with watching(coordinator) as watch:
+            joined = [decode_response(ApiKey.JOIN_GROUP, 3, plain.take())[1] for plain in members]
+        assert {answer.error_code for answer in joined} == {ErrorCode.NONE}
+        assert watch.turn_s < LARGE_BOUND_S, watch
+        ids = [answer.member_id for answer in joined]
+        for plain, member_id in zip(members[1:], ids[1:], strict=True):
+            plain.put(sync_frame("large", member_id, []))
+        with watching(coordinator) as watch:
+            members[0].put(sync_frame("large", ids[0], ids))
+            synced = [decode_response(ApiKey.SYNC_GROUP, 2, plain.take())[1] for plain in members]
+        assert {answer.error_code for answer in synced} == {ErrorCode.NONE}
+        assert watch.turn_s < LARGE_BOUND_S, watch
 
 
 def fetch_partitions(count: int) -> tuple[ApiKey, int, dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from cluster.broker.checkpoints import Blocking
+from cluster.broker.groups.group_answers import GroupAnswers
 from cluster.broker.groups.group_appends import GroupAppends
 from cluster.broker.groups.group_loading import LoadingFailed, read_partition
 from cluster.broker.groups.group_timers import GroupTimers
@@ -70,7 +71,8 @@ class GroupService:
         self._beside = Beside(blocking)
         self._shares = shares
         self.coordinator = GroupCoordinator(settings, self._new_member_id)
-        self._timers = GroupTimers(self._loop, self._timer_due)
+        self._timers = GroupTimers(self._loop, shares, self._timer_due)
+        self._answers = GroupAnswers(self._loop)
         self._appends = GroupAppends(
             replicas.own_writes, clock, config["offsets.commit.timeout.ms"], self._append_settled, shares
         )
@@ -90,6 +92,7 @@ class GroupService:
         for partition in list(self.coordinator.homes):
             self._resign(partition)
         self._timers.close()
+        self._answers.close()
 
     def partition_of(self, group_id: str) -> int:
         """The partition of ``__consumer_offsets`` whose leader coordinates a group."""
@@ -126,10 +129,12 @@ class GroupService:
         )
         return answer
 
-    def delete_offsets(
-        self, group_id: str, partitions: Collection[TopicPartition]
-    ) -> asyncio.Future[DeleteOffsetsAnswer]:
-        return self._ask(lambda waiter, now_ms: self.coordinator.delete_offsets(waiter, group_id, partitions, now_ms))
+    async def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> DeleteOffsetsAnswer:
+        await self._in_turn()
+        answer: DeleteOffsetsAnswer = await self._ask(
+            lambda waiter, now_ms: self.coordinator.delete_offsets(waiter, group_id, partitions, now_ms)
+        )
+        return answer
 
     def delete_group(self, group_id: str) -> asyncio.Future[ErrorCode]:
         return self._ask(lambda waiter, now_ms: self.coordinator.delete_group(waiter, group_id, now_ms))
@@ -141,7 +146,7 @@ class GroupService:
 
     def _ask(self, event: Event) -> asyncio.Future[Any]:
         waiter = self._loop.create_future()
-        self._carry_out(event(waiter, self._clock.wall_ms()))
+        self._carry_out(event(waiter, self._clock.wall_ms()), waiter)
         return waiter
 
     # what happens besides
@@ -211,9 +216,8 @@ class GroupService:
     def _append_settled(self, append: GroupAppend, error_code: ErrorCode, position: int) -> None:
         self._carry_out(self.coordinator.appended(append, error_code, position, self._clock.wall_ms()))
 
-    def _carry_out(self, decision: GroupDecision) -> None:
-        for waiter, answer in decision.answers:
-            _answer(waiter, answer)
+    def _carry_out(self, decision: GroupDecision, asking: object = None) -> None:
+        self._answers.add(decision.answers, asking)
         for change in decision.timers:
             self._timers.change(change, decision.now_ms)
         if decision.appends:
@@ -228,9 +232,3 @@ def member_id(prefix: str, random: Random, wall_ms: int) -> str:
     which are in the log and may be in use."""
     drawn = derive(random.getrandbits(64), "member id", wall_ms)
     return f"{prefix[:MOST_PREFIX]}-{UUID(bytes=drawn.randbytes(16), version=4)}"
-
-
-def _answer(waiter: Any, answer: object) -> None:
-    """Nothing happens if no one waits for it."""
-    if not waiter.done():
-        waiter.set_result(answer)

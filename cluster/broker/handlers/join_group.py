@@ -37,6 +37,14 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     exchange.connection.release_request()
     answer = await services.groups.join(asked)
     response = response_class(ApiKey.JOIN_GROUP)
+    members = []
+    for member in answer.members:
+        members.append(
+            response.JoinGroupResponseMember(
+                member_id=member.member_id, group_instance_id=member.group_instance_id, metadata=member.metadata
+            )
+        )
+        await pause()
     return response(
         error_code=answer.error_code,
         generation_id=answer.generation_id,
@@ -45,10 +53,5 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
         leader=answer.leader,
         skip_assignment=answer.skip_assignment,
         member_id=answer.member_id,
-        members=[
-            response.JoinGroupResponseMember(
-                member_id=member.member_id, group_instance_id=member.group_instance_id, metadata=member.metadata
-            )
-            for member in answer.members
-        ],
+        members=members,
     )

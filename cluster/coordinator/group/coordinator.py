@@ -42,7 +42,7 @@ from cluster.coordinator.group.requests import (
     SyncRequest,
     Waiter,
 )
-from cluster.coordinator.group.room import Room
+from cluster.coordinator.group.sizes import join_growth, sync_growth
 from cluster.protocol.errors import ErrorCode
 
 
@@ -52,7 +52,6 @@ class GroupCoordinator(FiledGroups):
     def __init__(self, settings: GroupSettings, new_member_id: joining.NewMemberId) -> None:
         super().__init__(settings)
         self._new_member_id = new_member_id
-        self._room = Room(settings.groups_max_bytes)
 
     def __repr__(self) -> str:
         return f"<GroupCoordinator of {sorted(self.homes)}, {sum(map(len, self.groups.values()))} groups>"
@@ -73,16 +72,14 @@ class GroupCoordinator(FiledGroups):
         decision, home = self._decision(now_ms), loader.home
         if self.homes.get(home.index) is home and home.is_loading:
             home.is_loading = False
-            self.groups[home.index] = loader.groups(now_ms)
-            self._room.taken(self.groups[home.index].values())
+            self._take(home.index, loader.groups(now_ms))
             loading.begin(decision, self.groups[home.index].values())
         return decision
 
     def resigned(self, partition: int, now_ms: int) -> GroupDecision:
         """Another broker leads the partition."""
         decision = self._decision(now_ms)
-        self.homes.pop(partition, None)
-        loading.end(decision, self.groups.pop(partition, {}).values())
+        loading.end(decision, self._give_up(partition))
         return decision
 
     # members
@@ -100,7 +97,7 @@ class GroupCoordinator(FiledGroups):
                 group = self._new_group(request.group_id, now_ms)
             else:
                 error_code = ErrorCode.UNKNOWN_MEMBER_ID
-        if group is not None and not self._room.takes(group.growth(request), self.all_groups):
+        if group is not None and not self.room.has(group, join_growth(group, request)):
             error_code = error_code or ErrorCode.GROUP_MAX_SIZE_REACHED
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, JoinAnswer(error_code, request.member_id))
@@ -118,10 +115,11 @@ class GroupCoordinator(FiledGroups):
             decision.answer(waiter, SyncAnswer(ErrorCode.REBALANCE_IN_PROGRESS))
         elif error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, SyncAnswer(error_code or ErrorCode.UNKNOWN_MEMBER_ID))
-        elif not self._room.takes(sum(map(len, request.assignments.values())), self.all_groups):
+        elif request.assignments and not self.room.has(group, sync_growth(group, request.assignments)):
             decision.answer(waiter, SyncAnswer(ErrorCode.GROUP_MAX_SIZE_REACHED))
         else:
             syncing.sync(decision, group, request, waiter)
+        self._changed(group)
         return decision
 
     def heartbeat(self, waiter: Waiter, group_id: str, member: MemberIdentity, now_ms: int) -> GroupDecision:
@@ -148,6 +146,7 @@ class GroupCoordinator(FiledGroups):
             answer = LeaveAnswer(ErrorCode.NONE, tuple(unknown))
         else:
             answer = heartbeats.leave(decision, group, members)
+            self._changed(group)
         decision.answer(waiter, answer)
         return decision
 
@@ -163,7 +162,7 @@ class GroupCoordinator(FiledGroups):
                 group = self._new_group(request.group_id, now_ms)
             else:
                 error_code = ErrorCode.ILLEGAL_GENERATION
-        if group is not None and not self._room.takes(committing.growth(group, request), self.all_groups):
+        if group is not None and not self.room.has(group, committing.growth(group, request)):
             error_code = error_code or ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, dict.fromkeys(request.offsets, error_code))
@@ -185,6 +184,7 @@ class GroupCoordinator(FiledGroups):
         """A marker is in the log, and the results of all appends before it were told. While loading, feed it."""
         for group in self.groups.get(partition, {}).values():
             group.offsets.ended(producer_id, is_committed=is_committed)
+            self._changed(group)
 
     def delete_offsets(
         self, waiter: Waiter, group_id: str, partitions: Collection[TopicPartition], now_ms: int
@@ -211,8 +211,7 @@ class GroupCoordinator(FiledGroups):
         """Remove what has expired of some groups; due for all every ``offsets.retention.check.interval.ms``."""
         decision = self._decision(now_ms)
         for group in filter(self._is_here, groups):
-            if removing.expire(decision, group):
-                self._put(group, None)
+            self._put(group, None if removing.expire(decision, group) else group)
         return decision
 
     # groups
@@ -223,8 +222,8 @@ class GroupCoordinator(FiledGroups):
         group = self.group(group_id)
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, error_code or ErrorCode.GROUP_ID_NOT_FOUND)
-        elif removing.delete_group(decision, group, waiter):
-            self._put(group, None)
+        else:
+            self._put(group, None if removing.delete_group(decision, group, waiter) else group)
         return decision
 
     def describe(self, group_id: str) -> GroupDescription:
@@ -254,6 +253,7 @@ class GroupCoordinator(FiledGroups):
             heartbeats.session_timer_fired(decision, group, name.member_id)
         else:
             heartbeats.pending_timer_fired(decision, group, name.member_id)
+        self._changed(group)
         return decision
 
     def appended(self, append: GroupAppend, error_code: ErrorCode, position: int, now_ms: int) -> GroupDecision:
@@ -271,6 +271,7 @@ class GroupCoordinator(FiledGroups):
             syncing.assignment_stored(decision, group, purpose, error_code)
         elif isinstance(purpose, StaticMemberStored) and group is not None:
             joining.static_member_stored(decision, group, purpose, error_code)
+        self._changed(group)
         return decision
 
     def _decision(self, now_ms: int) -> GroupDecision:

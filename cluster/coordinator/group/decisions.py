@@ -27,6 +27,9 @@ class TimerKind(Enum):
     SESSION = "session"
     PENDING = "pending"
 
+    # A timer is looked up by its name a few times for each member: an enum's own hash is made in Python.
+    __hash__ = object.__hash__
+
 
 class TimerName(NamedTuple):
     """A timer. Setting one again replaces it. Sessions and pending ids have one per member."""

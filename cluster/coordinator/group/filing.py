@@ -1,24 +1,26 @@
 """Where the groups of one broker are filed: by partition of ``__consumer_offsets``, then by id.
 
-Owns which partitions are led here, which of them are loaded, and whether this broker answers for a group. Does not own
-what happens to a group.
+Owns which partitions are led here, which of them are loaded, whether this broker answers for a group, and that a group
+is counted while it is filed. Does not own what happens to a group.
 """
 
 from __future__ import annotations
 
 from cluster.coordinator.group.decisions import GroupSettings
 from cluster.coordinator.group.group import Group, OffsetsPartition
+from cluster.coordinator.group.room import Room
 from cluster.coordinator.partitioning import partition_for
 from cluster.protocol.errors import ErrorCode
 
 
 class FiledGroups:
-    """``homes`` are the partitions that are led here, ``groups`` what is loaded of each."""
+    """``homes`` are the partitions that are led here, ``groups`` what is loaded of each, ``room`` what these take."""
 
     def __init__(self, settings: GroupSettings) -> None:
         self.settings = settings
         self.homes: dict[int, OffsetsPartition] = {}
         self.groups: dict[int, dict[str, Group]] = {}
+        self.room = Room(settings.groups_max_bytes)
 
     def status(self, group_id: str, *, empty_id_is_valid: bool = False) -> ErrorCode:
         """Whether this broker answers for a group."""
@@ -53,7 +55,28 @@ class FiledGroups:
     def _put(self, former: Group, group: Group | None) -> None:
         """Have ``group`` instead of a former one."""
         groups: dict[str, Group] = self.groups[former.home.index]
+        self.room.gone(former)
         if group is None:
             groups.pop(former.group_id, None)
         else:
             groups[group.group_id] = group
+            self.room.count(group)
+
+    def _take(self, partition: int, groups: dict[str, Group]) -> None:
+        """A partition is loaded: these are its groups."""
+        self.groups[partition] = groups
+        for group in groups.values():
+            self.room.count(group)
+
+    def _give_up(self, partition: int) -> list[Group]:
+        """Another broker leads a partition. What its groups were."""
+        self.homes.pop(partition, None)
+        groups = list(self.groups.pop(partition, {}).values())
+        for group in groups:
+            self.room.gone(group)
+        return groups
+
+    def _changed(self, group: Group | None) -> None:
+        """An event may have made a group larger or smaller."""
+        if group is not None and self._is_here(group):
+            self.room.count(group)

@@ -16,14 +16,14 @@ from cluster.coordinator.group.decisions import TimerName
 from cluster.coordinator.group.group_offsets import GroupOffsets
 from cluster.coordinator.group.members import MEMBER_BYTES, GroupMember
 from cluster.coordinator.group.records import GroupValue
-from cluster.coordinator.group.requests import JoinRequest, Protocols, Waiter
+from cluster.coordinator.group.requests import Protocols, Waiter
 from cluster.coordinator.group.states import GroupState, check_transition
 from cluster.coordinator.group.supporters import Supporters
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from cluster.protocol.errors import MalformedRequest
 
-#: What a group takes besides its members and offsets.
-GROUP_BYTES = 2000
+#: Names of topics, in lists that differ, that are read of the subscriptions of a group.
+MOST_TOPICS = 20_000
 
 
 @dataclass(slots=True)
@@ -44,10 +44,9 @@ class InitialJoin(NamedTuple):
 
 
 class Group:
-    """``subscribed`` is None if it is not known what the members want: then no topic counts as unwanted.
-
-    ``timers`` are those that are set, with their deadlines. ``storing`` is whether this generation's assignment is
-    being appended. ``replacing`` are static members whose new ids are, in Stable.
+    """``timers`` are those that are set, with their deadlines. ``storing`` is whether this generation's assignment is
+    being appended. ``replacing`` are static members whose new ids are, in Stable. ``counted_bytes`` is what ``Room``
+    has counted it for.
     """
 
     def __init__(self, group_id: str, home: OffsetsPartition, now_ms: int) -> None:
@@ -65,14 +64,16 @@ class Group:
         #: Member ids that were handed out and not used yet (KIP-394).
         self.pending_members: set[str] = set()
         self.pending_sync: set[str] = set()
-        self.subscribed: frozenset[str] | None = None
         self.initial_join: InitialJoin | None = None
         self.has_new_members = False
         self.storing = False
         self.replacing: set[str] = set()
         self.timers: dict[TimerName, int] = {}
         self.offsets = GroupOffsets()
-        self._members_bytes = 0
+        self.counted_bytes = 0
+        self.members_bytes = 0
+        self.assigned_bytes = 0
+        self.storing_bytes = 0
         self._joined: set[str] = set()
         self.supporters = Supporters()
 
@@ -93,7 +94,6 @@ class Group:
         group.protocol_type = value.protocol_type or None
         if value.leader in group.members:
             group.leader = value.leader
-        group.subscribed = group._subscribed_topics()
         return group
 
     def value(self, assignments: Mapping[str, bytes]) -> GroupValue:
@@ -138,7 +138,6 @@ class Group:
         self.transition(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
         self.generation_id += 1
         self.protocol_name = self.select_protocol()
-        self.subscribed = self._subscribed_topics()
         self.pending_sync = set()
 
     # members
@@ -149,7 +148,8 @@ class Group:
             self.static_members[member.group_instance_id] = member.member_id
         self.pending_members.discard(member.member_id)
         self.members[member.member_id] = member
-        self._members_bytes += member.size_bytes
+        self.members_bytes += member.size_bytes
+        self.assigned_bytes += len(member.assignment)
         self.supporters.add(member.protocols)
         if self.leader is None:
             self.leader = member.member_id
@@ -158,7 +158,8 @@ class Group:
         """A member, or an id that is pending. Its requests have been answered."""
         member = self.members.pop(member_id, None)
         if member is not None:
-            self._members_bytes -= member.size_bytes
+            self.members_bytes -= member.size_bytes
+            self.assigned_bytes -= len(member.assignment)
             self.supporters.remove(member.protocols)
             if member.group_instance_id is not None:
                 del self.static_members[member.group_instance_id]
@@ -173,7 +174,7 @@ class Group:
         """A static member came back under a new id. Its requests have been answered."""
         former = member.member_id
         del self.members[former]
-        self._members_bytes += len(member_id) - len(former)
+        self.members_bytes += len(member_id) - len(former)
         member.member_id = member_id
         self.members[member_id] = member
         self.static_members[member.group_instance_id or ""] = member_id
@@ -190,15 +191,28 @@ class Group:
         """What a member told when it joined again."""
         self.supporters.remove(member.protocols)
         self.supporters.add(protocols)
-        self._members_bytes -= member.size_bytes
+        self.members_bytes -= member.size_bytes
         member.protocols = protocols
-        self._members_bytes += member.size_bytes
+        self.members_bytes += member.size_bytes
         member.session_timeout_ms = session_timeout_ms
         member.rebalance_timeout_ms = rebalance_timeout_ms
 
     @property
     def rebalance_timeout_ms(self) -> int:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # assignments
+
+    def assign(self, member: GroupMember, assignment: bytes) -> None:
+        self.assigned_bytes += len(assignment) - len(member.assignment)
+        member.assignment = assignment
+
+    def begin_storing(self, assignments: Mapping[str, bytes]) -> None:
+        """This generation's assignment is being appended."""
+        self.storing, self.storing_bytes = True, sum(map(len, assignments.values()))
+
+    def end_storing(self) -> None:
+        self.storing, self.storing_bytes = False, 0
 
     # joining
 
@@ -241,31 +255,7 @@ class Group:
     @property
     def size_bytes(self) -> int:
         """About what its members and pending ids take in memory."""
-        return self._members_bytes + MEMBER_BYTES * len(self.pending_members)
-
-    @property
-    def total_bytes(self) -> int:
-        """About what all of it takes."""
-        assigned = sum(len(member.assignment) for member in self.members.values())
-        return GROUP_BYTES + len(self.group_id) + self.size_bytes + assigned + self.offsets.size_bytes
-
-    def growth(self, request: JoinRequest) -> int:
-        """By how much it becomes larger, at most, if one joins that tells this."""
-        member_id = self.static_members.get(request.group_instance_id or "", request.member_id)
-        member = self.members.get(member_id)
-        return MEMBER_BYTES + request.size_bytes - (0 if member is None else member.size_bytes)
-
-    def least_record_bytes(self, assignments: Mapping[str, bytes]) -> int:
-        """No more than the record of the group takes with these assignments."""
-        told = sum(len(member.metadata(self.protocol_name)) for member in self.members.values())
-        return told + sum(map(len, assignments.values()))
-
-    def has_room(self, request: JoinRequest, most_bytes: int) -> bool:
-        """Whether what a member tells fits. Ids that were handed out do not keep members from joining again."""
-        member = self.members.get(request.member_id)
-        if member is None:
-            return self.size_bytes + request.size_bytes <= most_bytes
-        return self._members_bytes - member.size_bytes + request.size_bytes <= most_bytes
+        return self.members_bytes + MEMBER_BYTES * len(self.pending_members)
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
         """What a leader is told."""
@@ -286,12 +276,14 @@ class Group:
         votes = Counter(vote for member in self.members.values() if (vote := member.vote(candidates)) is not None)
         return max(votes, key=lambda name: votes[name], default=None)
 
-    def _subscribed_topics(self) -> frozenset[str] | None:
-        """What consumers of the group want; None for other groups, and if a subscription cannot be read."""
+    def subscribed_topics(self) -> frozenset[str] | None:
+        """What consumers of the group want; None if that is not known, and so no topic counts as unwanted: of other
+        groups, and if subscriptions cannot be read or name too much. It is read when it is asked for: to keep it could
+        take a hundred times what the members told, and to read it at each rebalance much time."""
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or (self.members and self.protocol_name is None):
             return None
         try:
-            wanted = (subscribed_topics(member.metadata(self.protocol_name)) for member in self.members.values())
-            return frozenset(topic for topics in wanted for topic in topics)
+            told = (member.metadata(self.protocol_name) for member in self.members.values())
+            return subscribed_topics(told, MOST_TOPICS)
         except MalformedRequest:
             return None

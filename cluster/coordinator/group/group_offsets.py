@@ -28,13 +28,14 @@ class PlacedOffset(NamedTuple):
 
 class GroupOffsets:
     """``committed`` are those that a fetch answers, ``transactions`` are pending ones by producer id. ``in_flight``
-    counts commits that are being appended, by (producer id, partition)."""
+    counts commits that are being appended, by (producer id, partition). The sizes are about what these take in memory.
+    """
 
-    __slots__ = ("committed", "in_flight", "size_bytes", "transactions")
+    __slots__ = ("committed", "in_flight", "in_flight_bytes", "placed_bytes", "transactions")
 
     def __init__(self) -> None:
-        #: About what all of them take in memory.
-        self.size_bytes = 0
+        self.placed_bytes = 0
+        self.in_flight_bytes = 0
         self.committed: dict[TopicPartition, PlacedOffset] = {}
         self.in_flight: Counter[tuple[int, TopicPartition]] = Counter()
         self.transactions: dict[int, dict[TopicPartition, PlacedOffset]] = {}
@@ -43,6 +44,11 @@ class GroupOffsets:
         return (
             f"<GroupOffsets {len(self.committed)}, in flight {self.in_flight}, of {len(self.transactions)} producers>"
         )
+
+    @property
+    def size_bytes(self) -> int:
+        """About what all of them take."""
+        return self.placed_bytes + self.in_flight_bytes
 
     @property
     def is_empty(self) -> bool:
@@ -79,14 +85,16 @@ class GroupOffsets:
         else:
             self._place(self.transactions.setdefault(producer_id, {}), partition, placed)
 
-    def begin(self, partitions: Iterable[TopicPartition], producer_id: int = NO_PRODUCER_ID) -> None:
-        """A commit for each is being appended."""
-        self.in_flight.update([(producer_id, partition) for partition in partitions])
+    def begin(self, offsets: Mapping[TopicPartition, CommittedOffset], producer_id: int = NO_PRODUCER_ID) -> None:
+        """Commits are being appended."""
+        self.in_flight.update([(producer_id, partition) for partition in offsets])
+        self.in_flight_bytes += sum(map(offset_bytes, offsets.values()))
 
-    def failed(self, partitions: Iterable[TopicPartition], producer_id: int = NO_PRODUCER_ID) -> None:
+    def failed(self, offsets: Mapping[TopicPartition, CommittedOffset], producer_id: int = NO_PRODUCER_ID) -> None:
         """Commits are not in the log."""
-        self.in_flight.subtract([(producer_id, partition) for partition in partitions])
+        self.in_flight.subtract([(producer_id, partition) for partition in offsets])
         self.in_flight = +self.in_flight
+        self.in_flight_bytes -= sum(map(offset_bytes, offsets.values()))
 
     def appended(
         self, offsets: Mapping[TopicPartition, CommittedOffset], position: int, producer_id: int = NO_PRODUCER_ID
@@ -107,7 +115,7 @@ class GroupOffsets:
         if unsettled:
             raise ValueError(f"the marker of producer {producer_id} was told before what it completes: {unsettled}")
         for partition, placed in self.transactions.pop(producer_id, {}).items():
-            self.size_bytes -= offset_bytes(placed.committed)
+            self.placed_bytes -= offset_bytes(placed.committed)
             if is_committed:
                 self._place(self.committed, partition, placed)
 
@@ -130,12 +138,12 @@ class GroupOffsets:
         if current is None or current.position <= newer.position:
             self._drop(placed, partition)
             placed[partition] = newer
-            self.size_bytes += offset_bytes(newer.committed)
+            self.placed_bytes += offset_bytes(newer.committed)
 
     def _drop(self, placed: dict[TopicPartition, PlacedOffset], partition: TopicPartition) -> None:
         dropped = placed.pop(partition, None)
         if dropped is not None:
-            self.size_bytes -= offset_bytes(dropped.committed)
+            self.placed_bytes -= offset_bytes(dropped.committed)
 
 
 def offset_bytes(committed: CommittedOffset | OffsetToCommit) -> int:

@@ -8,7 +8,9 @@
 * ``leader-is-member``: a group with members is led by one of them, one without by none.
 * ``members-fit-state``: Empty and Dead groups have no members, those that complete a rebalance or are Stable have.
 * ``protocol-shared``: members have a protocol in common, and the chosen one is one that all support.
-* ``size-counted``: what members, pending ids and offsets take in memory is counted as each of them tells it.
+* ``size-counted``: what members, pending ids, assignments and offsets take in memory is counted as each of them tells
+  it; what is in flight counts for something, and nothing else does.
+* ``room-counted``: what all groups take together is the sum of what each takes.
 * ``supporters-there``: a protocol is counted if a member offers it, and no other.
 * ``waits-in-phase``: JoinGroup waits in PreparingRebalance alone, or in Stable while a static member's new id is being
   stored; SyncGroup waits in CompletingRebalance alone. The group knows which members have joined.
@@ -26,6 +28,7 @@ from cluster.coordinator.group.decisions import TimerKind, TimerName
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.group_offsets import offset_bytes
 from cluster.coordinator.group.members import MEMBER_BYTES
+from cluster.coordinator.group.sizes import sync_growth, total_bytes
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.partitioning import partition_for
 from cluster.invariants import InvariantBroken
@@ -43,6 +46,9 @@ def validate(coordinator: GroupCoordinator) -> None:
                 values = f"{group_id!r} belongs to {belongs}, filed in {partition}, which is {home}"
                 raise InvariantBroken(group, "filed-where-led", values)
             validate_group(group)
+    groups_bytes = sum(total_bytes(group) for group in coordinator.all_groups())
+    if coordinator.room.taken_bytes != groups_bytes:
+        raise InvariantBroken(coordinator.room, "room-counted", f"{coordinator.room.taken_bytes}, not {groups_bytes}")
 
 
 def validate_group(group: Group) -> None:
@@ -54,9 +60,10 @@ def validate_group(group: Group) -> None:
     if any(count <= 0 for count in offsets.in_flight.values()) or not all(offsets.transactions.values()):
         raise InvariantBroken(group, "offsets-counted", f"{offsets.in_flight}, {offsets.transactions}")
     placed = [*offsets.committed.values(), *(each for some in offsets.transactions.values() for each in some.values())]
-    size_bytes = sum(offset_bytes(each.committed) for each in placed)
-    if offsets.size_bytes != size_bytes:
-        raise InvariantBroken(group, "size-counted", f"offsets {offsets.size_bytes}, not {size_bytes}")
+    placed_bytes = sum(offset_bytes(each.committed) for each in placed)
+    if offsets.placed_bytes != placed_bytes or bool(offsets.in_flight_bytes) != bool(offsets.in_flight):
+        values = f"offsets {offsets.placed_bytes}, not {placed_bytes}, in flight {offsets.in_flight_bytes}"
+        raise InvariantBroken(group, "size-counted", values)
 
 
 def _validate_members(group: Group) -> None:
@@ -77,6 +84,9 @@ def _validate_members(group: Group) -> None:
     size_bytes = sum(member.size_bytes for member in members.values()) + MEMBER_BYTES * len(group.pending_members)
     if group.size_bytes != size_bytes:
         raise InvariantBroken(group, "size-counted", f"{group.size_bytes}, not {size_bytes}")
+    assigned = {member_id: member.assignment for member_id, member in members.items()}
+    if sync_growth(group, assigned):
+        raise InvariantBroken(group, "size-counted", f"assignments {group.assigned_bytes}, not those of {assigned}")
     offered = {name for member in members.values() for name, _ in member.protocols}
     if group.supporters.offered != offered:
         raise InvariantBroken(group, "supporters-there", f"{group.supporters.offered}, not {offered}")

@@ -16,6 +16,7 @@ from cluster.coordinator.group.members import GroupMember
 from cluster.coordinator.group.purposes import StaticMemberStored
 from cluster.coordinator.group.rebalancing import generation_answer, maybe_prepare, prepare, try_complete_join
 from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, JoinRequest, Waiter
+from cluster.coordinator.group.sizes import has_room
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.group.waiting import (
     answer_join,
@@ -43,7 +44,7 @@ def join(
         error_code, member_id = ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID
     elif group.state is GroupState.DEAD:
         error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    elif not group.has_room(request, decision.settings.group_max_bytes):
+    elif not has_room(group, request, decision.settings.group_max_bytes):
         error_code = ErrorCode.GROUP_MAX_SIZE_REACHED
     elif not group.supports(request.protocol_type, request.protocols):
         error_code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL

@@ -109,5 +109,5 @@ def end(decision: GroupDecision, groups: Iterable[Group]) -> None:
         decision.cancel_timers(group.timers)
         group.timers = {}
         group.replacing = set()
-        group.storing = False
+        group.end_storing()
         group.transition(GroupState.DEAD, decision.now_ms)

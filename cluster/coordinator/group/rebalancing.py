@@ -39,7 +39,7 @@ def prepare(decision: GroupDecision, group: Group) -> None:
         reset_assignments(decision, group, ErrorCode.REBALANCE_IN_PROGRESS)
     cancel_timer(decision, group, TimerKind.SYNC)
     group.pending_sync = set()
-    group.storing = False
+    group.end_storing()
     group.replacing = set()
     was_empty = group.state is GroupState.EMPTY
     group.transition(GroupState.PREPARING_REBALANCE, decision.now_ms)
@@ -56,7 +56,7 @@ def prepare(decision: GroupDecision, group: Group) -> None:
 def reset_assignments(decision: GroupDecision, group: Group, error_code: ErrorCode) -> None:
     """This generation gets no assignment: every waiter is told ``error_code``."""
     for member in group.members.values():
-        member.assignment = b""
+        group.assign(member, b"")
         if answer_sync(decision, member, SyncAnswer(error_code)):
             watch_session(decision, group, member)
 

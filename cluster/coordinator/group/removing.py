@@ -31,22 +31,16 @@ _TOMBSTONE_BYTES = 20
 def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
     """Offsets whose time is over (KIP-211): since the group became Empty, or since the commit."""
     is_empty = group.state is GroupState.EMPTY
-    subscribed: frozenset[str] = frozenset()
+    is_read = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.state is GroupState.STABLE
     since_ms = NO_TIMESTAMP
     if group.protocol_type is not None and is_empty:
         since_ms = group.state_timestamp_ms
-    elif (
-        group.protocol_type == CONSUMER_PROTOCOL_TYPE
-        and group.state is GroupState.STABLE
-        and group.subscribed is not None
-    ):
-        subscribed = group.subscribed
-    elif group.protocol_type is not None:
+    elif group.protocol_type is not None and not is_read:
         return []
     expired, unstable = [], group.offsets.uncommitted
     for partition, placed in group.offsets.committed.items():
         committed = placed.committed
-        if partition[0] in subscribed or partition in unstable:
+        if partition in unstable:
             continue
         if committed.expire_timestamp_ms != NO_TIMESTAMP:
             is_over = now_ms >= committed.expire_timestamp_ms
@@ -55,7 +49,13 @@ def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicP
             is_over = now_ms - begin_ms >= retention_ms
         if is_over:
             expired.append(partition)
-    return expired
+    return _unwanted(group, expired) if is_read and expired else expired
+
+
+def _unwanted(group: Group, partitions: list[TopicPartition]) -> list[TopicPartition]:
+    """Those of topics that no member reads."""
+    subscribed = group.subscribed_topics()
+    return [] if subscribed is None else [each for each in partitions if each[0] not in subscribed]
 
 
 def expire(decision: GroupDecision, group: Group) -> bool:
@@ -106,11 +106,10 @@ def delete_offsets(decision: GroupDecision, group: Group, partitions: Iterable[T
     if has_members and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         decision.answer(waiter, DeleteOffsetsAnswer(ErrorCode.NON_EMPTY_GROUP))
         return
+    subscribed = group.subscribed_topics() if has_members else frozenset()
     errors = {
         partition: (
-            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-            if has_members and (group.subscribed is None or partition[0] in group.subscribed)
-            else ErrorCode.NONE
+            ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed is None or partition[0] in subscribed else ErrorCode.NONE
         )
         for partition in partitions
     }

@@ -13,6 +13,7 @@ from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.purposes import AssignmentStored
 from cluster.coordinator.group.rebalancing import maybe_prepare, reset_assignments, synced
 from cluster.coordinator.group.requests import SyncRequest, Waiter
+from cluster.coordinator.group.sizes import least_record_bytes
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.group.waiting import answer_sync, append_group, park_sync, watch_session
 from cluster.protocol.errors import ErrorCode
@@ -35,10 +36,10 @@ def sync(decision: GroupDecision, group: Group, request: SyncRequest, waiter: Wa
     if member.member_id == group.leader and not group.storing:
         assignments = {member_id: request.assignments.get(member_id, b"") for member_id in group.members}
         purpose = AssignmentStored(group.generation_id, assignments)
-        if group.least_record_bytes(assignments) > decision.settings.message_max_bytes:
+        if least_record_bytes(group, assignments) > decision.settings.message_max_bytes:
             assignment_stored(decision, group, purpose, ErrorCode.RECORD_LIST_TOO_LARGE)
             return
-        group.storing = True
+        group.begin_storing(assignments)
         append_group(decision, group, assignments, purpose)
 
 
@@ -59,13 +60,13 @@ def assignment_stored(decision: GroupDecision, group: Group, purpose: Assignment
     """Tell all that wait, or have them join again. Of a generation that is over, nothing is told."""
     if group.state is not GroupState.COMPLETING_REBALANCE or purpose.generation_id != group.generation_id:
         return
-    group.storing = False
+    group.end_storing()
     if error_code is not ErrorCode.NONE:
         reset_assignments(decision, group, group_append_error(error_code))
         maybe_prepare(decision, group)
         return
     for member in group.members.values():
-        member.assignment = purpose.assignments[member.member_id]
+        group.assign(member, purpose.assignments[member.member_id])
         answer = SyncAnswer(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)
         if answer_sync(decision, member, answer):
             # Its session may have run out while it waited, without effect.

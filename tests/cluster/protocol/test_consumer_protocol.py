@@ -55,7 +55,7 @@ def test_subscriptions_are_kafkas(subscription: Subscription, version: int) -> N
     """The bytes are those that kafka-python's schemas give, which begin with the version there too."""
     data = encode_subscription(subscription, version)
     assert data == bytes(theirs(subscription).encode(version=version))  # type: ignore[attr-defined]
-    assert subscribed_topics(data) == subscription.topics
+    assert subscribed_topics([data], 5) == set(subscription.topics)
 
 
 @given(SUBSCRIPTIONS)
@@ -84,9 +84,33 @@ def test_newer_versions_are_read_as_the_newest_known() -> None:
 @given(st.binary(max_size=40))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     """No bytes raise anything but ``MalformedRequest``."""
-    for read in (decode_subscription, decode_assignment, subscribed_topics):
+    for read in (decode_subscription, decode_assignment, lambda told: subscribed_topics([told], 20)):
         with suppress(MalformedRequest):
             read(data)
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=2), max_size=8), st.integers(0, 3))
+def test_the_topics_of_several_subscriptions(lists: list[list[str]], version: int) -> None:
+    """All that any of them lists, whatever else it says."""
+    told = [
+        encode_subscription(Subscription(tuple(topics), bytes(number)), version) for number, topics in enumerate(lists)
+    ]
+    assert subscribed_topics(told, 16) == {topic for topics in lists for topic in topics}
+
+
+def test_only_so_many_topics_are_read() -> None:
+    """Beyond that it is not known what they want. A list that many have in common counts once, from wherever on."""
+    one, other = (encode_subscription(Subscription(topics)) for topics in (("a", "b", "c"), ("a", "b", "d")))
+    assert subscribed_topics([one] * 100, 3) == {"a", "b", "c"}
+    assert subscribed_topics([one, other] * 100, 6) == {"a", "b", "c", "d"}
+    assert subscribed_topics([one, other], 5) is None
+
+
+@pytest.mark.parametrize("names", [b"\xff\xff", b"\x00\x09short", b"\x00\x01\xff"])
+def test_a_list_of_topics_that_is_damaged(names: bytes) -> None:
+    """A null, one that is cut short, and one that is no text."""
+    with pytest.raises(MalformedRequest):
+        subscribed_topics([b"\x00\x01" + b"\x00\x00\x00\x01" + names], 5)
 
 
 def test_cut_bytes_are_refused() -> None:

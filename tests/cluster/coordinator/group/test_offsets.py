@@ -6,10 +6,12 @@ import pytest
 
 from cluster.coordinator.group import removing
 from cluster.coordinator.group.decisions import GroupSettings
+from cluster.coordinator.group.group import MOST_TOPICS
 from cluster.coordinator.group.group_offsets import GroupOffsets
-from cluster.coordinator.group.records import TopicPartition
-from cluster.coordinator.group.requests import MemberIdentity
+from cluster.coordinator.group.records import CommittedOffset, TopicPartition
+from cluster.coordinator.group.requests import CommitRequest, MemberIdentity, OffsetToCommit
 from cluster.coordinator.group.states import GroupState
+from cluster.protocol.consumer_protocol import Subscription, encode_subscription
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.group.world import GROUP, T0, TOPIC, WAITS, World, protocols
 
@@ -124,7 +126,7 @@ def test_a_transactional_commit_that_fails_leaves_the_one_before() -> None:
 def test_a_marker_before_a_result_is_refused() -> None:
     """Results come in the order of the log: else an offset would be lost silently."""
     offsets = GroupOffsets()
-    offsets.begin([T0], 7)
+    offsets.begin({T0: CommittedOffset(5, "", 0)}, 7)
     with pytest.raises(ValueError, match="producer 7"):
         offsets.ended(7, is_committed=True)
 
@@ -193,6 +195,25 @@ def test_offsets_that_no_member_reads_expire_in_a_stable_group() -> None:
     world.do(world.coordinator.expire(world.groups, world.now_ms))
     world.settle()
     assert (world.fetch().offset, world.fetch(U0).offset) == (5, -1)
+
+
+def test_members_that_name_very_many_topics_keep_all_offsets() -> None:
+    """Their subscriptions are not read: a rebalance or a deletion would take too long."""
+    world = World()
+    topics = (TOPIC,) * (MOST_TOPICS + 1)
+    waiter = world.join(protocols=(("range", encode_subscription(Subscription(topics))),))
+    world.advance(2 * world.settings.group_initial_rebalance_delay_ms)
+    member = world.answers[waiter].member_id
+    world.assign([member])
+    for partition in (T0, U0):
+        world.commit(5, member, 1, partition=partition)
+    world.settle()
+    world.now_ms += RETENTION_MS
+    world.do(world.coordinator.expire(world.groups, world.now_ms))
+    asked = world.waiter()
+    world.do(world.coordinator.delete_offsets(asked, GROUP, [T0, U0], world.now_ms))
+    assert world.answers[asked].partitions == dict.fromkeys([T0, U0], ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+    assert not world.appends
 
 
 def test_an_expiry_of_its_own_counts() -> None:
@@ -356,7 +377,7 @@ def test_a_commit_that_cannot_fit_is_refused_before_it_is_made() -> None:
 
 def test_all_groups_together_are_bounded() -> None:
     """gapless.groups.max.bytes: no further partition, no longer metadata, no further group. What goes makes room."""
-    world = World(GroupSettings(groups_max_bytes=9000))
+    world = World(GroupSettings(groups_max_bytes=7000))
     for _ in range(20):
         world.commit(5, metadata="m" * 1000)
         world.settle()
@@ -373,10 +394,61 @@ def test_all_groups_together_are_bounded() -> None:
 
 def test_groups_that_are_loaded_count() -> None:
     """They stay, whether there is room for them or not."""
-    world = World(GroupSettings(groups_max_bytes=9000))
+    world = World(GroupSettings(groups_max_bytes=7000))
     world.commit(5, metadata="m" * 4000)
     world.settle()
     world.fail_over()
     refused = world.commit(5, partition=U0, metadata="m" * 4000)
     assert world.answers[refused] == {U0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
     assert world.fetch().offset == 5
+
+
+def test_what_is_refused_takes_no_room() -> None:
+    """Of a member, of a group that comes to nothing, and of a commit: as often as they ask."""
+    world = World(GroupSettings(groups_max_bytes=9000))
+    world.commit(5)
+    world.settle()
+    for _ in range(20):
+        assert world.answer(world.commit(5, "nobody", 3)) == {T0: ErrorCode.UNKNOWN_MEMBER_ID}
+        assert world.answer(world.join("nobody")).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+        assert world.answer(world.sync("nobody", 1, {"nobody": bytes(4000)})).error_code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.answer(world.commit(5, partition=U0, metadata="m" * 4000)) is WAITS
+
+
+def test_what_is_being_stored_takes_room() -> None:
+    """Until its result is there, no matter which."""
+    world = World(GroupSettings(groups_max_bytes=7000))
+    world.commit(5, metadata="m" * 4000)
+    refused = world.commit(5, partition=U0, metadata="m" * 4000)
+    assert world.answers[refused] == {U0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
+    world.settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+    assert world.answer(world.commit(5, partition=U0, metadata="m" * 4000)) is WAITS
+
+
+def test_a_group_without_room_goes_on() -> None:
+    """Members join again, the same assignments are stored again, and offsets are committed again."""
+    world = World()
+    members = world.form(None, None)
+    world.commit(5, members[0], 1)
+    world.settle()
+    world.coordinator.room.most_bytes = 1
+    waiters = [world.join(member, protocols=protocols("range", topic="u")) for member in members]
+    assert [world.answers[each].error_code for each in waiters] == [ErrorCode.NONE] * 2
+    world.assign(members)
+    world.commit(6, members[0], 2)
+    world.settle()
+    assert (world.group.state, world.fetch().offset) == (GroupState.STABLE, 6)
+    assert world.answer(world.join()).error_code is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_full_room_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be tens of thousands of groups: no refusal looks at them all."""
+    world = World(GroupSettings(groups_max_bytes=7000))
+    world.commit(5, metadata="m" * 4000)
+    world.settle()
+    monkeypatch.setattr(world.coordinator, "all_groups", list)
+    for _ in range(3):
+        offsets = {U0: OffsetToCommit(5, "m" * 4000)}
+        request = CommitRequest(GROUP, MemberIdentity(""), offsets)
+        decision = world.coordinator.commit(1, request, world.now_ms)
+        assert decision.answers == [(1, {U0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE})]
