@@ -10,6 +10,7 @@ import os
 import socket
 
 from cluster.seams.asyncio_connection import AsyncioConnection
+from cluster.seams.descriptors import CLIENTS, PEERS, Share
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
 
@@ -22,12 +23,13 @@ class AsyncioListener:
     """One listening port and the connections it accepted."""
 
     def __init__(
-        self, accept: AcceptHandler, max_frame_bytes: int, send_buffer_bytes: int, queued_max_bytes: int
+        self, accept: AcceptHandler, max_frame_bytes: int, send_buffer_bytes: int, queued_max_bytes: int, share: Share
     ) -> None:
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
         self._send_buffer_bytes = send_buffer_bytes
         self._memory = FrameMemory(queued_max_bytes, asyncio.get_running_loop()) if queued_max_bytes > 0 else None
+        self._share = share
         self._connections: set[AsyncioConnection] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -67,6 +69,7 @@ class AsyncioListener:
             on_gone=self._connections.discard,
             send_buffer_bytes=self._send_buffer_bytes,
             memory=self._memory,
+            share=self._share,
         )
         self._connections.add(connection)
         return connection
@@ -87,8 +90,10 @@ class AsyncioTransport:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         send_buffer_bytes: int = -1,
         queued_max_bytes: int = -1,
+        is_for_peers: bool = False,
     ) -> AsyncioListener:
-        listener = AsyncioListener(accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes)
+        share = PEERS if is_for_peers else CLIENTS
+        listener = AsyncioListener(accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes, share)
         await listener.start(host, port)
         return listener
 

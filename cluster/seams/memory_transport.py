@@ -129,6 +129,7 @@ class MemoryTransport:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         send_buffer_bytes: int = -1,
         queued_max_bytes: int = -1,
+        is_for_peers: bool = False,
     ) -> MemoryListener:
         listener = MemoryListener(self, host, port, accept, max_frame_bytes)
         self._listeners.append(listener)

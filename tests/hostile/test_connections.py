@@ -131,8 +131,8 @@ def test_too_many_files_are_no_failure_of_the_disk(tmp_path: Path) -> None:
         assert codes == sorted(codes)
         assert produce(plain, "good", batch(b"x")).error_code == ErrorCode.NONE
         assert "too many files are open" in broker.log()
-        with Plain(broker.port) as further:
-            assert not is_served(further)
+        with Plain(broker.port) as further, Plain(broker.peer_port) as peer:
+            assert is_served(further) and is_served(peer)
         assert _delete(plain, "tiny") == ErrorCode.NONE
         assert until(lambda: broker.process.num_fds() < DESCRIPTORS // 2, 10)
         assert until(lambda: plain.create_topic("tiny2", 1, segment_bytes="200") == ErrorCode.NONE, 10)
