@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from cluster.process.processes import until
 from cluster.protocol.errors import ErrorCode
 from tests.hostile.absence import Plain
 from tests.hostile.target import target
-from tests.hostile.test_connections import is_served
+from tests.hostile.test_connections import delete_topic, is_served
+from tests.hostile.test_repetition import produce
+from tests.simulation.client import batch
 
 pytestmark = pytest.mark.integration
 
@@ -42,3 +45,18 @@ def test_a_flood_of_clients_leaves_descriptors_for_peers(tmp_path: Path) -> None
         assert all(map(is_served, peers))
         assert plain.create_topic("new", 60) == ErrorCode.NONE
         assert "cannot take" not in broker.log()
+
+
+def test_deleted_topics_keep_no_descriptors(tmp_path: Path) -> None:
+    """Whatever file.delete.delay.ms is: only their directories wait. What holds records may be open for 5 s still."""
+    with target(tmp_path, DESCRIPTORS) as broker, Plain(broker.port) as plain:
+
+        def held() -> int:
+            return sum("/many-" in file.path for file in broker.process.open_files())
+
+        assert plain.create_topic("many", 200, file_delete_delay_ms="3600000") == ErrorCode.NONE
+        assert until(lambda: held() == 200, 10)
+        assert produce(plain, "many", batch(b"x" * 100)).error_code == ErrorCode.NONE
+        assert delete_topic(plain, "many") == ErrorCode.NONE
+        assert until(lambda: held() <= 1, 2)
+        assert len([*broker.directory.glob("data/many-*-delete")]) == 200
