@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from cluster.process.processes import until
+from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
 from tests.hostile.absence import Plain
 from tests.hostile.target import target
 from tests.hostile.test_connections import delete_topic, is_served
@@ -60,3 +63,24 @@ def test_deleted_topics_keep_no_descriptors(tmp_path: Path) -> None:
         assert delete_topic(plain, "many") == ErrorCode.NONE
         assert until(lambda: held() <= 1, 2)
         assert len([*broker.directory.glob("data/many-*-delete")]) == 200
+
+
+def leaders(plain: Plain, topic: str) -> Counter[int]:
+    """Who leads how many of its partitions."""
+    asked = request_class(ApiKey.METADATA).MetadataRequestTopic(name=topic)
+    (answer,) = plain.send(ApiKey.METADATA, 8, topics=[asked], allow_auto_topic_creation=False).topics
+    return Counter(partition.leader_id for partition in answer.partitions)
+
+
+def test_partitions_without_descriptors_get_them_later(tmp_path: Path) -> None:
+    """They have no leader until others are deleted, and need no restart; the log has a line about all, not one each."""
+    with target(tmp_path, 300) as broker, Plain(broker.port) as plain:
+        assert plain.create_topic("first", 150) == ErrorCode.NONE
+        before = len(broker.log())
+        plain.create_topic("second", 100)
+        assert until(lambda: 0 < leaders(plain, "second")[-1] < 100, 5)
+        lines = broker.log()[before:].splitlines()
+        assert len(lines) < 20, lines
+        assert delete_topic(plain, "first") == ErrorCode.NONE
+        assert until(lambda: leaders(plain, "second") == {1: 100}, 20)
+        assert "can host" in broker.log()
