@@ -79,6 +79,8 @@ def test_partitions_without_descriptors_get_them_later(tmp_path: Path) -> None:
         before = len(broker.log())
         plain.create_topic("second", 100)
         assert until(lambda: 0 < leaders(plain, "second")[-1] < 100, 5)
+        # The next start would open what is left of the others.
+        assert until(lambda: len([*broker.directory.glob("data/second-*")]) == leaders(plain, "second")[1], 5)
         lines = broker.log()[before:].splitlines()
         assert len(lines) < 20, lines
         assert delete_topic(plain, "first") == ErrorCode.NONE

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from cluster.broker.control.controller.controller import Controller
@@ -22,8 +23,8 @@ from cluster.protocol.errors import ErrorCode
 logger = logging.getLogger(__name__)
 
 #: The first pause before brokers are asked again; each later one is twice as long, up to the second.
-FIRST_PAUSE_S = 5.0
-LONGEST_PAUSE_S = 300.0
+FIRST_PAUSE_S = 2.0
+LONGEST_PAUSE_S = 60.0
 #: The log names so many replicas.
 NAMED = 10
 
@@ -86,9 +87,7 @@ class OfflineReplicas:
                 outbox = Outbox(self._context)
                 outbox.add_leader_and_isr_again(broker.broker_id, sorted(broker.offline))
                 for answer in self._controller.send(outbox):
-                    answer.add_done_callback(
-                        lambda done, of=(broker.broker_id, broker.epoch): self._answered(*of, done)
-                    )
+                    answer.add_done_callback(partial(self._answered, broker.broker_id, broker.epoch))
                 self._ask_later()
 
     def _answered(self, broker_id: int, broker_epoch: int, done: asyncio.Future[Any]) -> None:
