@@ -103,7 +103,9 @@ class AsyncioTransport:
         is_for_peers: bool = False,
     ) -> AsyncioListener:
         share = PEERS if is_for_peers else CLIENTS
-        listener = AsyncioListener(accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes, unread_max_bytes, share)
+        listener = AsyncioListener(
+            accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes, unread_max_bytes, share
+        )
         await listener.start(host, port)
         return listener
 
