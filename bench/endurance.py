@@ -24,7 +24,7 @@ from bench.measure import ROOT, Result, note
 from verifier.evidence.run_directory import RunDirectory
 
 RECORD_BYTES = 100
-#: What a process takes to get going is not growth: imports, connections, the first buffers.
+#: What a process takes to start is not growth: imports, connections, the first buffers.
 SETTLED_AFTER_S = 60.0
 GROWTH_BAR = 1.05
 BYTES_BAR = 10.0

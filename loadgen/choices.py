@@ -99,7 +99,7 @@ def parse_sizes(spec: SizeSpec) -> Sizes:
     median, sigma, low, high = numbers_of(name, value, ("median", "sigma", "least", "most"), {"least": LEAST_BYTES})
     least, most = _bounds(low, high)
     if not (least <= median <= most and 0 < sigma <= 10):
-        raise SpecError(f"lognormal needs least <= median <= most and a sigma above 0 up to 10, not {value}")
+        raise SpecError(f"lognormal needs least <= median <= most and a sigma above 0 and at most 10, not {value}")
     normal = NormalDist(math.log(median), sigma)
     below, above = normal.cdf(math.log(least)), normal.cdf(math.log(most))
     at = [below + (above - below) * (number + 0.5) / QUANTILES for number in range(QUANTILES)]
@@ -115,7 +115,7 @@ def parse_keys(spec: KeySpec) -> Keys:
         return Keys(_count(*numbers_of(name, value, ("keys",))))
     number, exponent = numbers_of(name, value, ("keys", "exponent"), {"exponent": 1.0})
     if not 0 < exponent <= 10:
-        raise SpecError(f"the exponent of zipf is above 0 up to 10, not {exponent:g}")
+        raise SpecError(f"the exponent of zipf must be above 0 and at most 10, not {exponent:g}")
     count = _count(number)
     return Keys(count, array("d", accumulate(rank**-exponent for rank in range(1, count + 1))))
 
@@ -132,5 +132,5 @@ def _bounds(low: float, high: float) -> tuple[int, int]:
 
 def _count(number: float) -> int:
     if number != int(number) or not 1 <= number <= MOST_KEYS:
-        raise SpecError(f"keys is a number from 1 to {MOST_KEYS}, not {number:g}")
+        raise SpecError(f"keys must be a number from 1 to {MOST_KEYS}, not {number:g}")
     return int(number)

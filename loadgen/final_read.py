@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster.seams.clock import Clock, SystemClock
+from cluster.seams.units import ns_of_seconds
 from loadgen.clients.base import RecordReader
 from loadgen.reading import PartitionReader
 from loadgen.recorder import Recorder
@@ -50,8 +51,8 @@ def read_through(
     as well.
     """
     seen = {partition: PartitionRead(offset) for partition, offset in through.items()}
-    stall_ns = int(STALL_S * 1e9)
-    deadline_ns = clock.monotonic_ns() + int(deadline_s * 1e9)
+    stall_ns = ns_of_seconds(STALL_S)
+    deadline_ns = clock.monotonic_ns() + ns_of_seconds(deadline_s)
     give_up_ns = min(deadline_ns, clock.monotonic_ns() + stall_ns)
     partitions = PartitionReader(
         topic=topic,

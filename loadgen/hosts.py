@@ -18,8 +18,7 @@ def checked_host(host: str) -> str:
     schemes = [match["scheme"] for match in _SCHEME.finditer(host) if match["scheme"].upper() != _PLAIN]
     if schemes or "/" in _SCHEME.sub("", host):
         raise SettingsError(
-            f"--host {host}: a load goes to brokers, not to a URL; give bootstrap servers, HOST:PORT[,HOST:PORT], "
-            f"here: --host {_meant(host)}"
+            f"--host {host}: takes bootstrap servers, HOST:PORT[,HOST:PORT], not a URL; here: --host {_meant(host)}"
         )
     return host
 

@@ -1,7 +1,7 @@
 """The locustfile: ``locust -f loadgen/locustfile.py --host BOOTSTRAP``. Owns the wiring to Locust's events.
 
-By itself it writes to and reads from topic ``gapless-load`` (created if absent) and records into a new directory under
-``results/locust``. The conductor starts it once for the producers and once for the readers (``loadgen.command``).
+Without options it writes to and reads from topic ``gapless-load`` (created if absent) and records into a new directory
+under ``results/locust``. The conductor starts it once for the producers and once for the readers (``loadgen.command``).
 """
 
 from __future__ import annotations
@@ -23,30 +23,17 @@ from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.form import refuse_bad_forms
+from loadgen.users.load import LocustLoad
 from loadgen.users.options import DEFAULT_PRODUCERS, is_conducted, producer_count, reader_count, settle_options
-from loadgen.users.process import (
-    end_process,
-    fail_process,
-    fail_process_unless_written,
-    has_started,
-    settle_process,
-    start_process,
-)
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
 from loadgen.users.web import show_chaos
 from loadgen.users.whole_csv import keep_requests, write_whole_csv
-from loadgen.users.written import Workers, fail_unless_written
 from verifier.evidence.run_directory import RunDirectory
 
 __all__ = ["ProducerUser", "ReaderUser"]
 
 logger = logging.getLogger(__name__)
-
-#: What the workers told this process, if it is their master.
-_workers = Workers()
-#: The hosts of the loads that were started, by whatever means.
-_asked: list[str | None] = []
 
 
 def on_command_line(parser: Any, **_: Any) -> None:
@@ -57,7 +44,8 @@ def on_command_line(parser: Any, **_: Any) -> None:
 def on_init(environment: Any, **_: Any) -> None:
     """Before any user is chosen: how many of the users read, and what the options left open."""
     options = environment.parsed_options
-    _workers.listen(environment.runner)
+    load = LocustLoad(environment)
+    _follow(environment, load)
     if environment.web_ui is not None and is_conducted(options):
         show_chaos(environment, RunDirectory(Path(options.kafka_run_directory)))
     is_worker = isinstance(environment.runner, WorkerRunner)
@@ -78,47 +66,47 @@ def on_init(environment: Any, **_: Any) -> None:
         # To Locust a fixed count of 0 means not fixed, and half of all users would read.
         environment.user_classes.remove(ReaderUser)
     if environment.web_ui is not None and not is_conducted(options):
-        refuse_bad_forms(environment, readers, has_started)
+        refuse_bad_forms(environment, readers, lambda: load.has_started)
     if options.num_users is None:
         options.num_users = producers + readers
         options.spawn_rate = options.spawn_rate or options.num_users
 
 
-def on_test_start(environment: Any, **_: Any) -> None:
-    _asked.append(environment.host)
+def _follow(environment: Any, load: LocustLoad) -> None:
+    """Have the load follow what happens to Locust from now on."""
+    locust_events = environment.events
+    locust_events.test_start.add_listener(lambda **_: _on_test_start(environment, load))
+    locust_events.user_error.add_listener(lambda exception, **_: load.fail(exception))
+    locust_events.quitting.add_listener(lambda **_: _on_quitting(environment, load))
+    locust_events.quit.add_listener(lambda **_: load.end())
+
+
+def _on_test_start(environment: Any, load: LocustLoad) -> None:
     if not isinstance(environment.runner, WorkerRunner):
         # Workers are given the master's options, but for Locust's own; and a web form may have asked for others.
         environment.parsed_options.kafka_users = environment.runner.target_user_count
         environment.parsed_options.kafka_workers = environment.runner.worker_count
-    start_process(environment, max(1, _producers(environment)))
+    load.start(max(1, _producers(environment)))
 
 
-def on_user_error(exception: BaseException, **_: Any) -> None:
-    fail_process(exception)
-
-
-def on_quitting(environment: Any, **_: Any) -> None:
+def _on_quitting(environment: Any, load: LocustLoad) -> None:
     """A load that wrote nothing, or ended before its cluster had answered, has shown nothing, and says so."""
-    settle_process()
+    load.settle()
     if not isinstance(environment.runner, MasterRunner):
         # whose workers may have more to tell
         keep_requests()
     options, runner = environment.parsed_options, environment.runner
-    if not _asked and (isinstance(runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)):
+    if not load.was_asked_for and (isinstance(runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)):
         return
-    if not isinstance(runner, MasterRunner) and not has_started():
-        logger.critical("the load never started: the cluster at %s did not answer in time", environment.host)
+    if not isinstance(runner, MasterRunner) and not load.has_started:
+        logger.critical("the load never started: the cluster at %s did not respond in time", environment.host)
         environment.process_exit_code = environment.process_exit_code or 1
     elif is_conducted(options):
         return
     elif not isinstance(runner, MasterRunner):
-        fail_process_unless_written(environment)
+        load.fail_unless_written()
     elif ProducerUser in environment.user_classes and _producers(environment) > 0:
-        fail_unless_written(environment, _workers.told, f"{environment.host}, as far as the workers told")
-
-
-def on_quit(exit_code: int, **_: Any) -> None:
-    end_process()
+        load.fail_unless_workers_wrote()
 
 
 def _waits_for_a_click(environment: Any) -> bool:
@@ -150,7 +138,3 @@ faulthandler.register(signal.SIGUSR2)
 write_whole_csv()
 events.init_command_line_parser.add_listener(on_command_line)
 events.init.add_listener(on_init)
-events.test_start.add_listener(on_test_start)
-events.user_error.add_listener(on_user_error)
-events.quitting.add_listener(on_quitting)
-events.quit.add_listener(on_quit)

@@ -82,7 +82,7 @@ def read_back(load: LoadAtEnd, clock: Clock) -> tuple[ReadBack, int]:
         recorder.close()
     through = {number: offset for number, offset in sentinels.offsets.items() if offset is not None}
     if len(through) < len(begins):
-        why = f"{_partitions(begins.keys() - through)} took no record within {SENTINELS_S:.0f} s"
+        why = f"{_partitions(begins.keys() - through)} accepted no record within {SENTINELS_S:.0f} s"
         return ReadBack(why=why, after=load.after, begins=begins), 0
     recorder = Recorder(FINAL, load.run.history(FINAL), clock)
     consumer = reader(CONFLUENT, load.bootstrap, FINAL, settings)
@@ -94,7 +94,7 @@ def read_back(load: LoadAtEnd, clock: Clock) -> tuple[ReadBack, int]:
         recorder.close()
     consumer.close()
     short = {number for number, each in seen.items() if not each.reached}
-    why = f"{_partitions(short)} did not give the record that it acknowledged last" if short else ""
+    why = f"{_partitions(short)} did not return the record that it acknowledged last" if short else ""
     return ReadBack(why=why, after=load.after, begins=begins), sum(each.records for each in seen.values())
 
 
@@ -106,7 +106,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns its exit status."""
     parser = argparse.ArgumentParser(prog="python -m loadgen.read_back", description="Read back a standalone load.")
     parser.add_argument("run", type=Path, help="the load's directory")
-    parser.add_argument("--host", default=None, metavar="HOST:PORT[,...]", help="bootstrap servers, if others by now")
+    parser.add_argument(
+        "--host", default=None, metavar="HOST:PORT[,...]", help="bootstrap servers, if they have changed"
+    )
     parsed = parser.parse_args(argv)
     start_logging()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cluster.seams.clock import Clock
+from cluster.seams.units import ms_of_ns
 from loadgen.spans import PolledRows, SentSpan
 from loadgen.tally import Tally
 from loadgen.unwritten import name_of
@@ -59,6 +60,11 @@ def ignore_request(_request: CountedRequest) -> None:
     """The observer of a process that is not Locust's."""
 
 
+def no_backlog() -> int:
+    """How far a process is behind that has no schedule."""
+    return 0
+
+
 class Recorder:
     """Records what one process does. ``status`` and ``series`` are files to keep up, or None for none."""
 
@@ -71,17 +77,18 @@ class Recorder:
         status: Path | None = None,
         series: Path | None = None,
         observer: Callable[[CountedRequest], None] = ignore_request,
+        backlog: Callable[[], int] = no_backlog,
     ) -> None:
         self._clock = clock
         self._status, self._series = status, series
         self._observer = observer
+        self._backlog = backlog
         self._sessions = itertools.count(1)
         self._ops = itertools.count(1)
         self._noted: dict[tuple[int, str], int] = {}
         self._point_ns = clock.monotonic_ns()
         self.tally = Tally(process, self._point_ns)
         self.history = HistoryWriter(history, process, clock)
-        self.backlog: Callable[[], int] = lambda: 0
         #: The last text of each error that producers were told, by its name.
         self.producer_errors: dict[str, str] = {}
 
@@ -130,7 +137,7 @@ class Recorder:
                 self.tally.count("errors")
             name = f"produce:{who.topic}:acks={acks}"
             bytes_in_all = size_bytes(span.first_sequence, span.last_sequence)
-            latency_ms = (now_ns - invoke_ns) / 1e6
+            latency_ms = ms_of_ns(now_ns - invoke_ns)
             self._observer(CountedRequest(name, latency_ms, span.records, bytes_in_all, span.error, latencies_ns))
 
     def never_sent(self, who: StreamIdentity, first: int, last: int) -> None:
@@ -168,7 +175,7 @@ class Recorder:
             self.tally.latencies(latencies_ns)
             records = sum(row.last_offset - row.first_offset + 1 for row in polled.rows)
             self._observer(
-                CountedRequest(f"poll:{topic}", max(latencies_ns) / 1e6, records, size_bytes, None, latencies_ns)
+                CountedRequest(f"poll:{topic}", ms_of_ns(max(latencies_ns)), records, size_bytes, None, latencies_ns)
             )
 
     def note(self, text: str, *, who: StreamIdentity | None = None, topic: str = "", session: int = -1) -> None:
@@ -208,7 +215,7 @@ class Recorder:
 
     def _write_point(self) -> None:
         self._point_ns = self._clock.monotonic_ns()
-        point: SeriesPoint = self.tally.point(self._point_ns, self.backlog())
+        point: SeriesPoint = self.tally.point(self._point_ns, self._backlog())
         if self._status is not None:
             write_json_atomic(self._status, point.to_json())
         if self._series is not None:

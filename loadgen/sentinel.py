@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from cluster.seams.clock import Clock, SystemClock
+from cluster.seams.units import ns_of_seconds, seconds_of_ns
 from loadgen.clients.base import SenderFactory, SentResult
 from loadgen.recorder import Recorder, StreamIdentity
 from loadgen.settings import CONFLUENT, KAFKA_PYTHON, SettingsError
@@ -47,11 +48,11 @@ class Sentinels:
 
     def place(self, deadline_s: float, pause: Callable[[float], object]) -> bool:
         """Attempt until every partition has its sentinel (True) or the deadline has passed (False)."""
-        deadline_ns = self._clock.monotonic_ns() + int(deadline_s * 1e9)
+        deadline_ns = self._clock.monotonic_ns() + ns_of_seconds(deadline_s)
         for partition in self.offsets:
             self._recorder.reserve(self._identity(partition, 0), 0, RESERVE - 1)
         for attempt in range(RESERVE):
-            left_s = (deadline_ns - self._clock.monotonic_ns()) / 1e9
+            left_s = seconds_of_ns(deadline_ns - self._clock.monotonic_ns())
             if left_s <= 0 or self._attempt(attempt, min(ATTEMPT_TIMEOUT_S, left_s)):
                 break
             pause(PAUSE_S)

@@ -80,7 +80,7 @@ def parse_shape(spec: ShapeSpec) -> RateShape:
         return RateShape(_steps(value), repeats=False)
     every_s, for_s, factor = numbers_of("bursts", value, ("every_s", "for_s", "factor"))
     if not 0 < for_s < every_s or factor < 0:
-        raise SpecError(f"bursts last 0 < for_s < every_s with a factor of 0 or more, not {value}")
+        raise SpecError(f"bursts need 0 < for_s < every_s and a factor of 0 or more, not {value}")
     return RateShape(((every_s - for_s, 1.0), (for_s, factor)))
 
 
@@ -95,8 +95,8 @@ def _steps(value: object) -> tuple[tuple[float, float], ...]:
         if isinstance(seconds, bool) or isinstance(factor, bool) or not isinstance(seconds, int | float):
             raise SpecError(f"steps is a list of [SECONDS, FACTOR], not {entry!r}")
         if not isinstance(factor, int | float) or not 0 < seconds < inf or not 0 <= factor < inf:
-            raise SpecError(f"a step has more than 0 seconds and a factor of 0 or more, not {entry!r}")
+            raise SpecError(f"a step needs more than 0 seconds and a factor of 0 or more, not {entry!r}")
         pieces.append((float(seconds), float(factor)))
     if not pieces[-1][1] > 0:
-        raise SpecError("the last step is held to the end: its factor must be above 0")
+        raise SpecError("the last step lasts to the end: its factor must be above 0")
     return tuple(pieces)

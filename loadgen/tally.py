@@ -13,9 +13,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from cluster.seams.units import NS_PER_MS
 from verifier.evidence.series import SeriesPoint
 
 Counted = Literal["acked", "read", "failed", "unknown", "errors", "fatal"]
+
+
+def milliseconds_of(latencies_ns: array[int]) -> NDArray[np.float64]:
+    """Many latencies at once."""
+    return np.frombuffer(latencies_ns, dtype=np.int64) / NS_PER_MS
 
 
 def histogram(milliseconds: NDArray[np.float64]) -> dict[int, int]:
@@ -60,7 +66,7 @@ class Tally:
         """End the interval: its point, and a new interval begins. ``backlog``: records due and not yet handed over."""
         p50 = p99 = worst = None
         if self._latencies_ns:
-            values = np.frombuffer(self._latencies_ns, dtype=np.int64) / 1e6
+            values = milliseconds_of(self._latencies_ns)
             p50, p99, worst = (round(float(value), 3) for value in np.quantile(values, [0.5, 0.99, 1.0]))
         point = SeriesPoint(
             self._process,

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec
 
 from cluster.seams.clock import SystemClock
+from cluster.seams.units import ns_of_seconds
 from loadgen.clients.confluent import describe_exception
 from loadgen.clients.librdkafka_attempts import client_logger
 from loadgen.limits import LargestRecord, advice, known_sizes, topic_limits, unless_compressed
@@ -104,7 +105,7 @@ def positions(bootstrap: str, topic: str, partitions: int) -> dict[int, Log]:
     A topic that was just made has no leaders yet.
     """
     admin, clock = _admin(bootstrap), SystemClock()
-    deadline_ns = clock.monotonic_ns() + int(TIMEOUT_S * 1e9)
+    deadline_ns = clock.monotonic_ns() + ns_of_seconds(TIMEOUT_S)
     while True:
         try:
             begins, ends = (_offsets(admin, topic, partitions, spec) for spec in _ENDS)

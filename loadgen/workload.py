@@ -70,11 +70,11 @@ class Workload:
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise SpecError(f"{name} is a number of at least 1, not {value!r}")
         if self.outstanding is not None and rate != UNLIMITED:
-            raise SpecError(f"outstanding goes with rate: {UNLIMITED}; a rate sends when it is time")
+            raise SpecError(f"outstanding works only with rate: {UNLIMITED}")
         if self.compression is not None and self.compression not in COMPRESSIONS:
             raise SpecError(f"compression is one of {', '.join(COMPRESSIONS)}, not {self.compression!r}")
         if self.shape is not None and not parse_shape(self.shape).is_constant and rate == UNLIMITED:
-            raise SpecError(f"a shape changes a rate, and there is none with rate: {UNLIMITED}")
+            raise SpecError(f"shape works only with a rate in records per second, not with rate: {UNLIMITED}")
         if self.value_bytes is not None:
             parse_sizes(self.value_bytes)
         if self.keys is not None:

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SHARING = ("tests/architecture/", "tests/verifier/", "tests/cluster/metadata/")
 SHARED = "shared_cluster"
 #: Files in those directories that use nothing of what is shared there: any process may take them.
-UNSHARED = ("tests/verifier/test_job.py", "tests/verifier/test_robustness.py")
+UNSHARED = ("tests/verifier/test_main.py", "tests/verifier/test_robustness.py")
 #: Files of long tests that share nothing.
 APART = ("test_run.py", "test_interrupt.py")
 #: These, and a file of one long run for all its tests, come first in their directory.

@@ -56,7 +56,7 @@ class HistoryAccount:
     polls_without_offset: int = 0
     #: How many say neither what they brought, a sequence for each offset, nor why that cannot be told.
     polls_without_value: int = 0
-    #: Rows of which the times cannot be, by function: how many, and the first of them.
+    #: Rows with impossible times, by function: how many, and the first of them.
     without_times: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     #: How many tell the high watermark that the client knew.
     polls_with_watermark: int = 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import whole_ms_of_ns
 from verifier.wall_clock import STEADY, ClockShift, started_ms
 
 #: Clocks of one machine: what a run takes to be noted, and a clock that is set a little between two samples of it.
@@ -36,7 +37,7 @@ def bounds(model: RunModel, shift: ClockShift = STEADY) -> Bounds:
     ends = [phase.end_ns for phase in model.phases if phase.end_ns is not None]
     latest_ms = None
     if began_ms is not None and ends and len(ends) == len(model.phases):
-        latest_ms = began_ms + (max(ends) - model.started_ns) // 1_000_000 + shift.ahead_ms + MARGIN_MS
+        latest_ms = began_ms + whole_ms_of_ns(max(ends) - model.started_ns) + shift.ahead_ms + MARGIN_MS
     return Bounds(
         None if began_ms is None else began_ms - shift.behind_ms - MARGIN_MS,
         latest_ms,

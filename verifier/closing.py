@@ -176,7 +176,7 @@ def _seal(directory: RunDirectory) -> tuple[str | None, str | None, tuple[seals.
     try:
         taken = seals.read(directory)
     except FileNotFoundError:
-        return None, "the run was not sealed: it did not come to its end, or its seal.json was removed", ()
+        return None, "the run was not sealed: it did not finish, or its seal.json was removed", ()
     except (OSError, ValueError) as error:
         return None, f"the seal cannot be read: {error}", ()
     try:

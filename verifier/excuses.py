@@ -12,7 +12,7 @@ Each event is a stretch of sequences of one stream:
   sent shortly before its client was closed (``CLOSED_NS``). A connection delivers in order, and so takes one stretch
   of a stream with it: of losses whose times overlap, all count together, and if they would excuse more stretches than
   connections were lost, they excuse none.
-- ``retry``      sequences that the client sent again, or may have, by its own account, while it had no outcome of them.
+- ``retry``      sequences that the client says it sent again, or may have, without having an outcome of them.
   No more copies than the attempts that failed had records: of retries that overlap, all count together, and if they
   excuse more, they excuse none. After an error that is answered before anything is stored they excuse no copies.
 - ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).

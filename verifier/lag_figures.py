@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from verifier.evidence.units import ms_of_ns
 from verifier.facts import ReadLag
 
 
@@ -27,4 +28,4 @@ def _figures(lag: ReadLag) -> dict[str, Any]:
 
 
 def _ms(nanoseconds: int | None) -> float | None:
-    return None if nanoseconds is None else round(nanoseconds / 1e6, 1)
+    return None if nanoseconds is None else round(ms_of_ns(nanoseconds), 1)

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.units import seconds_of_ms
 
 LOADED = "logs-loaded"
 #: The unit of the ratio. Below it the fixed cost of a start says more than the ratio does.
 PER_BYTES = 100_000_000
-#: The sample with which memory is compared: what a process takes to get going is not growth.
+MB = 1_000_000
+#: The sample with which memory is compared: what a process takes to start is not growth.
 WARM_SAMPLE = 5
 
 
@@ -32,7 +34,7 @@ class Recovery:
     @property
     def seconds_per_unit(self) -> float | None:
         """Seconds per 100 MB of unflushed log; None if there was none."""
-        return self.elapsed_ms / 1000 * PER_BYTES / self.unflushed_bytes if self.unflushed_bytes else None
+        return seconds_of_ms(self.elapsed_ms) * PER_BYTES / self.unflushed_bytes if self.unflushed_bytes else None
 
 
 def recoveries(directory: RunDirectory) -> list[Recovery]:
@@ -75,7 +77,7 @@ def memory(directory: RunDirectory) -> dict[str, dict[str, float]]:
     try:
         for entry in directory.read_resources():
             for name, size_bytes in dict(entry.get("rss_bytes") or {}).items():
-                samples[name].append(float(size_bytes) / 1e6)
+                samples[name].append(float(size_bytes) / MB)
     except (OSError, ValueError, TypeError):
         return {}
     return {

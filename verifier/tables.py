@@ -12,7 +12,7 @@ Names of the tables, and what a row of each is:
 - ``log``        a span of values of the final leader's log, between its start and final high watermark, with the batch.
 - ``claims``     who says which values stand where (``verifier.claims``).
 - ``ledger``     all claims on one value in one row: what was told, what is on disk, what was read. A row stands for all
-  ``values`` that follow each other and of which the same is said.
+  ``values`` that follow each other and have the same claims.
 - ``positions``  all claims on one offset in one row, likewise.
 - ``deleted``    the same of offsets below ``from_offset``, by acknowledgements and reads alone.
 - ``jumps``      a row that a reader was handed and that does not begin where its session stood (``checks.polls``).

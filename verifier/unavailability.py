@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from verifier.effectiveness import Injected
 from verifier.evidence.phases import LOAD_PHASES
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import ms_of_ns
 from verifier.facts import Gap
 
 
@@ -48,7 +49,7 @@ def longest_gaps(run: RunModel, gaps: Sequence[Gap]) -> dict[str, Any]:
     """
     partitions: dict[str, dict[str, Any]] = {
         f"{gap.topic}-{gap.partition}": {
-            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
+            "longest_gap_ms": round(ms_of_ns(gap.longest_ns), 1),
             "start_ns": gap.start_ns,
             "end_ns": gap.end_ns,
         }
@@ -56,7 +57,7 @@ def longest_gaps(run: RunModel, gaps: Sequence[Gap]) -> dict[str, Any]:
     }
     span = load_span(run, {})
     if span is not None and gaps:
-        never = {"longest_gap_ms": round((span[1] - span[0]) / 1e6, 1), "start_ns": span[0], "end_ns": span[1]}
+        never = {"longest_gap_ms": round(ms_of_ns(span[1] - span[0]), 1), "start_ns": span[0], "end_ns": span[1]}
         for topic in run.topics:
             for partition in range(topic.partitions):
                 partitions.setdefault(f"{topic.name}-{partition}", {**never, "never_acknowledged": True})
@@ -112,7 +113,7 @@ def to_json(gaps: Sequence[FaultGap], injected: Sequence[Injected]) -> list[dict
             },
         )  # fmt: skip
         entry["partitions"][f"{gap.topic}-{gap.partition}"] = {
-            "longest_gap_ms": round(gap.longest_ns / 1e6, 1),
+            "longest_gap_ms": round(ms_of_ns(gap.longest_ns), 1),
             "ended": gap.ended,
             "ever_acknowledged": gap.ever_acknowledged,
         }

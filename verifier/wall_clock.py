@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import microseconds_of_ns, ms_of_seconds, whole_ms_of_ns
 
 #: The field of a sample: wall-clock time minus monotonic time, in ms.
 OFFSET = "wall_minus_monotonic_ms"
@@ -25,7 +26,7 @@ def moment(run: RunModel, monotonic_ns: int) -> datetime | None:
         started = datetime.fromisoformat(run.started)
         if started.tzinfo is None:
             started = started.replace(tzinfo=UTC)
-        return started.astimezone(UTC) + timedelta(microseconds=(monotonic_ns - run.started_ns) / 1000)
+        return started.astimezone(UTC) + timedelta(microseconds=microseconds_of_ns(monotonic_ns - run.started_ns))
     except (ValueError, OverflowError):
         return None
 
@@ -59,7 +60,7 @@ def started_ms(model: RunModel) -> int | None:
     except ValueError:
         return None
     # without a zone it is UTC, as run.json says
-    return round((started if started.tzinfo else started.replace(tzinfo=UTC)).timestamp() * 1000)
+    return round(ms_of_seconds((started if started.tzinfo else started.replace(tzinfo=UTC)).timestamp()))
 
 
 def shift_of(directory: RunDirectory, model: RunModel) -> ClockShift:
@@ -70,7 +71,7 @@ def shift_of(directory: RunDirectory, model: RunModel) -> ClockShift:
     began_ms = started_ms(model)
     if began_ms is None:
         return STEADY
-    at_start = began_ms - model.started_ns // 1_000_000
+    at_start = began_ms - whole_ms_of_ns(model.started_ns)
     moved = [0]
     for sample in directory.read_resources():
         if OFFSET not in sample:

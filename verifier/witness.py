@@ -24,6 +24,7 @@ from typing import NamedTuple
 from verifier.effectiveness import Injected, fault_record
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
+from verifier.evidence.units import ns_of_ms
 from verifier.leaderships import Leadership, Sighting, leaderships
 
 #: How late a client may learn of an acknowledgement, and the conductor of an election, on a busy machine.
@@ -167,7 +168,7 @@ class Witness:
         earliest_ns = min(earliest_ns, latest_ns)
         # a follower may lag this far and still be elected, and a leader may be dead this long before the election
         behind_ns = settings.replica_lag_time_max_ms * 1_500_000 + SLACK_NS
-        dead_ns = settings.session_timeout_ms * 1_000_000
+        dead_ns = ns_of_ms(settings.session_timeout_ms)
         from_ns, until_ns = earliest_ns - dead_ns - behind_ns, latest_ns + SLACK_NS
         former = [each for each in leaderships(seen) if each.epoch < after.epoch]
         for span in self.spans:

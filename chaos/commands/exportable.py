@@ -19,7 +19,7 @@ from verifier.expectation import Expectation
 from verifier.operations.anomalies import NAMES
 
 #: Why nothing is exported.
-BLAMED = "judged by what is left, a correct cluster looks guilty, so nothing was exported; put the original back"
+BLAMED = "judged by what is left, a correct cluster would look faulty, so nothing was exported; restore the original"
 MOST_NAMED = 6
 
 
@@ -30,7 +30,7 @@ def excused(directory: RunDirectory) -> list[str]:
     if not checks:
         return []
     why = "; ".join(dict.fromkeys(each.reason for each in allowances if each.check in checks))
-    return [f"the run's settings may excuse {', '.join(checks)} ({why}); excuses do not travel with the export"]
+    return [f"the run's settings may excuse {', '.join(checks)} ({why}); the export does not include excuses"]
 
 
 def check_files(given: Path, directory: RunDirectory) -> list[str]:
@@ -38,13 +38,13 @@ def check_files(given: Path, directory: RunDirectory) -> list[str]:
     declared = RunModel.from_json(directory.read_run()).evidence.processes
     absent = [f"history/{each.name}.arrow" for each in declared if not directory.history(each.name).is_file()]
     if absent:
-        raise BadRequest(f"{given}: run.json declares {_named(absent)}, and there is no such file; {BLAMED}")
+        raise BadRequest(f"{given}: run.json declares {_named(absent)}, but there is no such file; {BLAMED}")
     try:
         differences = seal.compare(directory, seal.read(directory), "history/")
     except FileNotFoundError:
-        return ["whether the histories are as the run left them is not known: there is no seal.json"]
+        return ["cannot tell whether the histories are as the run left them: there is no seal.json"]
     except (OSError, ValueError) as error:
-        return [f"whether the histories are as the run left them is not known: {error}"]
+        return [f"cannot tell whether the histories are as the run left them: {error}"]
     if differences:
         altered = _named([f"{each.path} ({each.what})" for each in differences])
         raise BadRequest(f"{given}: altered since the run was sealed: {altered}; {BLAMED}")
@@ -58,7 +58,9 @@ def check_ends(given: Path, directory: RunDirectory, unfinished: Sequence[str]) 
     for name in unfinished:
         declared = run.evidence.process(name)
         if declared is None or declared.child not in killed:
-            raise BadRequest(f"{given}: history/{name}.arrow has no end, and run.json has no kill of {name}; {BLAMED}")
+            raise BadRequest(
+                f"{given}: history/{name}.arrow has no end, and run.json does not say that {name} was killed; {BLAMED}"
+            )
         yield f"the run killed {name}: its last half second may not be in history/{name}.arrow"
 
 

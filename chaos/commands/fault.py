@@ -50,7 +50,7 @@ def fault(
     try:
         return _asked({"fault": name, "target": target, "duration_s": duration}, data)
     except OSError as error:
-        raise BadRequest(f"the cluster of {data} takes no manual faults: {error.strerror or error}") from error
+        raise BadRequest(f"the cluster in {data} accepts no manual faults: {error.strerror or error}") from error
 
 
 def _asked(request: dict[str, Any], data: Path) -> int:
@@ -62,7 +62,7 @@ def _asked(request: dict[str, Any], data: Path) -> int:
             if "end" in answer:
                 return _end(str(answer["end"]), str(answer["text"]))
             print(printable(str(answer["said"])), flush=True)
-    print(f"gapless: the cluster of {data} stopped before the fault was over", file=sys.stderr)
+    print(f"gapless: the cluster in {data} stopped before the fault was over", file=sys.stderr)
     return int(Exit.INVALID)
 
 

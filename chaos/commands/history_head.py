@@ -62,4 +62,5 @@ def _line_by_line(head: str) -> str:
 
 
 def _not_whole(line: int, why: str = "") -> str:
-    return f"line {line} is not one whole JSON object{why} (each operation needs a line of its own, or all an array)"
+    fix = "put each operation on its own line, or all of them in one array"
+    return f"line {line} is not a complete JSON object{why} ({fix})"

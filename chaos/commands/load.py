@@ -76,9 +76,9 @@ def load(
 def reading_arguments(directory: Path, host: str | None, others: Sequence[str], *, web: bool) -> list[str]:
     """The arguments of what reads back. Raises BadRequest for an invalid host, no load, or options of a new load."""
     if others or web:
-        raise BadRequest(f"--read-back reads what a load wrote and starts none: leave out {[*others, '--web'][0]}")
+        raise BadRequest(f"--read-back only reads back a previous load: leave out {[*others, '--web'][0]}")
     if not is_load_by_hand(RunDirectory(directory)):
-        raise BadRequest(f"--read-back {directory}: no standalone load left anything there; name a results/locust/...")
+        raise BadRequest(f"--read-back {directory}: not the directory of a standalone load; pass one in results/locust")
     try:
         return [str(directory), *([] if host is None else ["--host", checked_host(host)])]
     except SettingsError as error:

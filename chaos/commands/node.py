@@ -45,7 +45,7 @@ def broker(
     try:
         serve_alone(BrokerSpec(broker_id, properties, str(node_directory), tuple(defect or ()), seed))
     except (BrokerFailed, TimeoutError) as error:
-        print(f"gapless: the broker ended: {error}", file=sys.stderr)
+        print(f"gapless: the broker failed: {error}", file=sys.stderr)
         return int(Exit.HARNESS_FAILED)
     except OSError as error:
         raise BadRequest(f"{error.filename or 'the broker'}: {reason(error)}") from error

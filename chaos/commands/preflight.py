@@ -10,7 +10,7 @@ import asyncio
 import re
 from urllib.parse import urlsplit
 
-from chaos.conductor.resources import LEAVE_FREE_BYTES
+from chaos.conductor.resources import GB, LEAVE_FREE_BYTES
 from chaos.exits import BadRequest
 from chaos.experiment.experiment import Experiment
 from cluster.config.listeners import is_port
@@ -142,10 +142,10 @@ def check_disk(experiment: Experiment, load_s: float, storage: Storage, path: st
     free, expected = storage.free_bytes(path), experiment.expected_disk_bytes(load_s)
     if free < expected + LEAVE_FREE_BYTES:
         raise BadRequest(
-            f"the run expects to write {expected / 1e9:.1f} GB and must leave 2 GB free, but {path} has "
-            f"{free / 1e9:.1f} GB; free some space, lower --rate or --time-limit, or write elsewhere with --out"
+            f"the run expects to write {expected / GB:.1f} GB and must leave 2 GB free, but {path} has "
+            f"{free / GB:.1f} GB; free some space, lower --rate or --time-limit, or write elsewhere with --out"
         )
-    return expected / 1e9
+    return expected / GB
 
 
 class _Nobody:

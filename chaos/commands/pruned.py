@@ -74,9 +74,9 @@ def _altered(directory: RunDirectory, recorded: Mapping[str, Any]) -> str | None
         sealed = seal.read(directory)
         differences = seal.compare(directory, sealed)
     except FileNotFoundError:
-        return "whether what is left was altered is not known: it has no seal.json"
+        return "cannot tell whether what is left was altered: it has no seal.json"
     except (OSError, ValueError) as error:
-        return f"whether what is left was altered is not known: {error}"
+        return f"cannot tell whether what is left was altered: {error}"
     gone = tuple(f"nodes/{each}/data/" for each in directory.broker_ids())
     told = []
     for what, word in (("missing", "removed"), ("changed", "changed"), ("new", "new")):

@@ -70,7 +70,7 @@ def _more(broker: Mapping[str, Any], doing: str, lacking: Mapping[str, int | Non
         return f"; its log: {data / 'nodes' / str(broker['id']) / 'broker.log'}"
     count = lacking.get(broker["metrics"])
     if count is None:
-        return ", does not answer"
+        return ", does not respond"
     return f", {count} of its partitions lack{'s' * (count == 1)} a replica" if count else ", all replicas in sync"
 
 

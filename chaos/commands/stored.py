@@ -90,7 +90,7 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
     """
     directory = RunDirectory(path.resolve())
     if not directory.run_json.exists() and _was_a_run(directory):
-        raise DamagedRun(f"{path}/run.json was removed; the rest of a run is there: put the original back")
+        raise DamagedRun(f"{path}/run.json was removed; the rest of a run is there: restore the original")
     if not directory.run_json.is_file():
         raise BadRequest(_not_a_run(path, wanted))
     try:
@@ -98,15 +98,15 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
     except OtherVersion as error:
         raise BadRequest(f"{path}/{error}") from error
     except RunModelError as error:
-        raise DamagedRun(f"{path}/{error}; the file is not as the run left it: put the original back") from error
+        raise DamagedRun(f"{path}/{error}; the file is not as the run left it: restore the original") from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}: {error.msg}"
         raise DamagedRun(
-            f"{path}/run.json: not valid JSON ({place}), so the file is not as the run left it: put the original back"
+            f"{path}/run.json: not valid JSON ({place}), so the file is not as the run left it: restore the original"
         ) from error
     except (OSError, ValueError) as error:
         why = reason(error) if isinstance(error, OSError) else "it is not a JSON object in UTF-8"
-        raise DamagedRun(f"{path}/run.json cannot be read: {why}; put the original back") from error
+        raise DamagedRun(f"{path}/run.json cannot be read: {why}; restore the original") from error
     return directory
 
 

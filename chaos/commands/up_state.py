@@ -71,7 +71,11 @@ def other_brokers(existing: Sequence[int], brokers: int, data: Path) -> str | No
     """The warning for data of more or fewer brokers than are started; None if it is of as many, or there is none."""
     if not existing or list(existing) == list(range(1, brokers + 1)):
         return None
-    fewer = "partitions on the others stay without them" if brokers < len(existing) else "the new ones hold nothing yet"
+    fewer = (
+        "the partitions on the others lack those replicas"
+        if brokers < len(existing)
+        else "the new ones are still empty"
+    )
     return (
         f"{data} holds the data of {len(existing)} brokers and {brokers} {'is' if brokers == 1 else 'are'} started: "
         f"{fewer}; "

@@ -1,6 +1,6 @@
 """What is wrong with a command line, in one line in our own words. Owns the wording of Typer's refusals. Pure.
 
-Typer checks values with pydantic, whose messages speak of inputs and value errors. What is common is said as the
+Typer checks values with pydantic, whose messages are about inputs and value errors. What is common is said as the
 settings' own checks say it; the rest is passed on.
 """
 

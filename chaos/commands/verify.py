@@ -76,7 +76,7 @@ def verify(
     if all(each.history is None and each.load is None for each in asked) and (
         sub_via is not None or ww_deps or not txn or out is not None
     ):
-        raise BadRequest("--sub-via, --ww-deps, --no-txn and --out are for histories of operations; none is given")
+        raise BadRequest("--sub-via, --ww-deps, --no-txn and --out work only with operation histories; none is given")
     if out is not None and out.exists() and not out.is_dir():
         raise BadRequest(f"--out {out} is not a directory")
     if runs:

@@ -63,7 +63,7 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], links: Collec
     if not isinstance(duration_s, (int, float)) or not (math.isfinite(duration_s) and 0 < duration_s <= LONGEST_S):
         raise FaultRefused(f"--duration must be above 0 and at most {LONGEST_S:g} s, not {duration_s!r}")
     if not topics:
-        raise FaultRefused("the cluster has no topic yet, and probes look at the partitions of one: create one first")
+        raise FaultRefused("the cluster has no topic yet, and probes need partitions: create a topic first")
     topic, where = _aimed(target, topics, links)
     if "link" in where and "link" not in fault.targets:
         takers = ", ".join(each.name for each in FAULTS.values() if "link" in each.targets)
@@ -118,7 +118,7 @@ class Deployed:
         try:
             view = await admin.metadata()
         except TimeoutError as error:
-            raise FaultRefused(f"no broker tells which topics there are: {error}") from error
+            raise FaultRefused(f"no broker returned the list of topics: {error}") from error
         finally:
             await admin.close()
         return {name: len(topic.partitions) for name, topic in sorted(view.topics.items()) if topic.partitions}

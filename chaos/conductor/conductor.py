@@ -33,6 +33,7 @@ from chaos.faults.base import until
 from chaos.links import LinkError
 from chaos.schedules.model import Schedule
 from cluster.client import NewTopic
+from cluster.seams.units import ms_of_seconds, seconds_of_ms
 from verifier.evidence.phases import CHAOS, FINAL_READ, FLUSH, HEAL, LOAD_STARTS, RECOVERY, START, STOP
 from verifier.evidence.run_model import TopicSpec
 
@@ -147,7 +148,7 @@ class Conductor:
             return (await self._observer.view()).in_sync(settings.partitions)
 
         if not await until(in_sync, clock=self._bench.clock, timeout_ms=CREATE_TOPIC_MS):
-            raise Incomplete("unavailable: the topic's replicas did not all come into the ISR at the start")
+            raise Incomplete("unavailable: not all replicas of the topic joined the ISR at the start")
 
     async def _declare(self) -> None:
         """Say what the run will leave before anything of it is there: the verifier accounts for all of it."""
@@ -163,7 +164,7 @@ class Conductor:
             return status.acked > 0 and status.read > 0
 
         if not await until(flowing, clock=self._bench.clock, timeout_ms=LOAD_STARTS_MS):
-            raise Incomplete("the load did not get going: within 30 s no record was both acknowledged and read")
+            raise Incomplete("the load did not start: within 30 s no record was both acknowledged and read")
         return self._bench.clock.monotonic_ms()
 
     async def _chaos(self, started_ms: int) -> None:
@@ -176,9 +177,9 @@ class Conductor:
         self._live.chaos(self._injector, started_ms)
         watch = asyncio.create_task(self._watch(started_ms))
         try:
-            until_ms = started_ms + settings.asked.time_limit_s * 1000
+            until_ms = started_ms + ms_of_seconds(settings.asked.time_limit_s)
             faults = asyncio.create_task(self._injector.run(self._schedule, started_ms, until_ms))
-            left_s = settings.asked.time_limit_s - (bench.clock.monotonic_ms() - started_ms) / 1000
+            left_s = settings.asked.time_limit_s - seconds_of_ms(bench.clock.monotonic_ms() - started_ms)
             planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
             died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())
             try:
@@ -200,7 +201,7 @@ class Conductor:
         bench = self._bench
         while True:
             status = await self._load.status()
-            elapsed_s = (bench.clock.monotonic_ms() - started_ms) / 1000
+            elapsed_s = seconds_of_ms(bench.clock.monotonic_ms() - started_ms)
             active = self._injector.active if self._injector else ""
             whole_s = load_seconds(self._settings, self._schedule)
             bench.progress.status(under_load(active, elapsed_s, whole_s, status.sentence()))
@@ -234,7 +235,7 @@ class Conductor:
 
         if await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
             return True
-        self._record.problem("unavailable: not every replica came back into its ISR within 60 s of the last heal")
+        self._record.problem("unavailable: not every replica rejoined its ISR within 60 s of the last heal")
         return False
 
     async def _recovered(self) -> None:
@@ -247,7 +248,7 @@ class Conductor:
             return self._load.is_over or written <= self._load.acknowledged_since(healed_ns)
 
         # a little longer than the bound, so that the evidence shows that it was passed
-        timeout_ms = self._settings.asked.stalled_after_s * 1000 + RECOVERY_MARGIN_MS
+        timeout_ms = ms_of_seconds(self._settings.asked.stalled_after_s) + RECOVERY_MARGIN_MS
         await until(flowing, clock=self._bench.clock, timeout_ms=timeout_ms, interval_ms=100)
 
     async def _final_read(self) -> None:

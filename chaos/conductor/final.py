@@ -53,7 +53,7 @@ class FinalState:
             try:
                 await self._look()
             except (OSError, AdminError) as error:
-                logger.info("the final state is not there yet: %r", error)
+                logger.info("the final state has not been reached yet: %r", error)
                 return False
             return all(each.status == "ok" for each in self.partitions)
 

@@ -12,6 +12,7 @@ import asyncio
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms, seconds_of_ns
 from verifier.evidence.run_model import HarnessHealth
 
 #: Short enough to see a stall of the harness, long enough to cost nothing.
@@ -32,7 +33,7 @@ class LagMeter:
         while True:
             before_ns = self._clock.monotonic_ns()
             await asyncio.sleep(TICK_S)
-            late_s = (self._clock.monotonic_ns() - before_ns) / 1e9 - TICK_S
+            late_s = seconds_of_ns(self._clock.monotonic_ns() - before_ns) - TICK_S
             self.worst_s = max(self.worst_s, late_s)
 
 
@@ -41,7 +42,7 @@ async def harness_health(deployment: Deployment, observer: Observer, own: LagMet
     lags = {"conductor": own.worst_s}
     proxy = await asyncio.to_thread(deployment.links.server_stats) if deployment.is_proxied else None
     if proxy is not None:
-        lags["proxy"] = proxy.lag_max_ms / 1000
+        lags["proxy"] = seconds_of_ms(proxy.lag_max_ms)
     for broker_id in deployment.broker_ids:
         samples = await observer.metrics(broker_id)
         found = [value for name in (LOOP_LAG, LONGEST_TURN) for _, value in (samples or {}).get(name, [])]

@@ -20,6 +20,7 @@ from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import derive
+from cluster.seams.units import ms_of_seconds, ns_of_ms, seconds_of_ms, seconds_of_ns
 from verifier.evidence.live import MOST_PAST, ActiveFault, PastFault
 from verifier.evidence.probes import probe_words
 
@@ -96,15 +97,15 @@ class Injector:
         """
         seed = schedule.seed
         if seed is None:
-            raise ValueError("a schedule is played with a seed; this one has none")
+            raise ValueError("a schedule needs a seed to be played; this one has none")
         try:
             async with asyncio.TaskGroup() as group:
                 running: set[asyncio.Task[None]] = set()
                 tried: Counter[str] = Counter()
                 for index, injection in enumerate(schedule.injections):
-                    wait_ms = load_started_ms + injection.at_s * 1000 - self._clock.monotonic_ms()
+                    wait_ms = load_started_ms + ms_of_seconds(injection.at_s) - self._clock.monotonic_ms()
                     if wait_ms > 0:
-                        await asyncio.sleep(wait_ms / 1000)
+                        await asyncio.sleep(seconds_of_ms(wait_ms))
                     if not injection.overlap and running:
                         await asyncio.wait(running)
                         running.clear()
@@ -148,7 +149,7 @@ class Injector:
             await fault.inject()
             during = await fault.bites()
             self._record(fault, target, "inject", start_ns, during, during.effective)
-            held_s = (self._clock.monotonic_ns() - start_ns) / 1e9
+            held_s = seconds_of_ns(self._clock.monotonic_ns() - start_ns)
             await asyncio.sleep(max(0.0, injection.duration_s - held_s))
         except Exception as error:
             logger.exception("fault %s on %s failed", injection.fault, target)
@@ -181,7 +182,7 @@ class Injector:
             try:
                 return await fault.choose()
             except PreconditionMissing as reason:
-                if self._clock.monotonic_ns() - start_ns > PRECONDITION_MS * 1_000_000:
+                if self._clock.monotonic_ns() - start_ns > ns_of_ms(PRECONDITION_MS):
                     self._note(f"fault {fault.name} skipped: {reason}")
                     self._record(fault, "none", "skip", start_ns, Probe(False, {"reason": str(reason)}), False)
                     self.done += 1

@@ -46,7 +46,7 @@ class LeaderWatch:
         try:
             view = await self._observer.view()
         except OSError as error:
-            logger.debug("the leaders could not be asked for: %r", error)
+            logger.debug("could not ask for the leaders: %r", error)
             return
         told_ns = self._clock.monotonic_ns()
         for entry in self.changes(view.partitions, asked_ns, told_ns):

@@ -17,6 +17,7 @@ from chaos.conductor.record import RunRecord
 from chaos.conductor.workbench import Workbench
 from chaos.experiment.experiment import Experiment
 from chaos.schedules.model import Schedule
+from cluster.seams.units import ns_of_ms
 from verifier.evidence.live import LiveState
 
 logger = logging.getLogger(__name__)
@@ -45,7 +46,7 @@ class Live:
     def chaos(self, injector: Injector, load_started_ms: int) -> None:
         """Faults are injected by this from now on; the times of the schedule count from then."""
         self._injector = injector
-        self._load_started_ns = load_started_ms * 1_000_000
+        self._load_started_ns = ns_of_ms(load_started_ms)
         self.write()
 
     def ended(self) -> None:
@@ -72,7 +73,7 @@ class Live:
             self.state().write(self._bench.directory.live_json)
         except OSError as error:
             if not self._complained:
-                logger.warning("the web interface is not told anymore what the run does: %s", error)
+                logger.warning("the web interface no longer learns what the run does: %s", error)
             self._complained = True
 
     def state(self) -> LiveState:

@@ -16,6 +16,7 @@ from chaos.conductor.final import run_json_program
 from chaos.conductor.workbench import Workbench
 from chaos.experiment.experiment import Experiment
 from cluster.process.supervisor import Child
+from cluster.seams.units import seconds_of_ns
 from loadgen.command import final_read_command, locust_commands, sentinel_command, shares
 from loadgen.settings import CONFLUENT, PRODUCERS, READERS, LoadSettings
 from verifier.evidence.declared import DeclaredProcess
@@ -156,7 +157,9 @@ class Load:
         reading = [self._point(name) for name in self._of(READERS)]
         return LoadStatus(
             acked=sum(point.total_acked for point in points),
-            acked_per_s=sum(point.acked / (point.interval_ns / 1e9) for point in points if point.interval_ns > 0),
+            acked_per_s=sum(
+                point.acked / seconds_of_ns(point.interval_ns) for point in points if point.interval_ns > 0
+            ),
             read=min((0 if point is None else point.total_read for point in reading), default=0),
             unknown=sum(point.total_unknown for point in points),
             failed=sum(point.total_failed for point in points),
@@ -184,7 +187,7 @@ class Load:
         answers with what went wrong."""
         through = {each.partition: each.sentinel_offset for each in partitions if each.sentinel_offset is not None}
         if not through:
-            return ["unavailable: no sentinel was acknowledged, so there is nothing to read through"]
+            return ["unavailable: no sentinel was acknowledged, so the final read has no end"]
         bootstrap = self._deployment.topology.bootstrap(READERS)
         deadline_s = FINAL_READ_DEADLINE_S + sum(through.values()) / FINAL_READ_RECORDS_PER_S
 

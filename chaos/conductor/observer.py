@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from chaos.conductor.observed_cluster import BrokerView, ObservedCluster, ObservedPartition, merge
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
+from cluster.seams.units import seconds_of_ms
 
 if TYPE_CHECKING:
     from cluster.client.async_admin import AsyncAdmin
@@ -81,7 +82,7 @@ class Observer:
             return False
         async with self._alone(address, timeout_ms) as admin:
             try:
-                async with asyncio.timeout(timeout_ms / 1000):
+                async with asyncio.timeout(seconds_of_ms(timeout_ms)):
                     await admin.api_versions(address)
             except OSError:
                 return False
@@ -93,7 +94,7 @@ class Observer:
             return None
         async with self._alone(address, ASK_TIMEOUT_MS) as admin:
             try:
-                async with asyncio.timeout(ASK_TIMEOUT_MS / 1000):
+                async with asyncio.timeout(seconds_of_ms(ASK_TIMEOUT_MS)):
                     answer = await admin.metadata([self._topic])
             except OSError as error:
                 logger.debug("broker %d does not answer: %r", broker_id, error)
@@ -141,7 +142,7 @@ def scrape(url: str) -> Samples | None:
     try:
         with requests.Session() as session:
             session.trust_env = False
-            response = session.get(url, timeout=ASK_TIMEOUT_MS / 1000)
+            response = session.get(url, timeout=seconds_of_ms(ASK_TIMEOUT_MS))
             response.raise_for_status()
             text = str(response.text)
     except requests.RequestException as error:

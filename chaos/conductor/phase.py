@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cluster.seams.units import ns_of_seconds
 from verifier.evidence.phases import CHAOS, START
 from verifier.evidence.run_model import PhaseSpan
 
@@ -27,5 +28,5 @@ def shown_phase(
         return newest.name, newest.start_ns
     if load_since_ns is None:
         return WARM_UP, newest.start_ns
-    due_ns = load_since_ns + int(first_fault_s * 1e9)
+    due_ns = load_since_ns + ns_of_seconds(first_fault_s)
     return (WARM_UP, newest.start_ns) if now_ns < due_ns else (CHAOS, max(due_ns, newest.start_ns))

@@ -31,7 +31,7 @@ async def producer_ids_below(zookeeper: str) -> int | None:
     except NoNodeError:
         return 0
     except (StoreError, MalformedZnode, TimeoutError, OSError) as error:
-        logger.warning("the producer ids that were handed out cannot be read: %r", error)
+        logger.warning("cannot read which producer ids were allocated: %r", error)
         return None
     finally:
         await store.close()

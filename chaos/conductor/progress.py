@@ -14,6 +14,7 @@ from rich.status import Status
 
 from cluster.process.one_line import printable
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger("gapless")
 
@@ -53,7 +54,7 @@ class Progress:
 
     def note(self, text: str) -> None:
         """One line that stays."""
-        elapsed_s = (self._clock.monotonic_ms() - self._started_ms) / 1000
+        elapsed_s = seconds_of_ms(self._clock.monotonic_ms() - self._started_ms)
         logger.info("%s", text)
         if not self._is_silent:
             self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)

@@ -15,13 +15,15 @@ import psutil
 from cluster.process.supervisor import Child
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
+from cluster.seams.units import whole_ms_of_ns
 
 logger = logging.getLogger(__name__)
 
 #: An hour of samples is a few hundred lines.
 EVERY_MS = 10_000
+GB = 1_000_000_000
 #: What a run leaves free, whatever it was going to write.
-LEAVE_FREE_BYTES = 2_000_000_000
+LEAVE_FREE_BYTES = 2 * GB
 
 
 def running(children: Iterable[Child]) -> list[Child]:
@@ -33,7 +35,7 @@ def disk_problem(free_bytes: int) -> str | None:
     """Why the run must stop now, or None while there is room. Pure."""
     if free_bytes >= LEAVE_FREE_BYTES:
         return None
-    return f"stopped: {free_bytes / 1e9:.2f} GB of disk are left, and a run leaves {LEAVE_FREE_BYTES / 1e9:g} GB free"
+    return f"stopped: {free_bytes / GB:.2f} GB of disk are left, and a run leaves {LEAVE_FREE_BYTES / GB:g} GB free"
 
 
 class Resources:
@@ -59,7 +61,7 @@ class Resources:
         It changes when the wall clock is set or the machine sleeps, and moves all timestamps from then on.
         """
         monotonic_ns = self._clock.monotonic_ns()
-        moved_ms = (self._clock.wall_ns() - monotonic_ns) // 1_000_000
+        moved_ms = whole_ms_of_ns(self._clock.wall_ns() - monotonic_ns)
         sizes = {child.name: size for child in children if (size := resident_bytes(child.pid)) is not None}
         line = {"time_ns": monotonic_ns, "wall_minus_monotonic_ms": moved_ms}
         self._storage.append_line(self._path, json.dumps({**line, "free_bytes": free_bytes, "rss_bytes": sizes}))

@@ -14,6 +14,7 @@ from chaos.faults.base import Process
 from chaos.faults.damage import Direction, LinkTraffic, Marks
 from chaos.links import Links
 from cluster.process.zookeeper import serves
+from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import RunDirectory
 
 #: What a broker leaves in its data directory when it stops cleanly (Kafka's name).
@@ -99,7 +100,7 @@ class Target:
         await self._deployment.restart(broker_id)
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
-        return await self._deployment.stop_broker(broker_id, timeout_ms / 1000)
+        return await self._deployment.stop_broker(broker_id, seconds_of_ms(timeout_ms))
 
     def stopped_cleanly(self, broker_id: int) -> bool:
         return (self._directory.node(broker_id) / "data" / CLEAN_STOP_MARKER).exists()
@@ -113,7 +114,7 @@ class Target:
 
     async def zookeeper_answers(self, timeout_ms: int) -> bool:
         handle = self._deployment.zookeeper
-        return handle is not None and await asyncio.to_thread(serves, handle.port, timeout_ms / 1000)
+        return handle is not None and await asyncio.to_thread(serves, handle.port, seconds_of_ms(timeout_ms))
 
     async def journaled(self, event: str) -> int:
         def count() -> int:

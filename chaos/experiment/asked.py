@@ -31,9 +31,9 @@ MOST_USERS = 10_000
 #: What the help calls a duration.
 TIME = "TIME"
 
-_WHERE = "where a run is written and what is kept of it is not of the run"
-_WATCHED = "who watches a run is not of the run"
-_JUDGED = "where the verifier runs is not of the run"
+_WHERE = "where a run is written and what is kept of it does not change the run"
+_WATCHED = "who watches a run does not change it"
+_JUDGED = "where the verifier runs does not change the run"
 
 
 def _broker(key: str) -> Decides:

@@ -86,7 +86,7 @@ def asked_by(given: Mapping[str, Any], fresh_seed: Callable[[], int] = fresh_see
 def words(asked: Asked, *, everything: bool = False) -> list[str]:
     """The arguments that ask for this run: what differs from the defaults, and always what has none (the seed).
 
-    Without ``everything``, what is not of the run (where it is written, what is kept of it) is left out.
+    Without ``everything``, what does not change the run (where it is written, what is kept of it) is left out.
     """
     return ["run", *_words(asked, everything=everything)]
 

@@ -62,8 +62,8 @@ def check(experiment: Experiment) -> None:
         )
     if asked.replication_factor > asked.brokers:
         raise ExperimentError(
-            f"--replication-factor {asked.replication_factor} needs as many brokers; "
-            f"there are {asked.brokers}: raise --brokers or lower the factor"
+            f"--replication-factor {asked.replication_factor} needs at least "
+            f"{asked.replication_factor} brokers, not {asked.brokers}; raise --brokers or lower it"
         )
     if experiment.min_insync_replicas > asked.replication_factor:
         raise ExperimentError(
@@ -73,7 +73,9 @@ def check(experiment: Experiment) -> None:
     if experiment.idempotence and experiment.acks != "all":
         raise ExperimentError(f"--idempotence true needs --acks all, not --acks {experiment.acks}")
     if "/" in asked.name or asked.name in ("", ".", "..", "latest") or not asked.name.isprintable():
-        raise ExperimentError(f"--name {asked.name!r} cannot be a directory of its own in results/; pick another name")
+        raise ExperimentError(
+            f"--name {asked.name!r} is not a valid name for a directory in results/; pick another name"
+        )
     if asked.load_processes > experiment.users:
         raise ExperimentError(
             f"--load-processes {asked.load_processes} needs at least {asked.load_processes} producers, "

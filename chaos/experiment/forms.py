@@ -108,7 +108,7 @@ TRUTH = Form(
 )
 #: An option that may come several times; its default, none at all, is not shown.
 REPEATED = Form(list[str], tuple, lambda _: None, _each)
-#: Names by comma.
+#: Comma-separated names.
 NAMES = Form(str, _names, ",".join, lambda option, value: [option, ",".join(value)])
 #: Seconds, also said as 90s, 5m or 1h30m.
 DURATION = Form(float, _same, _same, lambda option, seconds: [option, plain_seconds(seconds)], parser=seconds_of)

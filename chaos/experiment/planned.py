@@ -91,7 +91,7 @@ def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Ite
     brokers = experiment.asked.brokers
     if link == FOLLOWERS and fault.takes_followers:
         if brokers == 1:
-            yield f"target link {FOLLOWERS}: with --brokers 1 no one follows"
+            yield f"target link {FOLLOWERS}: with --brokers 1 there are no followers"
         return
     names = [str(name) for name in link_names(range(1, brokers + 1), LOAD_GROUPS)]
     if link in names:

@@ -19,6 +19,7 @@ from chaos.faults.catalogue import FAULTS
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
+from cluster.seams.units import ms_of_seconds
 from loadgen.settings import CLIENTS, refuse_own_keys
 from loadgen.workload import Workload
 from loadgen.workloads import find_workload
@@ -104,14 +105,16 @@ def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> N
         raise ExperimentError(
             "the final read needs every record, and compaction removes some: 'cleanup.policy' must be delete"
         )
-    needed_ms = int(time_limit_s * 1000) + AFTER_THE_LOAD_MS
+    needed_ms = int(ms_of_seconds(time_limit_s)) + AFTER_THE_LOAD_MS
     if 0 <= int(config["retention.ms"]) < needed_ms:
         raise ExperimentError(
             f"the final read needs every record: 'retention.ms' {config['retention.ms']} is less than this run may "
             f"take ({needed_ms}); leave it out"
         )
     if int(config["retention.bytes"]) >= 0:
-        raise ExperimentError("the final read needs every record: leave out 'retention.bytes'; --rate sets the disk")
+        raise ExperimentError(
+            "the final read needs every record: leave out 'retention.bytes'; use --rate to limit the disk space"
+        )
 
 
 def plan(experiment: Experiment) -> Schedule:

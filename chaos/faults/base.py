@@ -18,6 +18,7 @@ from chaos.faults.damage import Damage, LinkControl
 from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
 
 
 class PreconditionMissing(Exception):
@@ -140,7 +141,7 @@ async def until(
             return True
         if clock.monotonic_ms() >= deadline_ms:
             return False
-        await asyncio.sleep(interval_ms / 1000.0)
+        await asyncio.sleep(seconds_of_ms(interval_ms))
 
 
 class Fault(ABC):

@@ -12,6 +12,7 @@ from typing import Any
 from chaos.faults.accepted import one_way, truth
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
 from chaos.faults.damage import Direction, LinkTraffic, stats_of
+from cluster.seams.units import seconds_of_ms
 
 #: A link that is cut must show no byte for this long before we call it cut.
 _QUIET_MS = 300
@@ -68,12 +69,12 @@ class CutLink(Fault):
     async def bites(self) -> Probe:
         in_place = await self.damage.in_place()
         first = await self._stats()
-        await asyncio.sleep(_QUIET_MS / 1000)
+        await asyncio.sleep(seconds_of_ms(_QUIET_MS))
         second = await self._stats()
         seen: dict[str, Any] = {"links": self._links, "direction": self._direction, "lossless": self._lossless}
         seen["toxic_in_place"] = in_place
         if first is None or second is None or self._before is None:
-            seen["counters"] = "none: a foreign Toxiproxy has no counters"
+            seen["counters"] = "none: an external Toxiproxy has no counters"
             return Probe(in_place, seen)
         carried_before = self._carried(self._before)
         quiet = self._carried(second) == self._carried(first)

@@ -43,7 +43,7 @@ class DropPackets(Fault):
         async def held() -> bool:
             now = await stats_of(self.cluster.links, self._links)
             if now is None:
-                seen["counters"] = "none: a foreign Toxiproxy has no counters"
+                seen["counters"] = "none: an external Toxiproxy has no counters"
                 return await self.damage.in_place()
             held_bytes = sum(stats.held_bytes for stats in now)
             seen["held_bytes"] = held_bytes

@@ -14,7 +14,7 @@ BATCHES = "gapless_produce_batches_total"
 
 
 class DropResponse(Fault):
-    """Bites when batches were appended and answers dropped while it lasted, and a known batch came again after."""
+    """Bites when batches were appended and answers dropped while it lasted, and a known batch was resent after."""
 
     name = "drop-response"
     summary = "drop the responses to producers for under a second, then disconnect; the retries repeat what was done"

@@ -11,7 +11,7 @@ from chaos.faults.base import Fault, Probe
 
 
 class PauseLeader(Fault):
-    """Bites when the process is stopped, does not answer, and another broker comes to lead the partition."""
+    """Bites when the process is stopped, does not respond, and another broker comes to lead the partition."""
 
     name = "pause-leader"
     summary = "SIGSTOP the broker that leads a partition for longer than its session; SIGCONT it"

@@ -12,13 +12,14 @@ from typing import Any
 from chaos.faults.base import Probe, until
 from chaos.faults.damage import stats_of
 from chaos.faults.zookeeper_fault import ZooKeeperFault
+from cluster.seams.units import seconds_of_ms
 
 #: A broker pings ZooKeeper every third of its session; one ping without an answer shows that requests stall.
 _STALL_MS = 900
 
 
 class PauseZookeeper(ZooKeeperFault):
-    """Bites when the process is stopped, does not answer, and the brokers' requests to it stay without response.
+    """Bites when the process is stopped, does not respond, and the brokers' requests to it stay without response.
 
     Whether sessions expired and the controller changed is on record: after a long pause they may, in a race between
     ZooKeeper's own clock and the brokers' next pings.
@@ -36,7 +37,7 @@ class PauseZookeeper(ZooKeeperFault):
 
     @property
     def _session_s(self) -> float:
-        return self.cluster.session_timeout_ms / 1000
+        return seconds_of_ms(self.cluster.session_timeout_ms)
 
     def _told(self) -> str:
         than = "longer" if self._ends_sessions else "shorter"
@@ -52,7 +53,7 @@ class PauseZookeeper(ZooKeeperFault):
         silent = not await self.cluster.zookeeper_answers(timeout_ms=200)
         seen: dict[str, Any] = {"stopped": stopped, "silent": silent}
         if first is None:
-            seen["counters"] = "none: a foreign Toxiproxy has no counters"
+            seen["counters"] = "none: an external Toxiproxy has no counters"
             return Probe(stopped and silent, seen)
         asked, answered = _bytes(first)
 

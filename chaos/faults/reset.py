@@ -41,7 +41,7 @@ class Reset(Fault):
         async def closed() -> bool:
             now = await self.cluster.links.stats(self._link)
             if now is None or self._before is None:
-                seen["counters"] = "none: a foreign Toxiproxy has no counters"
+                seen["counters"] = "none: an external Toxiproxy has no counters"
                 return await self.damage.in_place()
             seen["closed_connections"] = now.closed_connections - self._before.closed_connections
             return bool(seen["closed_connections"] > 0)

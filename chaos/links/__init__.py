@@ -1,7 +1,7 @@
 """The links of a run as faults see them: named proxies on a Toxiproxy server, cut, slowed and healed.
 
-Owns the client side of Toxiproxy's API, through toxiproxy-python. Does not own the server (``chaos.proxy``, or a
-foreign Toxiproxy), nor which links there are (the topology) nor when they are cut (faults).
+Owns the client side of Toxiproxy's API, through toxiproxy-python. Does not own the server (``chaos.proxy``, or an
+external Toxiproxy), nor which links there are (the topology) nor when they are cut (faults).
 """
 
 from __future__ import annotations

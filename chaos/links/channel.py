@@ -16,6 +16,7 @@ from urllib3.util import Timeout
 
 from chaos.links.errors import LinkError, LinkTimeout, LinkUnreachable, error_for
 from cluster.seams.clock import SystemClock
+from cluster.seams.units import ms_of_seconds
 
 _READ_BYTES = 64 * 1024
 _CLOCK = SystemClock()
@@ -54,7 +55,7 @@ class Channel:
         """One call. Raises a ``LinkError`` on anything but a 2xx answer within ``timeout_s``."""
         what = f"{method} {path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        deadline_ms = _CLOCK.monotonic_ms() + int(self.timeout_s * 1000)
+        deadline_ms = _CLOCK.monotonic_ms() + int(ms_of_seconds(self.timeout_s))
         try:
             with requests.Session() as session:
                 session.trust_env = False

@@ -26,6 +26,8 @@ from chaos.links.state import (
     toxic_state,
 )
 
+_PERMILLE = 1000
+
 Direction = Literal["request", "response", "both"]
 Stream = Literal["upstream", "downstream"]
 
@@ -39,7 +41,7 @@ _STREAMS: dict[Direction, tuple[tuple[str, Stream], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class StallModel:
-    """How packet loss is modeled on a link: by our ``stall`` toxic, or on a foreign server by ``latency`` jitter."""
+    """How packet loss is modeled on a link: by our ``stall`` toxic, or on an external server by ``latency`` jitter."""
 
     kind: Literal["stall", "latency"]
     toxics: tuple[str, ...]
@@ -71,7 +73,7 @@ class Links:
         return bool(self._ours)
 
     def server_stats(self) -> ServerStats | None:
-        """The event-loop lag of the proxy process since last asked; None on a foreign server."""
+        """The event-loop lag of the proxy process since last asked; None on an external server."""
         try:
             answer = self._channel.request("GET", "/gapless/stats").json()
         except LinkNotFound:
@@ -200,11 +202,11 @@ class Links:
     ) -> StallModel:
         """Model packet loss: each chunk waits, with a probability, between ``min_ms`` and ``max_ms``.
 
-        A foreign Toxiproxy cannot roll per chunk: there every chunk waits between 0 and ``max_ms``, half of them
+        An external Toxiproxy cannot roll per chunk: there every chunk waits between 0 and ``max_ms``, half of them
         not at all (latency 0, jitter ``max_ms``). The answer says which model is in use.
         """
         if self.is_gapless():
-            attributes = {"probability_permille": round(probability * 1000), "min_ms": min_ms, "max_ms": max_ms}
+            attributes = {"probability_permille": round(probability * _PERMILLE), "min_ms": min_ms, "max_ms": max_ms}
             return StallModel("stall", self._add_each(link, direction, name, "stall", attributes))
         foreign = {"latency": 0, "jitter": max_ms}
         return StallModel("latency", self._add_each(link, direction, name, "latency", foreign))
@@ -240,7 +242,7 @@ class Links:
         return self.show(link).clear
 
     def stats(self, link: str) -> LinkStats | None:
-        """Bytes and connections of a link since it was created; None on a foreign server, which does not count."""
+        """Bytes and connections of a link since it was created; None on an external server, which does not count."""
         if not self.is_gapless():
             return None
         return link_stats(self._channel.request("GET", f"/gapless/stats/{_checked(link)}").json())

@@ -16,6 +16,7 @@ from chaos.proxy.link import Link
 from chaos.proxy.pipe import Direction
 from chaos.proxy.toxic import Toxic
 from cluster.seams.randomness import Random
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -206,7 +207,7 @@ class ProxiedConnection:
     async def _dial(self) -> None:
         try:
             host, port = addresses.split(self.upstream_address)
-            async with asyncio.timeout(self._owner.dial_timeout_ms / 1000):
+            async with asyncio.timeout(seconds_of_ms(self._owner.dial_timeout_ms)):
                 await asyncio.get_running_loop().create_connection(
                     lambda: self.upstream, host or addresses.DEFAULT_HOST, port
                 )

@@ -18,6 +18,7 @@ import h11
 
 from cluster.hosts import REFUSAL, is_ours
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ class HttpServer:
             return Response(500, b"internal error\n", {"Content-Type": "text/plain; charset=utf-8"})
 
     def _dated(self, response: Response) -> Response:
-        response.headers["Date"] = email.utils.formatdate(self._clock.wall_ms() / 1000, usegmt=True)
+        response.headers["Date"] = email.utils.formatdate(seconds_of_ms(self._clock.wall_ms()), usegmt=True)
         if response.status != HTTPStatus.NO_CONTENT:
             response.headers["Content-Length"] = str(len(response.body))
         return response

@@ -31,7 +31,7 @@ class ConnectionCounters:
 
 
 class Proxy:
-    """A named pair of listen and upstream address. Calls that change it must not overlap: the registry sees to it."""
+    """A named pair of listen and upstream address. Calls that change it must not overlap: the registry ensures that."""
 
     def __init__(self, name: str, listen: str, upstream: str, seed: int, dial_timeout_ms: int) -> None:
         self.name = name

@@ -10,6 +10,7 @@ import asyncio
 from chaos.proxy.connection import ProxiedConnection
 from chaos.proxy.pipe import Direction, StreamCounters
 from chaos.proxy.proxy import Proxy
+from cluster.seams.units import ms_of_seconds
 
 _LAG_INTERVAL_S = 0.05
 
@@ -24,7 +25,7 @@ class LagMonitor:
         self._handle = self._loop.call_later(_LAG_INTERVAL_S, self._tick, self._loop.time() + _LAG_INTERVAL_S)
 
     def __repr__(self) -> str:
-        return f"LagMonitor(max {self._max_s * 1000:.1f} ms)"
+        return f"LagMonitor(max {ms_of_seconds(self._max_s):.1f} ms)"
 
     def _tick(self, due_at: float) -> None:
         now = self._loop.time()
@@ -36,7 +37,10 @@ class LagMonitor:
     def read(self) -> dict[str, float]:
         """Milliseconds; starts a new window."""
         recent, self._recent_max_s = self._recent_max_s, 0.0
-        return {"max_since_last_read_ms": round(recent * 1000, 3), "max_ms": round(self._max_s * 1000, 3)}
+        return {
+            "max_since_last_read_ms": round(ms_of_seconds(recent), 3),
+            "max_ms": round(ms_of_seconds(self._max_s), 3),
+        }
 
     def stop(self) -> None:
         self._handle.cancel()
@@ -66,7 +70,7 @@ def connection_stats(connection: ProxiedConnection, now: float) -> dict[str, obj
         "client": connection.client_address,
         "upstream": connection.upstream_address,
         "state": connection.state,
-        "age_ms": int((now - connection.accepted_at) * 1000),
+        "age_ms": int(ms_of_seconds(now - connection.accepted_at)),
         "streams": {
             direction.value: _stream(link.counters, link.held_bytes) | {"toxics": link.applied_toxics()}
             for direction, link in connection.links.items()

@@ -37,16 +37,17 @@ FREE = ("none", "slow-link")
 FAULTS = (*FREE, "drop-response", "reset", "kill-leader", "refuse")
 
 NOTES = (
-    f"slow-link: what the producers send arrives {LATENCY_MS} ms later, all of the time.",
-    "kill-leader: the followers of the leader are kept from fetching for 1.2 s, less than replica.lag.time.max.ms, "
-    "before it is killed, so that there is something that it alone has.",
-    f"refuse: the brokers refuse one batch in fifty with NOT_ENOUGH_REPLICAS (the defect {REFUSED}). A lost connection "
-    "alone does not reorder first copies with these clients: all that was under way comes again in its order. One "
-    "batch that is refused while the next is taken does.",
-    "With librdkafka (--client confluent) refuse also reorders with one request in flight: what it has ready goes out "
-    "before the retry of what was refused (compare its issue 1092).",
-    "records/s is the mean over the time of the load. With none and slow-link more is asked for than can be sent "
-    f"({FREE_RATE:,}/s), with the other faults {FAULTY_RATE:,}/s: compare the rows of those two.",
+    f"slow-link: everything the producers send arrives {LATENCY_MS} ms later, for the whole run.",
+    "kill-leader: before the leader is killed, its followers are stopped from fetching for 1.2 s, which is less than "
+    "replica.lag.time.max.ms, so that it has records that no follower has.",
+    f"refuse: the brokers refuse one batch in fifty with NOT_ENOUGH_REPLICAS (the defect {REFUSED}). With these "
+    "clients, a lost connection alone does not reorder first copies: everything in flight is resent in order. A batch "
+    "that is refused while the next one is accepted does.",
+    "With librdkafka (--client confluent), refuse also reorders with one request in flight: librdkafka sends the next "
+    "request, which is ready, before it retries the refused one (compare its issue 1092).",
+    "records/s is the mean over the duration of the load. With none and slow-link, the requested rate "
+    f"({FREE_RATE:,}/s) is more than the load can send; with the other faults it is {FAULTY_RATE:,}/s. Only the rows "
+    "of those two compare throughput.",
 )
 
 

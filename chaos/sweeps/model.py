@@ -81,7 +81,7 @@ class Wanted:
             texts = {name: tuple(map(str, value.get(name, ()))) for name in ("filters", "defects")}
             return cls(**{**value, "seeds": None if seeds is None else tuple(map(int, seeds)), **texts})
         except (KeyError, TypeError, ValueError) as error:
-            raise SweepError(f"what was wanted of the sweep cannot be read: {error!r}") from error
+            raise SweepError(f"the options of the sweep cannot be read: {error!r}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,9 @@ class Sweep:
             for value in sorted(values - known.keys()):
                 if dimension == SEED and value.isascii() and value.isdigit():
                     among = ", ".join(known)
-                    raise SweepError(f"seed {value} of --filter is not among the sweep's {among}; say --seeds {value},")
+                    raise SweepError(
+                        f"seed {value} of --filter is not one of the sweep's seeds ({among}); use --seeds {value},"
+                    )
                 raise SweepError(_unknown(f"{dimension} in --filter:", value, tuple(known)))
         passed = [cell for cell in self.cells if all(cell.labels[dimension] in values for dimension, values in terms)]
         return tuple(sorted(passed, key=lambda cell: cell.turn))
@@ -169,11 +171,11 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     """``N`` (the seeds 1 to N), or ``a,b,c`` (these; ``a,`` for one). Raises SweepError."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts if part) or not parts[0]:
-        raise SweepError(f"--seeds takes a number of seeds, or seeds by comma, not {text!r}")
+        raise SweepError(f"--seeds takes a number of seeds, or comma-separated seeds, not {text!r}")
     if len(parts) == 1:
         if not 1 <= int(text) <= 1000:
             raise SweepError(
-                f"--seeds {text} asks for as many runs of each cell; the range is 1 to 1000 ({text}, is one seed)"
+                f"--seeds {text} is not a number of seeds from 1 to 1000; --seeds {text}, is a single seed"
             )
         return tuple(range(1, int(text) + 1))
     return tuple(dict.fromkeys(int(part) for part in parts if part))

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from chaos.sweeps.model import COUNTED, EFFECTS, UNKNOWN, Cell
+from cluster.seams.units import seconds_of_ns
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import PhaseSpan, RunModel
@@ -134,10 +135,10 @@ def throughput(phases: list[PhaseSpan], series: list[SeriesPoint]) -> float | No
     total = 0.0
     for process in producers:
         points = [point for point in inside if point.process == process]
-        total += sum(point.acked for point in points) / (sum(point.interval_ns for point in points) / 1e9)
+        total += sum(point.acked for point in points) / seconds_of_ns(sum(point.interval_ns for point in points))
     return round(total, 1) if producers else None
 
 
 def _seconds(phases: list[PhaseSpan]) -> float | None:
     ends = [phase.end_ns for phase in phases if phase.end_ns is not None]
-    return round((max(ends) - phases[0].start_ns) / 1e9, 1) if ends else None
+    return round(seconds_of_ns(max(ends) - phases[0].start_ns), 1) if ends else None

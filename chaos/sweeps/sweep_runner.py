@@ -24,6 +24,7 @@ from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
 from cluster.process.supervisor import Child, Supervisor
 from cluster.seams.clock import Clock
+from cluster.seams.units import ms_of_seconds, seconds_of_ms
 from verifier.evidence.run_directory import read_json, write_json_atomic, write_text_atomic
 
 logger = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class SweepRunner:
         for number, cell in enumerate(open_cells, 1):
             if not self._has_time():
                 left = {each.name for each in open_cells[number - 1 :]}
-                self._progress.note(f"--minutes {self._minutes}: no time for one more; {len(left)} cells are left")
+                self._progress.note(f"--minutes {self._minutes}: no time for another cell; {len(left)} are left")
                 self._settle(left)
                 break
             self._left = len(open_cells) - number
@@ -97,7 +98,7 @@ class SweepRunner:
             try:
                 self.outcomes[cell.name] = self._conduct(cell, started_ms)
             finally:
-                self._took_s.append((self._clock.monotonic_ms() - started_ms) / 1000)
+                self._took_s.append(seconds_of_ms(self._clock.monotonic_ms() - started_ms))
                 self.record()
             self._progress.note("  " + _sentence(self.outcomes[cell.name]))
             if (
@@ -176,7 +177,7 @@ class SweepRunner:
 
     def _wait(self, cell: Cell, child: Child, started_ms: int) -> int:
         while (status := child.wait(LOOK_EVERY_S)) is None:
-            elapsed_s = (self._clock.monotonic_ms() - started_ms) / 1000
+            elapsed_s = seconds_of_ms(self._clock.monotonic_ms() - started_ms)
             self._progress.status(f"{cell.name}  {elapsed_s:.0f} s; {self._time_left(cell, elapsed_s)}")
         return status
 
@@ -185,7 +186,7 @@ class SweepRunner:
         if not child.is_running():
             return
         child.interrupt()
-        deadline_ms, asked_twice = self._clock.monotonic_ms() + INTERRUPTED_S * 1000, False
+        deadline_ms, asked_twice = self._clock.monotonic_ms() + ms_of_seconds(INTERRUPTED_S), False
         while child.wait(LOOK_EVERY_S) is None and self._clock.monotonic_ms() < deadline_ms:
             if self._insistent() and not asked_twice:
                 asked_twice = True
@@ -219,4 +220,4 @@ def _sentence(outcome: CellOutcome) -> str:
 
 
 def _now(clock: Clock) -> str:
-    return datetime.fromtimestamp(clock.wall_ms() / 1000, UTC).isoformat()
+    return datetime.fromtimestamp(seconds_of_ms(clock.wall_ms()), UTC).isoformat()

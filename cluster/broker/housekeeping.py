@@ -187,6 +187,10 @@ class Housekeeping:
             await asyncio.sleep(0)
         removals = self._logs.removals()
         if removals:
+            pause = Pauses(Shares(self._clock.monotonic_ns))
+            for removal in removals:
+                removal.close()  # here: in a thread its number could become another file's while it is sent from
+                await pause()
             await unbroken(self._blocking, partial(_run_all, removals, self._storage))
 
     async def _give_back(self) -> None:

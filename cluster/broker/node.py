@@ -147,7 +147,7 @@ class Node:
 
     async def bind(self) -> dict[str, int]:
         """Listen on every listener and return its ports. Raises ``OSError``. Nothing is served before ``start``."""
-        for address in self.config.listeners:
+        for address in (addresses := self.config.listeners):
             self._listeners[address.name] = await self._seams.transport.listen(
                 address.host or "0.0.0.0",
                 address.port,
@@ -156,6 +156,7 @@ class Node:
                 send_buffer_bytes=self.config["socket.send.buffer.bytes"],
                 queued_max_bytes=self.config["queued.max.request.bytes"],
                 unread_max_bytes=self.config["gapless.queued.max.response.bytes"],
+                is_for_peers=len(addresses) > 1 and address.name == self.config.inter_broker_listener_name,
             )
         return self.ports
 

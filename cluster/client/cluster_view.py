@@ -14,6 +14,11 @@ TopicPartition = tuple[str, int]
 T = TypeVar("T")
 
 
+def partition_name(key: TopicPartition) -> str:
+    """A partition as messages name it."""
+    return f"{key[0]}-{key[1]}"
+
+
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
     """A live broker, as it advertises itself on the listener that was asked."""

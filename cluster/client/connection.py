@@ -17,6 +17,7 @@ from cluster.protocol.connection import RequestPipeline
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.primitives import INT32, refusing_malformed
 from cluster.seams.transport import MAX_FRAME_BYTES, Connection, Transport
+from cluster.seams.units import ms_of_seconds, seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -145,15 +146,15 @@ class BrokerConnection:
     # Deadlines.
 
     def _now_ms(self) -> float:
-        return self._loop.time() * 1000
+        return ms_of_seconds(self._loop.time())
 
     def _watch(self, deadline_ms: float) -> None:
         """See that the timer fires no later than ``deadline_ms``."""
         if self._timer is not None:
-            if self._timer.when() * 1000 <= deadline_ms:
+            if ms_of_seconds(self._timer.when()) <= deadline_ms:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(deadline_ms / 1000, self._check_deadlines)
+        self._timer = self._loop.call_at(seconds_of_ms(deadline_ms), self._check_deadlines)
 
     def _check_deadlines(self) -> None:
         self._timer = None

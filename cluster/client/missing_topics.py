@@ -1,4 +1,4 @@
-"""Missing: what a client uses and the cluster does not have: topics, and partitions beyond a topic's last.
+"""MissingTopics: what a client uses and the cluster does not have: topics, and partitions beyond a topic's last.
 
 Owns that each is warned about once, until it appears. Kafka's clients warn about topics alone, and with every answer.
 Does not own that metadata are asked for again, nor how long a caller waits for that.
@@ -18,14 +18,14 @@ logger = logging.getLogger(__name__)
 _ALL = -1
 
 
-class Missing:
+class MissingTopics:
     """NOT thread-safe."""
 
     def __init__(self) -> None:
         self._told: set[TopicPartition] = set()
 
     def __repr__(self) -> str:
-        return f"Missing({sorted(self._told)})"
+        return f"MissingTopics({sorted(self._told)})"
 
     def __bool__(self) -> bool:
         """Whether something was missing when ``look`` was called last."""
@@ -42,7 +42,7 @@ class Missing:
             if found == _ALL:
                 logger.warning(
                     "topic %s does not exist (UNKNOWN_TOPIC_OR_PARTITION); asking again until it does: "
-                    "create it, or look at its name",
+                    "create it, or check its name",
                     topic,
                 )
             else:

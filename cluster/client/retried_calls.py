@@ -19,6 +19,7 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import request_class
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -135,14 +136,14 @@ class Asker:
         last: Exception | None = None
         while (left_ms := deadline_ms - self._clock.monotonic_ms()) > 0:
             try:
-                async with asyncio.timeout(left_ms / 1000):
+                async with asyncio.timeout(seconds_of_ms(left_ms)):
                     return await attempt()
             except (OSError, Retriable) as error:
                 logger.debug("%s: %r; trying again", what, error)
                 # What the deadline cut short says less than what failed before it.
                 last = error if str(error) or last is None else last
             left_ms = max(0, deadline_ms - self._clock.monotonic_ms())
-            await asyncio.sleep(min(self._retry_backoff_ms, left_ms) / 1000)
+            await asyncio.sleep(seconds_of_ms(min(self._retry_backoff_ms, left_ms)))
         raise TimeoutError(f"{what}: {str(last) or 'no answer'} (tried for {self._timeout_ms} ms)") from last
 
 

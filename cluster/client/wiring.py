@@ -77,7 +77,7 @@ def bootstrap_servers(config: TypedConfig) -> list[tuple[str, int]]:
         raise ConfigError(f"{what}: {error}") from error
 
 
-def nobody_answered(config: TypedConfig) -> str:
+def no_broker_answered(config: TypedConfig) -> str:
     """What a wait that was too short says about its reason, if no broker has told anything of the cluster so far."""
     return f"No broker of bootstrap.servers has answered so far: {', '.join(config['bootstrap.servers'])}"
 

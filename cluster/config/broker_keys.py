@@ -218,6 +218,13 @@ _OURS: list[Key] = [
         0,
     ),
     integer(
+        "gapless.max.file.delete.delay.ms",
+        3_600_000,
+        "Maximum file.delete.delay.ms that a client may set: retention and the deletion of a topic free the disk only "
+        "after it.",
+        0,
+    ),
+    integer(
         "gapless.max.producers",
         10_000,
         "Maximum idempotent producers that a partition remembers. A new one beyond that replaces one that has written "

@@ -77,6 +77,14 @@ class Outbox:
             if partition is not None and partition.state is not None:
                 parcel.leader_and_isr.setdefault(topic_partition, False)
 
+    def add_leader_and_isr_again(self, broker_id: int, topic_partitions: Iterable[TopicPartition]) -> None:
+        """To one broker alone, which could not do before what it is told."""
+        for topic_partition in topic_partitions:
+            partition = self._context.partition(topic_partition)
+            if partition is None or partition.state is None or self._context.topics[topic_partition.topic].deleting:
+                continue
+            self._parcel(broker_id).leader_and_isr[topic_partition] = False
+
     def add_all_metadata(self, broker_id: int) -> None:
         """The metadata of every partition, to one broker: what it knew before is replaced."""
         self._parcel(broker_id).full_metadata = True

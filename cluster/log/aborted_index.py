@@ -125,5 +125,5 @@ class AbortedIndex:
 
     def _open(self) -> File:
         if self.file is None:
-            self.file = self._storage.open(self.path)
+            self.file = self._storage.open(self.path, keep=True)
         return self.file

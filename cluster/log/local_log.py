@@ -115,7 +115,11 @@ class LocalLog:
     def _new_segment(self, base_offset: int) -> Segment:
         self._names += 1
         segment = Segment(self.directory, base_offset, self.config, self._storage, self._clock.wall_ms())
-        segment.flush_indexes()
+        try:
+            segment.flush_indexes()
+        except BaseException:
+            segment.close()
+            raise
         return segment
 
     def _draw_jitter_ms(self) -> int:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from uuid import UUID
 
 from cluster.log.checkpoints import (
@@ -35,7 +36,7 @@ from cluster.log.data_directory import (
     replica_directory_name,
     retire_directory,
 )
-from cluster.log.errors import CheckpointError, LogError, LogOffline, StorageFailed
+from cluster.log.errors import CheckpointError, LogError, LogOffline, OutOfFiles, StorageFailed
 from cluster.log.log_checkpoints import LogCheckpoints
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
@@ -211,7 +212,7 @@ class LogManager(LogCheckpoints):
             if topic_partition not in self._prepared:
                 self._offsets.forget([topic_partition])
             self._prepared.discard(topic_partition)
-            log = self._open(topic_partition, config, clean=True)
+            log = self._make(topic_partition, config)
         if topic_id is not None and log.topic_id != topic_id:
             if log.topic_id is not None:
                 raise LogError(
@@ -223,6 +224,18 @@ class LogManager(LogCheckpoints):
         if config.is_compacted:
             self.may_have_holes(log)
         return log
+
+    def _make(self, topic_partition: TopicPartition, config: LogConfig) -> PartitionLog:
+        directory = self._path(replica_directory_name(*topic_partition))
+        is_new = not self._storage.exists(directory)
+        try:
+            return self._open(topic_partition, config, clean=True)
+        except OutOfFiles:
+            # The next start would take what is left for a log, and open it, although its topic may be gone by then.
+            if is_new:
+                with suppress(OSError):
+                    self._storage.remove_tree(directory)
+            raise
 
     def delete(self, topic: str, partition: int) -> None:
         """Delete a log and its checkpoint lines; its files go later (``removals``). Raises ``StorageFailed``."""

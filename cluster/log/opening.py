@@ -74,6 +74,7 @@ def open_log(
 
     Raises ``StorageFailed``.
     """
+    segments: Segments | None = None
     try:
         storage.makedirs(directory)
         topic_id = _topic_id(directory, storage)
@@ -81,7 +82,8 @@ def open_log(
         snapshots = SnapshotFiles(directory, storage, epochs)
         producers = ProducerStates()
         verified_bytes = 0
-        segments = None if state is None else _restore(directory, config, storage, now_ms, state, producers, epochs)
+        if state is not None:
+            segments = _restore(directory, config, storage, now_ms, state, producers, epochs)
         restored = segments is not None
         if segments is None:
             if holes_allowed:
@@ -120,8 +122,12 @@ def open_log(
         if not clean:
             snapshots.write(end, producers)
         _keep_epochs(directory, storage, epochs)
-    except OSError as error:
-        raise not_opened(f"opening {directory}", error) from error
+    except BaseException as error:
+        if segments is not None:
+            segments.close()
+        if isinstance(error, OSError):
+            raise not_opened(f"opening {directory}", error) from error
+        raise
     return OpenedLog(segments, snapshots, producers, epochs, topic_id, start, verified_bytes)
 
 
@@ -181,10 +187,12 @@ def _restore(
             segments.append(Segment(directory, record.base_offset, config, storage, now_ms))
             restore(segments[-1], record)
         restored = Segments(segments)
-    except (CheckpointError, CorruptBatch, FileNotFoundError, ValueError) as error:
-        logger.warning("%s is not as it was at the clean stop, so all of it is read: %s", directory, error)
+    except (CheckpointError, CorruptBatch, OSError, ValueError) as error:
         for segment in segments:
             segment.close()
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+            raise
+        logger.warning("%s is not as it was at the clean stop, so all of it is read: %s", directory, error)
         return None
     producers.restore(state.producers)
     epochs.replace_with(EpochEntry(*pair) for pair in state.epochs)

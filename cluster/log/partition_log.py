@@ -441,9 +441,10 @@ class PartitionLog(TransactionalLog):
         return state
 
     def delete(self) -> None:
-        """Rename the directory, and remove it when ``file.delete.delay.ms`` has passed. Raises ``StorageFailed``."""
+        """Rename the directory, and remove it when ``file.delete.delay.ms`` has passed; its files are closed before
+        (``removal.py``). Raises ``StorageFailed``."""
         doomed = retire_directory(self.directory, self._storage, self._clock.monotonic_ns())
         files = [file for segment in self._local.segments for file in segment.files]
         self._doomed.add(self.config.file_delete_delay_ms, files=files, directory=doomed)
-        # The files are still open: anyone who kept the log must not write to them and be told that it worked.
+        # Some files are still open: anyone who kept the log must not write to them and be told that it worked.
         self._local.failure = "it was deleted"

@@ -1,8 +1,9 @@
 """Doomed: files that have their last name already and are removed later, as ``file.delete.delay.ms`` says.
 
 Owns the list of what waits, and the ``.deleted`` names; also which logs have more to delete than one turn allows. A
-file stays open until it is removed, so that an answer which is still being sent from it ends well. Removing large files
-takes the disk's time, so ``Removal.run`` may be called in another thread. What a crash leaves is removed at the next
+file that holds something stays open for a few seconds, so that an answer which is still being sent from it ends well,
+and no longer, however long its removal is put off: descriptors are few. Removing large files takes the disk's time, so
+``Removal.run`` may be called in another thread. What a crash leaves is removed at the next
 start (``recovery.tidy``, ``LogManager.load``).
 """
 
@@ -19,6 +20,8 @@ from cluster.seams.storage import File, Storage
 logger = logging.getLogger(__name__)
 
 DELETED_SUFFIX = ".deleted"
+#: How long a file that is removed later stays open: as long as a closing connection has for what it is owed.
+OPEN_MS = 5000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,19 @@ class Doomed:
     def add(
         self, delay_ms: int, *, paths: Iterable[str] = (), files: Iterable[File] = (), directory: str | None = None
     ) -> None:
-        """Remove these after ``delay_ms``."""
-        due_ms = self._clock.monotonic_ms() + delay_ms
-        self._waiting.append(Removal(due_ms, tuple(paths), tuple(files), directory))
+        """Close these files in ``OPEN_MS`` at the latest, those that hold nothing now, and remove all after
+        ``delay_ms``."""
+        now_ms = self._clock.monotonic_ms()
+        still_read = []
+        for file in files:
+            if file.size_bytes:
+                still_read.append(file)
+            else:
+                file.close()
+        if still_read and delay_ms > OPEN_MS:
+            self._waiting.append(Removal(now_ms + OPEN_MS, (), tuple(still_read), None))
+            still_read = []
+        self._waiting.append(Removal(now_ms + delay_ms, tuple(paths), tuple(still_read), directory))
 
     def take_due(self) -> list[Removal]:
         """Those whose time has come; anyone who takes them runs them."""

@@ -57,7 +57,7 @@ class Segment:
         self._config = config
         self.base_offset = base_offset
         self.created_ms = created_ms
-        self.file: File = storage.open(self._path(".log"))
+        self.file: File = storage.open(self._path(".log"), keep=True)
         self.aborted = AbortedIndex(storage, self._path(".txnindex"))
         self.reset()
 

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 #: How long each of the two rounds of ``stop_all`` lets children end in their own way.
 GRACE_S = 5.0
-_PROGRAM_START_S = 20.0
+_PROGRAM_START_MS = 20_000
 _STRAYS_S = 5.0
 #: The beginning of the environment variable that marks the descendants of one Supervisor.
 _MARK = "GAPLESS_SUPERVISOR"
@@ -293,7 +293,7 @@ def _program_pid(name: str, reading: int) -> int:
     """The pid that a wrapper reports. Raises ``OSError`` if it could not start its program."""
     poller = select.poll()
     poller.register(reading, select.POLLIN)
-    line = os.read(reading, 4096) if poller.poll(_PROGRAM_START_S * 1000) else b""
+    line = os.read(reading, 4096) if poller.poll(_PROGRAM_START_MS) else b""
     message = json.loads(line or b'{"error": "its wrapper said nothing"}')
     if "error" in message:
         raise OSError(f"{name} could not be started: {message['error']}")

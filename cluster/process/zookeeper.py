@@ -106,7 +106,7 @@ def restart_zookeeper(
         return child is not None
 
     if not until(launched, _START_S) or child is None:
-        raise ZooKeeperFailure(f"port {handle.port} was not free again; ZooKeeper's log is {_log_path(directory)}")
+        raise ZooKeeperFailure(f"port {handle.port} is still in use; ZooKeeper's log is {_log_path(directory)}")
     return replace(handle, child=child)
 
 
@@ -121,7 +121,7 @@ def _launch(supervisor: Supervisor, directory: str, java: JavaHome, port: int) -
         return child
     if child.is_running():
         child.kill()
-        raise ZooKeeperFailure(f"ZooKeeper did not answer within {_START_S:.0f} s; its log is {log_path}")
+        raise ZooKeeperFailure(f"ZooKeeper did not respond within {_START_S:.0f} s; its log is {log_path}")
     if not _port_was_taken(log_path, said):
         raise ZooKeeperFailure(f"ZooKeeper ended with exit status {child.exit_code}; its log is {log_path}")
     return None
@@ -196,7 +196,7 @@ def _jars() -> list[str]:
     """The class path. Raises ZooKeeperFailure if pyspark or a jar is missing; pyspark itself is not imported."""
     spec = find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise ZooKeeperFailure("pyspark is not installed, whose jars hold ZooKeeper; run make setup")
+        raise ZooKeeperFailure("pyspark, whose jars include ZooKeeper, is not installed; run 'make setup'")
     directory = os.path.join(spec.submodule_search_locations[0], "jars")
     found = []
     for stem in _JARS:

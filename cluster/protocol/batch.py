@@ -236,7 +236,7 @@ def validate_in_order(batch: memoryview, header: BatchHeader, max_message_bytes:
             f"a batch of {len(batch)} bytes, more than max.message.bytes {max_message_bytes}",
         )
     if not crc_ok(batch, 0, len(batch)):
-        raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch does not hold")
+        raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, "the checksum of the batch is wrong")
     if header.last_offset_delta < 0 or header.record_count <= 0 or header.record_count != header.last_offset_delta + 1:
         raise InvalidBatch(
             ErrorCode.INVALID_RECORD,

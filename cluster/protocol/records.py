@@ -132,7 +132,7 @@ def decode_records(batch: Buffer, limit_bytes: int = MAX_UNCOMPRESSED_BYTES) -> 
     header = parse_header(batch)
     size = header.size_bytes
     if not crc_ok(batch, 0, size):
-        raise CorruptBatch("the checksum of the batch does not hold")
+        raise CorruptBatch("the checksum of the batch is wrong")
     return list(map(_new_record, unpack_records(header, memoryview(batch)[HEADER_BYTES:size], limit_bytes)))
 
 

@@ -33,13 +33,14 @@ class FetchPosition:
 
     leader_epoch: int
     fetch_offset: int
+    #: The epoch of the last record before it, -1 if none is known. A log that was cut and has grown to the same end
+    #: again is another one: an answer about the former one would cut what is committed.
+    last_fetched_epoch: int
 
 
-def reaction(
-    sent: FetchPosition, leader_epoch: int, log_end_offset: int, error_code: ErrorCode, *, diverges: bool
-) -> Reaction:
+def reaction(sent: FetchPosition, here: FetchPosition, error_code: ErrorCode, *, diverges: bool) -> Reaction:
     """What an answer means, given what was asked and where the follower is now."""
-    if sent.leader_epoch != leader_epoch or sent.fetch_offset != log_end_offset:
+    if sent != here:
         return Reaction.IGNORE
     if error_code is ErrorCode.NONE:
         return Reaction.TRUNCATE if diverges else Reaction.APPEND

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import socket
 from collections.abc import Callable, Iterator, Sequence
 
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import INITIAL_BYTES, KEEP_BYTES, FrameBuffer
-from cluster.seams.descriptors import is_for_connections
+from cluster.seams.descriptors import Share
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.peer_state import has_left
 from cluster.seams.send_queue import SendQueue
@@ -35,17 +34,6 @@ TURN_S = 0.01
 LINGER_S = 5.0
 
 
-#: When it was last said that connections are turned away, and how often to say so.
-_warned_s = [-math.inf]
-_WARN_EACH_S = 10.0
-
-
-def _warn_of_descriptors(now_s: float) -> None:
-    if now_s - _warned_s[0] >= _WARN_EACH_S:
-        _warned_s[0] = now_s
-        logger.warning("connections are turned away: the file descriptors that are left are for logs (ulimit -n)")
-
-
 class AsyncioConnection(asyncio.BufferedProtocol):
     """One connection; both asyncio's protocol and the seam's ``Connection``."""
 
@@ -58,14 +46,18 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         send_buffer_bytes: int = -1,
         memory: FrameMemory | None = None,
         unread: UnreadAnswers | None = None,
+        share: Share | None = None,
     ) -> None:
-        """``on_gone``, ``memory`` and ``unread`` are the listener's; None for a connection that was opened from here,
-        which is never choked: two ends that both wait for the other to read would wait forever.
+        """``on_gone``, ``memory``, ``unread`` and ``share`` (of descriptors) are the listener's; None for a connection
+        that was opened from here, which is never choked: two ends that both wait for the other to read would wait
+        forever.
         """
         self._accept = accept
         self._send_buffer_bytes = send_buffer_bytes
         self._memory = memory
         self._unread = unread
+        self._share = share
+        self._descriptor = -1
         self._frames = FrameBuffer(max_frame_bytes, None if memory is None else self._resized)
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
@@ -153,9 +145,12 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._send_buffer_bytes > 0:
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
-        if self._on_gone is not None and not is_for_connections(connected.fileno()):
-            _warn_of_descriptors(self._loop.time())
-            self._closing = True
+        if self._share is not None:
+            if self._share.take(connected.fileno()):
+                self._descriptor = connected.fileno()
+            else:
+                self._share.warn(self._loop.time())
+                self._closing = True
         peer = transport.get_extra_info("peername")
         if peer:
             self._peer = f"{peer[0]}:{peer[1]}"
@@ -164,7 +159,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             transport.abort()
             return
         self._transport = transport
-        self._outbox = SendQueue(self._loop, connected.fileno(), self._go_on_sending)
+        self._outbox = SendQueue(self._loop, connected.fileno(), self._go_on_sending, self._share)
         # Before Python 3.11.4 asyncio adds its reader after this call, and so undoes a pause made in it.
         self._loop.call_soon(self._opened)
         try:
@@ -204,6 +199,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._memory.give(self)
         if self._unread is not None:
             self._unread.read(self)
+        if self._share is not None:
+            self._share.give(self._descriptor)
         if self._linger is not None:
             self._linger.cancel()
         handler, self._handler = self._handler, None

@@ -10,6 +10,7 @@ import os
 import socket
 
 from cluster.seams.asyncio_connection import AsyncioConnection
+from cluster.seams.descriptors import CLIENTS, PEERS, Share
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
 from cluster.seams.unread_answers import UnreadAnswers
@@ -29,12 +30,14 @@ class AsyncioListener:
         send_buffer_bytes: int,
         queued_max_bytes: int,
         unread_max_bytes: int,
+        share: Share,
     ) -> None:
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
         self._send_buffer_bytes = send_buffer_bytes
         self._memory = FrameMemory(queued_max_bytes, asyncio.get_running_loop()) if queued_max_bytes > 0 else None
         self._unread = UnreadAnswers(unread_max_bytes) if unread_max_bytes > 0 else None
+        self._share = share
         self._connections: set[AsyncioConnection] = set()
         self._server: asyncio.Server | None = None
         self._port = 0
@@ -75,6 +78,7 @@ class AsyncioListener:
             send_buffer_bytes=self._send_buffer_bytes,
             memory=self._memory,
             unread=self._unread,
+            share=self._share,
         )
         self._connections.add(connection)
         return connection
@@ -96,8 +100,12 @@ class AsyncioTransport:
         send_buffer_bytes: int = -1,
         queued_max_bytes: int = -1,
         unread_max_bytes: int = -1,
+        is_for_peers: bool = False,
     ) -> AsyncioListener:
-        listener = AsyncioListener(accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes, unread_max_bytes)
+        share = PEERS if is_for_peers else CLIENTS
+        listener = AsyncioListener(
+            accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes, unread_max_bytes, share
+        )
         await listener.start(host, port)
         return listener
 

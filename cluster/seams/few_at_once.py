@@ -41,4 +41,5 @@ class FewAtOnceSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         if hasattr(select, "epoll") and isinstance(self, selectors.EpollSelector):
-            self._selector = FewAtOnce(self._selector)
+            own = vars(self)
+            own["_selector"] = FewAtOnce(own["_selector"])

@@ -167,7 +167,7 @@ class MemoryStorage:
             raise FileNotFoundError(errno.ENOENT, "no such directory", path)
         self._named.update(name for name in (*self._nodes, *self._directories) if _parent(name) == path)
 
-    def open(self, path: str, *, create: bool = True) -> File:
+    def open(self, path: str, *, create: bool = True, keep: bool = False) -> File:
         path = posixpath.normpath(path)
         node = self._nodes.get(path)
         if node is None:

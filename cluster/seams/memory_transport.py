@@ -130,6 +130,7 @@ class MemoryTransport:
         send_buffer_bytes: int = -1,
         queued_max_bytes: int = -1,
         unread_max_bytes: int = -1,
+        is_for_peers: bool = False,
     ) -> MemoryListener:
         listener = MemoryListener(self, host, port, accept, max_frame_bytes)
         self._listeners.append(listener)

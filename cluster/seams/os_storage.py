@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from cluster.seams import descriptors
+from cluster.seams.descriptors import FILES, limit
 from cluster.seams.storage import Bytes, File, Lock
 
 #: Syncs that wait for the disk at the same time: a journal commits them together.
@@ -111,6 +111,7 @@ class OsFile:
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
+            FILES.give(descriptor)
             os.close(descriptor)
 
 
@@ -146,17 +147,17 @@ class OsStorage:
     def __repr__(self) -> str:
         return "OsStorage()"
 
-    def open(self, path: str, *, create: bool = True) -> File:
+    def open(self, path: str, *, create: bool = True, keep: bool = False) -> File:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
             descriptor = os.open(path, flags, 0o644)
         except OSError as error:
             if error.errno != errno.EMFILE:
                 raise
-            raise _too_many(path) from error
-        if not descriptors.is_for_files(descriptor):
+            raise _too_many(path, "files open and has") from error
+        if keep and not FILES.take(descriptor):
             os.close(descriptor)
-            raise _too_many(path)
+            raise _too_many(path, "files open, and as many as are not kept for connections are")
         return OsFile(path, descriptor, os.fstat(descriptor).st_size)
 
     def exists(self, path: str) -> bool:
@@ -245,9 +246,8 @@ class OsStorage:
         return status.f_bavail * status.f_frsize
 
 
-def _too_many(path: str) -> OSError:
-    most = descriptors.limit()
-    return OSError(errno.EMFILE, f"this process may have {most} files open and has; raise that with ulimit -n", path)
+def _too_many(path: str, and_has: str) -> OSError:
+    return OSError(errno.EMFILE, f"this process may have {limit()} {and_has}; raise that with ulimit -n", path)
 
 
 def _sync(path: str) -> None:

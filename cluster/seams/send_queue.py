@@ -11,11 +11,13 @@ peer that does not read costs no memory but its place in the queue, and no time,
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cluster.seams.descriptors import Share
 from cluster.seams.storage import Bytes, FileRange, Payload
 
 #: Below this a range is read and sent with what stands around it: one system call less.
@@ -26,6 +28,8 @@ _GATHER_BYTES = 65_536
 _GATHER_PARTS = 64
 #: What one connection may send in one turn of the loop, however quickly its peer reads.
 _TURN_BYTES = 4_194_304
+#: While there is no descriptor to watch a full socket with, it is tried this often whether it has room.
+_TRY_EACH_S = 0.1
 
 
 class SendQueue:
@@ -40,15 +44,26 @@ class SendQueue:
         "_on_room",
         "_queue",
         "_queue_bytes",
+        "_share",
         "_socket_fd",
+        "_timer",
         "_waiting",
         "_watched_fd",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, socket_fd: int, on_room: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        socket_fd: int,
+        on_room: Callable[[], None],
+        share: Share | None = None,
+    ) -> None:
+        """``share`` is where a second descriptor has to come from; None: from anywhere."""
         self._loop = loop
         self._socket_fd = socket_fd
         self._on_room = on_room
+        self._share = share
+        self._timer: asyncio.TimerHandle | None = None
         self._queue: deque[Payload] = deque()
         self._queue_bytes = 0
         #: What was sent already of the range at the head of the queue.
@@ -121,6 +136,8 @@ class SendQueue:
         self._stop_waiting()
         if self._watched_fd >= 0:
             # An open descriptor would keep the connection open when asyncio has closed its own.
+            if self._share is not None:
+                self._share.give(self._watched_fd)
             os.close(self._watched_fd)
             self._watched_fd = -1
 
@@ -209,12 +226,37 @@ class SendQueue:
 
     def _wait(self) -> None:
         if not self._waiting:
-            if self._watched_fd < 0:
-                self._watched_fd = os.dup(self._socket_fd)
-            self._loop.add_writer(self._watched_fd, self._on_room)
             self._waiting = True
+            if self._has_second():
+                self._loop.add_writer(self._watched_fd, self._on_room)
+            else:
+                self._timer = self._loop.call_later(_TRY_EACH_S, self._try_again)
+
+    def _has_second(self) -> bool:
+        """Whether there is a second descriptor: those who do not read must not take the last ones from others."""
+        if self._watched_fd >= 0:
+            return True
+        try:
+            second = os.dup(self._socket_fd)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            return False
+        if self._share is not None and not self._share.take(second):
+            os.close(second)
+            return False
+        self._watched_fd = second
+        return True
+
+    def _try_again(self) -> None:
+        self._timer = None
+        self._waiting = False
+        self._on_room()
 
     def _stop_waiting(self) -> None:
-        if self._waiting:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        elif self._waiting:
             self._loop.remove_writer(self._watched_fd)
-            self._waiting = False
+        self._waiting = False

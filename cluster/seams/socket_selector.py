@@ -124,7 +124,7 @@ class SocketSelector:
             ready = self._selector.select(None if timeout_ms is None else min(timeout_ms / 1000, _LONGEST_WAIT_S))
         finally:
             self._is_waiting = False
-        # What was wanted before has a poll that returns.
+        # What was requested before has a poll that returns.
         self._is_woken = False
         for key, events in ready:
             channel: _Channel | None = key.data

@@ -66,8 +66,12 @@ class Lock(Protocol):
 class Storage(Protocol):
     """A tree of files. Paths are strings, absolute or relative to the process."""
 
-    def open(self, path: str, *, create: bool = True) -> File:
-        """Open for reading and appending. Raises ``FileNotFoundError`` if absent and not ``create``."""
+    def open(self, path: str, *, create: bool = True, keep: bool = False) -> File:
+        """Open for reading and appending. ``keep``: it stays open for long, so that such files have a limit of their
+        own; what is closed again at once may always be opened.
+
+        Raises ``FileNotFoundError`` if absent and not ``create``, ``OSError`` with EMFILE for a file too many.
+        """
         ...
 
     def exists(self, path: str) -> bool: ...

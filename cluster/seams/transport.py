@@ -113,10 +113,12 @@ class Transport(Protocol):
         send_buffer_bytes: int = -1,
         queued_max_bytes: int = -1,
         unread_max_bytes: int = -1,
+        is_for_peers: bool = False,
     ) -> Listener:
         """Listen; port 0 picks one. ``send_buffer_bytes`` is SO_SNDBUF of what is accepted, -1 the system's.
         ``queued_max_bytes`` bounds what large frames of all its connections take together, until they were worked on;
-        ``unread_max_bytes`` what their peers leave unread. -1 is no bound. Raises ``OSError`` if the port is taken."""
+        ``unread_max_bytes`` what their peers leave unread. -1 is no bound. ``is_for_peers``: no client connects here,
+        and no flood of them keeps anyone out. Raises ``OSError`` if the port is taken."""
         ...
 
     async def connect(

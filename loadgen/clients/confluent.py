@@ -1,7 +1,7 @@
 """confluent-kafka (librdkafka) behind the load's shapes. Owns the adapters, not the configuration's defaults.
 
 Nothing here blocks the caller for longer than the timeout it gave, a consumer's ``close`` apart. confluent-kafka
-releases a producer with its last reference; ``dispose_producer`` sees to it that nothing is queued by then.
+releases a producer with its last reference; ``dispose_producer`` ensures that nothing is queued by then.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from cluster.client.producer.outcomes import reported_code
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
+from cluster.seams.units import ms_of_seconds, ns_of_seconds
 from loadgen.clients.base import (
     ClientCallbacks,
     ClientRefusal,
@@ -141,7 +142,7 @@ def dispose_producer(client: Producer, *, timeout_s: float, clock: Clock) -> boo
 
     False if the client still held records then. It is released with its last reference.
     """
-    deadline_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
+    deadline_ns = clock.monotonic_ns() + ns_of_seconds(timeout_s)
     client.purge(in_queue=True, in_flight=True, blocking=False)
     while len(client) and clock.monotonic_ns() < deadline_ns:
         client.poll(0.05)
@@ -221,7 +222,7 @@ class ConfluentSentinelSender:
 
     def send(self, topic: str, values: Mapping[int, bytes], timeout_s: float) -> dict[int, SentResult]:
         results: dict[int, SentResult] = {}
-        timeout_ms = max(1, int(timeout_s * 1000))
+        timeout_ms = max(1, int(ms_of_seconds(timeout_s)))
         client = TellingProducer(
             {**self._config, "delivery.timeout.ms": timeout_ms, "linger.ms": 0, "statistics.interval.ms": 0},
             lambda error: logger.warning("sentinel: %s", describe(error)),
@@ -229,7 +230,7 @@ class ConfluentSentinelSender:
         for partition, value in values.items():
             self._produce(client, topic, partition, value, results)
         # a second more than the client's own timeout, so that it is the client that says what happened
-        deadline_ns = self._clock.monotonic_ns() + int((timeout_s + 1) * 1e9)
+        deadline_ns = self._clock.monotonic_ns() + ns_of_seconds(timeout_s + 1)
         while len(results) < len(values) and self._clock.monotonic_ns() < deadline_ns:
             client.poll(0.05)
         dispose_producer(client, timeout_s=1.0, clock=self._clock)

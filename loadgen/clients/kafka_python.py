@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cluster.seams.clock import Clock
+from cluster.seams.units import ms_of_seconds, ns_of_seconds, seconds_of_ns
 from loadgen.clients.base import PolledRecords, SentResult, Watermarks, first_line
 from loadgen.settings import ConfigValue
 from loadgen.spans import ReadRecord
@@ -59,7 +60,7 @@ class KafkaPythonReader:
             if self._consumer is None:
                 self._consumer = KafkaConsumer(**self._config)
                 self._apply()
-            polled = self._consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
+            polled = self._consumer.poll(timeout_ms=int(ms_of_seconds(timeout_s)), max_records=max_records)
         except KafkaError as error:
             return PolledRecords([], [_describe(error)], broken=True)
         records = [
@@ -103,7 +104,7 @@ class KafkaPythonSentinelSender:
         self._clock = clock
 
     def send(self, topic: str, values: Mapping[int, bytes], timeout_s: float) -> dict[int, SentResult]:
-        timeout_ms = max(1, int(timeout_s * 1000))
+        timeout_ms = max(1, int(ms_of_seconds(timeout_s)))
         limits = {
             "delivery_timeout_ms": timeout_ms,
             "request_timeout_ms": min(3000, timeout_ms),
@@ -121,7 +122,7 @@ class KafkaPythonSentinelSender:
     def _send(
         self, producer: KafkaProducer, topic: str, values: Mapping[int, bytes], timeout_s: float
     ) -> dict[int, SentResult]:
-        deadline_ns = self._clock.monotonic_ns() + int((timeout_s + 1) * 1e9)
+        deadline_ns = self._clock.monotonic_ns() + ns_of_seconds(timeout_s + 1)
         results: dict[int, SentResult] = {}
         futures: dict[int, Any] = {}
         for partition, value in values.items():
@@ -130,7 +131,7 @@ class KafkaPythonSentinelSender:
             except KafkaError as error:
                 results[partition] = SentResult.unknown(_describe(error))
         for partition, future in futures.items():
-            left_s = max(0.0, (deadline_ns - self._clock.monotonic_ns()) / 1e9)
+            left_s = max(0.0, seconds_of_ns(deadline_ns - self._clock.monotonic_ns()))
             try:
                 results[partition] = SentResult.of_offset(future.get(timeout=left_s).offset)
             except KafkaError as error:

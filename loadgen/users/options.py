@@ -15,6 +15,7 @@ from typing import Any
 
 from cluster.seams.clock import SystemClock
 from cluster.seams.randomness import fresh_seed
+from cluster.seams.units import seconds_of_ms
 from loadgen.limits import LargestRecord, advice, producer_limits
 from loadgen.settings import (
     CLIENTS,
@@ -91,11 +92,11 @@ def settle_options(options: Any) -> None:
         options.kafka_workload_read = [options.kafka_workload, asdict(find_workload(options.kafka_workload))]
     _settings(options, DEFAULT_PRODUCERS)
     if options.kafka_run_directory is None:
-        now = datetime.fromtimestamp(SystemClock().wall_ms() / 1000, UTC)
+        now = datetime.fromtimestamp(seconds_of_ms(SystemClock().wall_ms()), UTC)
         try:
             run = RunDirectory.create(options.kafka_results, "locust", options.kafka_run_id or 0, now)
         except OSError as error:
-            raise SettingsError(f"no run directory: {error}; choose another place by --kafka-results") from error
+            raise SettingsError(f"no run directory: {error}; pick another directory with --kafka-results") from error
         options.kafka_run_directory = str(run.path)
 
 

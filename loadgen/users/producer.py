@@ -9,13 +9,16 @@ from __future__ import annotations
 import gevent
 from locust import User, constant, task
 
+from cluster.seams.units import seconds_of_ns
 from loadgen.pace import OpenSchedule, staggered_start_ns
-from loadgen.users.process import this_process
+from loadgen.users.load import process_of
 
 SLICE_NS = 200_000_000
 #: Records are handed over in ticks, at least so far apart, so that many users do not spend their time switching.
 MIN_TICK_NS = 2_000_000
 MAX_TICK_NS = 50_000_000
+#: The client takes no more just now: how long until it is offered the next record.
+FULL_NS = 5 * MIN_TICK_NS
 #: Most records between two switches: a producer that is behind catches up without starving the others.
 BURST = 200
 
@@ -27,7 +30,7 @@ class ProducerUser(User):  # type: ignore[misc]
     wait_time = constant(0)
 
     def on_start(self) -> None:
-        self._process = this_process()
+        self._process = process_of(self.environment)
         settings = self._process.settings
         self._clock = self._process.clock
         self._user = self._process.users_number
@@ -43,7 +46,7 @@ class ProducerUser(User):  # type: ignore[misc]
         """Send what is due for one slice."""
         end_ns = self._clock.monotonic_ns() + SLICE_NS
         while (now_ns := self._clock.monotonic_ns()) < end_ns:
-            gevent.sleep(self._look(now_ns) / 1e9)
+            gevent.sleep(seconds_of_ns(self._look(now_ns)))
 
     def on_stop(self) -> None:
         self._process.backlogs.pop(self._user, None)
@@ -55,7 +58,7 @@ class ProducerUser(User):  # type: ignore[misc]
         room = min(BURST, self._process.settings.outstanding - stream.outstanding)
         for _ in range(room):
             if not stream.send(self._clock.monotonic_ns()):
-                return MIN_TICK_NS * 5
+                return FULL_NS
         return 0 if room == BURST else MIN_TICK_NS
 
     def _send_due(self, now_ns: int) -> int:
@@ -67,7 +70,7 @@ class ProducerUser(User):  # type: ignore[misc]
             self._sent += 1
         self._process.backlogs[self._user] = due - self._sent
         if self._sent < last:
-            return MIN_TICK_NS * 5  # the client takes no more just now
+            return FULL_NS
         if self._sent < due:
             return 0
         return min(MAX_TICK_NS, max(MIN_TICK_NS, schedule.due_ns(self._sent) - now_ns))

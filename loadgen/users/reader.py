@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-
 import gevent
 from locust import User, constant, task
 
 from loadgen.clients.choice import reader
 from loadgen.reading import PartitionReader
-from loadgen.users.process import this_process
+from loadgen.users.load import process_of
 
 SLICE_NS = 200_000_000
 IDLE_S = 0.005
 POLL_RECORDS = 500
-
-#: How many readers were started: they take the clients of the settings in turn.
-_turns = itertools.count()
 
 
 class ReaderUser(User):  # type: ignore[misc]
@@ -26,11 +21,10 @@ class ReaderUser(User):  # type: ignore[misc]
     wait_time = constant(0)
 
     def on_start(self) -> None:
-        self._process = this_process()
+        self._process = process_of(self.environment)
         settings = self._process.settings
         bootstrap = self.environment.host or settings.readers_bootstrap
-        client = settings.readers[next(_turns) % len(settings.readers)]
-        self._client = reader(client, bootstrap, self._process.process, settings)
+        self._client = reader(self._process.next_reader(), bootstrap, self._process.process, settings)
         self._reader = PartitionReader(
             topic=settings.topic,
             offsets={number: self._process.begins.get(number, 0) for number in range(settings.partitions)},
@@ -52,4 +46,4 @@ class ReaderUser(User):  # type: ignore[misc]
 
     def on_stop(self) -> None:
         self._reader.finish()
-        self._process.close_reader(self._client)
+        self._process.disposals.close_reader(self._client)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-import numpy as np
 from locust.stats import StatsEntry
 
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
 from loadgen.recorder import CountedRequest
-from loadgen.tally import histogram
+from loadgen.tally import histogram, milliseconds_of
 
 MERGE_INTERVAL_NS = 1_000_000_000
 
@@ -57,12 +57,12 @@ class LocustStatistics:
     def merge(self) -> None:
         """Bring everything that was kept into Locust's statistics."""
         self._merged_ns = self._clock.monotonic_ns()
-        now_s = self._clock.wall_ms() / 1000
+        now_s = seconds_of_ms(self._clock.wall_ms())
         latencies, self._latencies_ns = self._latencies_ns, {}
         sizes, self._bytes = self._bytes, {}
         statistics = self._environment.stats
         for name, of_name in latencies.items():
-            milliseconds = np.frombuffer(of_name, dtype=np.int64) / 1e6
+            milliseconds = milliseconds_of(of_name)
             entry = StatsEntry(statistics, name, "RECORD", use_response_times_cache=False)
             entry.num_requests = milliseconds.size
             entry.total_content_length = sizes[name]

@@ -58,4 +58,4 @@ def _tell_address(environment: Any, run: RunDirectory) -> None:
     try:
         write_json_atomic(run.web_json, {"url": f"http://{web_ui.host}:{web_ui.server.server_port}"})
     except OSError as error:
-        logger.error("the address of the web interface cannot be told: %s", error)
+        logger.error("the address of the web interface cannot be written: %s", error)

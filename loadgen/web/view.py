@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from cluster.seams.units import seconds_of_ns
 from verifier.evidence.live import LiveState
 
 #: The tab on Locust's page; without a table of Locust's, whose cells are plain text.
 TAB = {"title": "Chaos", "key": "chaos"}
-NOTHING_YET = "Nothing is known of the run yet."
+NOTHING_YET = "Nothing is known about the run yet."
 
 
 def page(state: LiveState, now_ns: int) -> dict[str, Any]:
@@ -61,4 +62,4 @@ def page(state: LiveState, now_ns: int) -> dict[str, Any]:
 
 def _seconds(nanoseconds: int) -> float:
     """To a tenth; a file that is read while the clock is at its very time has no negative age."""
-    return round(max(0, nanoseconds) / 1e9, 1)
+    return round(seconds_of_ns(max(0, nanoseconds)), 1)

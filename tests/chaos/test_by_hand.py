@@ -158,8 +158,12 @@ def test_a_cluster_that_is_up_says_how_it_is_used_and_what_stays() -> None:
     [
         ([], 3, None),
         ([1, 2, 3], 3, None),
-        ([1, 2, 3], 1, "of 3 brokers and 1 is started: partitions on the others stay without them; use --brokers 3"),
-        ([1], 3, "of 1 brokers and 3 are started: the new ones hold nothing yet"),
+        (
+            [1, 2, 3],
+            1,
+            "of 3 brokers and 1 is started: the partitions on the others lack those replicas; use --brokers 3",
+        ),
+        ([1], 3, "of 1 brokers and 3 are started: the new ones are still empty"),
     ],
 )
 def test_data_of_another_number_of_brokers_is_warned_of(existing: list[int], brokers: int, said: str | None) -> None:
@@ -181,7 +185,7 @@ def test_status_names_the_dead_with_pid_and_log() -> None:
     assert said[0].startswith("1 of 2 brokers run (gapless up: pid 10, data: results/up)")
     assert said[2] == "broker 1  127.0.0.1:9092  pid 11  running, 1 of its partitions lacks a replica"
     assert said[3] == "broker 2  127.0.0.1:9093  pid 12  dead; its log: results/up/nodes/2/broker.log"
-    assert "does not answer" in list(lines(STATE, {1: "running", 2: "running"}, lacking, DATA))[3]
+    assert "does not respond" in list(lines(STATE, {1: "running", 2: "running"}, lacking, DATA))[3]
 
 
 def test_a_socket_of_a_directory_is_its_owners_alone(tmp_path: Path) -> None:

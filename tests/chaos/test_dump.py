@@ -93,7 +93,7 @@ def test_a_range_that_is_none(capsys, wanted):
     Path(f"{NAME}.log").touch()
     status, out, err = dump(capsys, f"{NAME}.log", f"--offsets={wanted}")
     assert (status, out) == (254, "")
-    assert f"--offsets {wanted}" in err
+    assert f"--offsets takes A..B, A.. or ..B, not {wanted}" in err or f"--offsets {wanted} ends before" in err
 
 
 SMALL_FILES = [
@@ -151,7 +151,7 @@ def test_small_files(capsys, name, data, lines):
 
 BATCH = build_batch([NewRecord(NOW_MS, b"k", b"v")])
 DAMAGED = [
-    (f"{NAME}.log", BATCH + BATCH[:-1], 1, "torn tail: a batch of 70 bytes at byte 70 where 69 are left"),
+    (f"{NAME}.log", BATCH + BATCH[:-1], 1, "torn tail: the batch at byte 70 has 70 bytes, but only 69 are left"),
     (f"{NAME}.log", BATCH + BATCH[:20], 1, "20 bytes from byte 70 on are not a batch"),
     (f"{NAME}.log", BATCH + bytes(100), 1, "100 zero bytes from byte 70 on"),
     (f"{NAME}.log", BATCH[:-1] + b"x" + BATCH, 2, "the checksum of the batch at byte 0 (offsets 0..0) is wrong"),
@@ -160,7 +160,7 @@ DAMAGED = [
     (f"{NAME}.producers", histories_bytes(4, [])[:-4], 0, "producers' histories of 10 bytes"),
     (f"{NAME}.snapshot", snapshot_bytes([])[:-1] + b"\x01", 0, "the checksum of a producer snapshot does not hold"),
     ("leader-epoch-checkpoint", b"0\n2\n0 0\nx y\n", 1, "line 4: 'x y' is not epoch start_offset"),
-    ("recovery-point-offset-checkpoint", b"0\n5\nt 0 17\n", 1, "line 2: '5' of entries announced where 1 are good"),
+    ("recovery-point-offset-checkpoint", b"0\n5\nt 0 17\n", 1, "line 2: '5' entries announced, but 1 are valid"),
     ("recovery-point-offset-checkpoint", b"1\n0\n", 0, "line 1: version '1'"),
     ("partition.metadata", b"version: 0\n", 0, "topic_id"),
     ("meta.properties", b"\xff\xfe", 0, "no '='"),
@@ -258,7 +258,7 @@ WRONG = [
     (f"{NAME}.timeindex", 8, struct.pack(">i", 900), "no batch has that offset"),
     (f"{NAME}.log", 80, b"\xff", "the checksum of the batch at byte 0 (offsets 0..0) is wrong"),
     ("leader-epoch-checkpoint", 4, b"4", "leader-epoch-checkpoint: epoch 4 for offset 0, the batch there has 0"),
-    ("00000000000000000011.log", 0, struct.pack(">q", 5), "begins at offset 5, 11 is next"),
+    ("00000000000000000011.log", 0, struct.pack(">q", 5), "begins at offset 5, expected 11"),
     ("partition.metadata", 0, b"V", "partition.metadata"),
     ("stranger", 0, b"x", "stranger: no file of a log has that name"),
     ("00000000000000000099.snapshot", 0, snapshot_bytes([]), "beyond the end of the log, 30"),

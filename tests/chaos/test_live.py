@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_written_costs_the_run_nothing(tmp_path: Path, cap
     bench.live.write()
     bench.live.write()
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
-        "the web interface is not told anymore what the run does"
+        "the web interface no longer learns what the run does"
     ]
 
 

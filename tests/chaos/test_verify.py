@@ -231,7 +231,7 @@ def test_options_of_histories_need_one(tmp_path: Path, capsys: pytest.CaptureFix
     """--ww-deps over run directories alone is a mistake, and is refused before anything is started."""
     run = clean().write(tmp_path / "run")
     assert run_command(["verify", str(run.path), "--ww-deps"]) == 254
-    assert "are for histories of operations" in capsys.readouterr().err
+    assert "work only with operation histories" in capsys.readouterr().err
 
 
 def told_verdict(directory: RunDirectory, state: str) -> None:
@@ -339,9 +339,9 @@ def test_what_was_judged_before_an_interrupt_is_said(
 DAMAGE = {
     "": "run.json: not valid JSON (line 1, column 1",
     "{": "run.json: not valid JSON (line 1, column 2",
-    "[]": "run.json cannot be read: it is not a JSON object in UTF-8; put the original back",
-    "{}": "run.json: name is absent; the file is not as the run left it: put the original back",
-    None: "run.json was removed; the rest of a run is there: put the original back",
+    "[]": "run.json cannot be read: it is not a JSON object in UTF-8; restore the original",
+    "{}": "run.json: name is absent; the file is not as the run left it: restore the original",
+    None: "run.json was removed; the rest of a run is there: restore the original",
 }
 
 
@@ -383,7 +383,7 @@ def test_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def _history_removed(run: RunDirectory) -> str:
     run.history("producer-1").unlink()
-    return "run.json declares history/producer-1.arrow, and there is no such file"
+    return "run.json declares history/producer-1.arrow, but there is no such file"
 
 
 def _history_cut(run: RunDirectory) -> str:
@@ -395,7 +395,7 @@ def _history_cut(run: RunDirectory) -> str:
 def _history_cut_unsealed(run: RunDirectory) -> str:
     _history_cut(run)
     run.seal_json.unlink()
-    return "history/producer-1.arrow has no end, and run.json has no kill of producer-1"
+    return "history/producer-1.arrow has no end, and run.json does not say that producer-1 was killed"
 
 
 def _history_damaged_unsealed(run: RunDirectory) -> str:
@@ -411,12 +411,12 @@ def _history_damaged_unsealed(run: RunDirectory) -> str:
 def test_histories_that_are_not_whole_are_not_exported(
     change: Callable[[RunDirectory], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without them a correct cluster looks guilty: refused with what is wrong, and no file is left."""
+    """Without them a correct cluster would look faulty: refused with what is wrong, and no file is left."""
     run = clean().write(tmp_path / "run")
     wrong = change(run)
     assert run_command(["export", str(run.path), "--jsonl", "--out", str(tmp_path / "a.jsonl")]) == 254
     line = capsys.readouterr().err.splitlines()[-1]
-    assert wrong in line and "a correct cluster looks guilty" in line
+    assert wrong in line and "a correct cluster would look faulty" in line
     assert not (tmp_path / "a.jsonl").exists()
 
 
@@ -438,7 +438,9 @@ def test_a_run_without_a_seal_is_exported(tmp_path: Path, capsys: pytest.Capture
     run = clean().write(tmp_path / "run")
     run.seal_json.unlink()
     assert run_command(["export", str(run.path), "--jsonl", "--out", str(tmp_path / "a.jsonl")]) == 0
-    assert "is not known: there is no seal.json" in capsys.readouterr().err
+    assert (
+        "cannot tell whether the histories are as the run left them: there is no seal.json" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -462,7 +464,7 @@ def test_excuses_do_not_travel(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "a.edn")]) == 0
     err = capsys.readouterr().err
     assert "may excuse lost-write" in err and "acks=1: a batch is acknowledged" in err
-    assert "excuses do not travel with the export" in err
+    assert "the export does not include excuses" in err
     story.settings = settings(acks="all", client="native")
     run = story.write(tmp_path / "other")
     assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "b.edn")]) == 0

@@ -18,6 +18,7 @@ from typing import Any
 from cluster.process.child import ChildChannel
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_response, encode_request, encode_response, request_class
+from tests.hostile.cost import MOST_LOG_BYTES, Cost, costing
 from tests.hostile.target import Target
 
 HOST = "127.0.0.1"
@@ -89,7 +90,7 @@ class Watch:
     """The longest time that the broker did not answer a connection that asks for nothing much.
 
     ``turn_s`` is the processor time of its loop's longest turn meanwhile: the same on a quiet machine, and what a test
-    can hold on a busy one.
+    can hold on a busy one. ``cost``: what else it took, if that was measured.
     """
 
     def __init__(self) -> None:
@@ -98,10 +99,12 @@ class Watch:
         self.answers = 0
         #: Of each long absence: when it began, on the monotonic clock that all processes share, and how long it took.
         self.absences: list[tuple[float, float]] = []
+        self.cost: Cost | None = None
 
     def __repr__(self) -> str:
         longest_ms, turn_ms = self.longest_s * 1000, self.turn_s * 1000
-        return f"Watch(away {longest_ms:.0f} ms, longest turn {turn_ms:.0f} ms, {self.answers} answers)"
+        cost = "" if self.cost is None else f"; {self.cost!r}"
+        return f"Watch(away {longest_ms:.0f} ms, longest turn {turn_ms:.0f} ms, {self.answers} answers{cost})"
 
     def run(self, port: int, stop: threading.Event) -> None:
         with Plain(port) as plain:
@@ -116,22 +119,24 @@ class Watch:
 
 
 @contextmanager
-def watching(broker: Target) -> Iterator[Watch]:
-    """Measure the absence of the broker while the block runs, and the answer after it.
+def watching(broker: Target, most_log_bytes: int = MOST_LOG_BYTES) -> Iterator[Watch]:
+    """Measure the absence of the broker while the block runs, the answer after it, and what it cost the broker.
 
-    ``pytest -rP`` shows the figures.
+    ``pytest -rP`` shows the figures. Nothing that is sent may make the broker log more than ``most_log_bytes``.
     """
     watch, stop = Watch(), threading.Event()
     before = len(broker.turns())
     thread = threading.Thread(target=watch.run, args=(broker.port, stop))
-    thread.start()
-    try:
-        yield watch
-    finally:
-        stop.set()
-        thread.join()
-        watch.turn_s = max(broker.turns()[before:], default=0.0)
-        sys.stdout.write(f"{watch!r}\n")
+    with costing(broker) as watch.cost:
+        thread.start()
+        try:
+            yield watch
+        finally:
+            stop.set()
+            thread.join()
+            watch.turn_s = max(broker.turns()[before:], default=0.0)
+    sys.stdout.write(f"{watch!r}\n")
+    assert watch.cost.log_bytes <= most_log_bytes, watch
 
 
 @contextmanager

@@ -113,7 +113,7 @@ def test_a_flood_of_connections_leaves_descriptors_for_the_logs(tmp_path: Path) 
         assert "connections are turned away" in broker.log()
 
 
-def _delete(plain: Plain, name: str) -> int:
+def delete_topic(plain: Plain, name: str) -> int:
     answer = plain.send(ApiKey.DELETE_TOPICS, 5, topic_names=[name], topics=[], timeout_ms=20_000)
     return int(answer.responses[0].error_code)
 
@@ -131,9 +131,9 @@ def test_too_many_files_are_no_failure_of_the_disk(tmp_path: Path) -> None:
         assert codes == sorted(codes)
         assert produce(plain, "good", batch(b"x")).error_code == ErrorCode.NONE
         assert "too many files are open" in broker.log()
-        with Plain(broker.port) as further:
-            assert not is_served(further)
-        assert _delete(plain, "tiny") == ErrorCode.NONE
+        with Plain(broker.port) as further, Plain(broker.peer_port) as peer:
+            assert is_served(further) and is_served(peer)
+        assert delete_topic(plain, "tiny") == ErrorCode.NONE
         assert until(lambda: broker.process.num_fds() < DESCRIPTORS // 2, 10)
         assert until(lambda: plain.create_topic("tiny2", 1, segment_bytes="200") == ErrorCode.NONE, 10)
         assert until(lambda: produce(plain, "tiny2", batch(b"x" * 100)).error_code == ErrorCode.NONE, 10)

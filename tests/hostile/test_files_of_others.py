@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
@@ -185,3 +186,24 @@ def test_the_cluster_is_known_by_its_command_line(
         (tmp_path / data / "up.json").write_text(json.dumps(state))
         assert (running(tmp_path / data) is not None) is is_cluster
         os.kill(process.pid, signal.SIGKILL)
+
+
+def test_down_signals_no_cluster_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who runs this as root could end it: the file, the time and the command line are right, the owner is not."""
+    (tmp_path / "gapless").write_text("import time; print(flush=True); time.sleep(60)")
+    argv = [sys.executable, "gapless", "up", "--data", "."]
+    with subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE) as process, ExitStack() as stack:
+        stack.callback(process.kill)
+        assert process.stdout is not None
+        process.stdout.readline()
+        state = {"pid": process.pid, "creation_time": psutil.Process(process.pid).create_time(), "metrics": []}
+        (tmp_path / "up.json").write_text(json.dumps(state))
+        assert running(tmp_path) is not None
+        own = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: own + 1)
+        assert running(tmp_path) is None
+        assert run_command(["down", "--data", str(tmp_path)]) == 0
+        assert "no cluster is running" in capsys.readouterr().err
+        assert process.poll() is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.broker.scenes import TOPIC, with_topic
 from tests.simulation.client import Client, batch
@@ -54,3 +56,26 @@ def test_a_broker_remembers_a_bounded_number_of_producers() -> None:
 
     with_topic(check, gapless_max_producers=str(MOST))
     with_topic(check, gapless_max_producers_total=str(TOTAL))
+
+
+def test_producers_that_are_gone_are_forgotten() -> None:
+    """By the broker's own timer, after producer.id.expiration.ms: then there is room for others. One that goes on is
+    remembered."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        log = cluster.nodes[1].replicas.partitions[TOPIC, 0].log
+        for producer_id in range(MOST):
+            assert (await client.produce(TOPIC, batch(b"a", producer_id=producer_id, base_sequence=0))).error == 0
+        for sequence in range(1, 12):
+            assert len(log.producers) == MOST or sequence > 4
+            await asyncio.sleep(1)
+            assert (await client.produce(TOPIC, batch(b"a", producer_id=0, base_sequence=sequence))).error == 0
+        assert [entry.producer_id for entry in log.producers] == [0]
+        assert (await client.produce(TOPIC, batch(b"a", producer_id=7, base_sequence=0))).error == ErrorCode.NONE
+
+    with_topic(
+        check,
+        gapless_max_producers=str(MOST),
+        producer_id_expiration_ms="5000",
+        producer_id_expiration_check_interval_ms="1000",
+    )

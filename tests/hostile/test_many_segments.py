@@ -38,6 +38,15 @@ def test_timestamps_make_few_segments(broker: Target, plain: Plain, settings: di
     assert len([*broker.directory.rglob(f"{topic}-0/*.log")]) <= 2  # one more when the machine takes ten seconds
 
 
+def ask(plain: Plain, kind: int, name: str, setting: str, value: int) -> int:
+    """Whether a setting of a topic (2) or of brokers (4) might be changed like that."""
+    resource: Any = request_class(ApiKey.INCREMENTAL_ALTER_CONFIGS).AlterConfigsResource
+    entry = resource.AlterableConfig(name=setting, config_operation=0, value=str(value))
+    asked = resource(resource_type=kind, resource_name=name, configs=[entry])
+    answer = plain.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=True)
+    return int(answer.responses[0].error_code)
+
+
 @pytest.mark.parametrize(
     ("key", "least"), [("segment.index.bytes", 209_715), ("segment.ms", 10_000), ("segment.bytes", 1_048_576)]
 )
@@ -48,12 +57,17 @@ def test_settings_have_least_values(plain: Plain, key: str, least: int) -> None:
     assert plain.create_topic(topic, 1, **{key.replace(".", "_"): str(least - 1)}) == ErrorCode.INVALID_CONFIG
     assert plain.create_topic(topic, 1, **{key.replace(".", "_"): str(least)}) == ErrorCode.NONE
     of_brokers = {"segment.index.bytes": "log.index.size.max.bytes", "segment.ms": "log.roll.ms"}.get(key, f"log.{key}")
-    resource: Any = request_class(ApiKey.INCREMENTAL_ALTER_CONFIGS).AlterConfigsResource
-    codes = []
     for kind, name, setting in ((2, topic, key), (4, "", of_brokers)):
-        for value in (least - 1, least + 1):
-            entry = resource.AlterableConfig(name=setting, config_operation=0, value=str(value))
-            asked = resource(resource_type=kind, resource_name=name, configs=[entry])
-            answer = plain.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked], validate_only=True)
-            codes.append(answer.responses[0].error_code)
-    assert codes == [ErrorCode.INVALID_CONFIG, ErrorCode.NONE] * 2
+        assert ask(plain, kind, name, setting, least - 1) == ErrorCode.INVALID_CONFIG
+        assert ask(plain, kind, name, setting, least + 1) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("refused", [3_600_001, 9 * 10**18])
+def test_what_is_deleted_is_removed_in_time(plain: Plain, refused: int) -> None:
+    """INVALID_CONFIG above an hour: the disk, and once the descriptors too, were taken as long as anyone liked."""
+    topic = f"delay-{refused}"
+    assert plain.create_topic(topic, 1, file_delete_delay_ms=str(refused)) == ErrorCode.INVALID_CONFIG
+    assert plain.create_topic(topic, 1, file_delete_delay_ms="3600000") == ErrorCode.NONE
+    for kind, name, setting in ((2, topic, "file.delete.delay.ms"), (4, "", "log.segment.delete.delay.ms")):
+        assert ask(plain, kind, name, setting, refused) == ErrorCode.INVALID_CONFIG
+        assert ask(plain, kind, name, setting, 0) == ErrorCode.NONE

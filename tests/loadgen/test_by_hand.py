@@ -45,7 +45,7 @@ def test_bootstrap_servers_are_taken_as_they_are(host: str) -> None:
 )
 def test_a_url_is_refused_with_the_form_that_is_meant(host: str, meant: str) -> None:
     """Locust's own word for it is a URL; here a client would fail for ever without saying why."""
-    with pytest.raises(SettingsError, match="not to a URL") as refusal:
+    with pytest.raises(SettingsError, match="not a URL") as refusal:
         checked_host(host)
     assert str(refusal.value).endswith(f"here: {meant}")
 
@@ -117,11 +117,11 @@ def test_a_former_load_is_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        (["{load}", "--users", "3"], "starts none: leave out --users"),
-        (["{load}", "--web"], "starts none: leave out --web"),
-        (["{load}", "--host", "http://h:1"], "not to a URL"),
-        (["{load}/history"], "no standalone load left anything there"),
-        (["/nowhere"], "--read-back /nowhere: no standalone load"),
+        (["{load}", "--users", "3"], "only reads back a previous load: leave out --users"),
+        (["{load}", "--web"], "only reads back a previous load: leave out --web"),
+        (["{load}", "--host", "http://h:1"], "not a URL"),
+        (["{load}/history"], "not the directory of a standalone load"),
+        (["/nowhere"], "--read-back /nowhere: not the directory of a standalone load"),
     ],
 )
 def test_reading_back_starts_no_load(

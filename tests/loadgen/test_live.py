@@ -305,7 +305,7 @@ def test_a_master_whose_workers_wrote_nothing_says_so(
     master.send_signal(signal.SIGINT)
     assert master.wait(40) == 1
     assert sorted(process.wait(40) for process in workers) == [0, 1]
-    said = f"nothing was written to {cluster.bootstrap}, as far as the workers told: brokers are not reachable"
+    said = f"nothing was written to {cluster.bootstrap}, as far as the workers reported: brokers are not reachable"
     assert said in (tmp_path / "master.log").read_text()
 
 
@@ -377,7 +377,10 @@ def _free_port() -> str:
     ("arguments", "said"),
     [
         ((), "pass --host HOST:PORT"),
-        (("--host", "http://127.0.0.1:1/"), "give bootstrap servers, HOST:PORT[,HOST:PORT], here: --host 127.0.0.1:1"),
+        (
+            ("--host", "http://127.0.0.1:1/"),
+            "takes bootstrap servers, HOST:PORT[,HOST:PORT], not a URL; here: --host 127.0.0.1:1",
+        ),
         (
             ("--host", "127.0.0.1:1", "--kafka-value-bytes", "2000000"),
             "--kafka-value-bytes 2000000: a value of 2000000",

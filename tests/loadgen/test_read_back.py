@@ -70,8 +70,8 @@ def test_it_reads_from_where_the_load_began(
     ("log", "answers", "end", "why"),
     [
         (SettingsError("nobody answers"), GOOD, 9, "nobody answers"),
-        (Log(0, 9), [], 9, "partition 0 took no record within 0 s"),
-        (Log(0, 9), GOOD, 8, "partition 0 did not give the record that it acknowledged last"),
+        (Log(0, 9), [], 9, "partition 0 accepted no record within 0 s"),
+        (Log(0, 9), GOOD, 8, "partition 0 did not return the record that it acknowledged last"),
     ],
     ids=["no cluster", "not written", "not read"],
 )

@@ -45,8 +45,7 @@ def test_status_and_series_are_written_every_second(tmp_path: Path) -> None:
     """The status is the newest point, the series all of them, and closing writes the last."""
     clock = ManualClock()
     status, series = tmp_path / "p.status.json", tmp_path / "p.series.jsonl"
-    recorder = Recorder("p", tmp_path / "p.arrow", clock, status=status, series=series)
-    recorder.backlog = lambda: 5
+    recorder = Recorder("p", tmp_path / "p.arrow", clock, status=status, series=series, backlog=lambda: 5)
     for _ in range(25):
         clock.advance_ms(100)
         recorder.tick()

@@ -66,7 +66,7 @@ def test_a_conducted_load_is_seen_and_not_steered(cluster: MockCluster, tmp_path
         assert json.loads(web.ask("/gapless/chaos")[1])["active"][0]["fault"] == "cut-link"
         assert web.ask("/gapless/")[0] == 200
         run.live_json.write_text("{")
-        assert json.loads(web.ask("/gapless/chaos")[1])["message"] == "Nothing is known of the run yet."
+        assert json.loads(web.ask("/gapless/chaos")[1])["message"] == "Nothing is known about the run yet."
 
         for path, data in (("/stop", b""), ("/swarm", b"user_count=9&spawn_rate=9&host=elsewhere"), ("/user", b"{}")):
             assert json.loads(web.ask(path, data)[1])["success"] is False, path

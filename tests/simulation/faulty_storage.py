@@ -90,9 +90,9 @@ class FaultyStorage(LoggedStorage):
             self._log.count(f"disk error at {call}")
             raise OSError(fault.number, os.strerror(fault.number), path)
 
-    def open(self, path: str, *, create: bool = True) -> File:
+    def open(self, path: str, *, create: bool = True, keep: bool = False) -> File:
         self.check("open", path)
-        file = super().open(path, create=create)
+        file = super().open(path, create=create, keep=keep)
         assert isinstance(file, MemoryFile)
         return FaultyFile(file, self)
 

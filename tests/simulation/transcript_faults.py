@@ -25,10 +25,10 @@ class RefusingStorage(MemoryStorage):
 
     refused = ""
 
-    def open(self, path: str, *, create: bool = True) -> File:
+    def open(self, path: str, *, create: bool = True, keep: bool = False) -> File:
         if self.refused and self.refused in path:
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
-        return super().open(path, create=create)
+        return super().open(path, create=create, keep=keep)
 
 
 # The network

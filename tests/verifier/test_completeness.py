@@ -153,21 +153,21 @@ def test_a_fault_may_be_over_when_everything_is_healed() -> None:
 
 
 CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
-    ("declares 1 load processes, and asks for 2", NOTHING,
+    ("declares 1 load processes, but the run asked for 2", NOTHING,
      a_run_of(load_processes=2), FACTS, CLOSING),
-    ("declares the final readers native, and asks for confluent, native", NOTHING,
+    ("declares the final readers native, but the run asked for confluent, native", NOTHING,
      a_run_of(final_readers=("confluent", "native")), FACTS, CLOSING),
-    ("declares the readers native, and asks for none", NOTHING, a_run_of(readers=()), FACTS, CLOSING),
-    ("t has 1 partitions, and was to have 2", NOTHING, a_run_of(partitions=2), FACTS, CLOSING),
-    ("declares 3 brokers, and asks for 5", NOTHING, a_run_of(brokers=5), FACTS, CLOSING),
+    ("declares the readers native, but the run asked for none", NOTHING, a_run_of(readers=()), FACTS, CLOSING),
+    ("t has 1 partitions, but should have 2", NOTHING, a_run_of(partitions=2), FACTS, CLOSING),
+    ("declares 3 brokers, but the run asked for 5", NOTHING, a_run_of(brokers=5), FACTS, CLOSING),
     ("run.json declares the replicas of 1 partitions, not of 2", NOTHING, a_run_of(partitions=2), FACTS, CLOSING),
-    ("producer-1.arrow speaks of x-0, which the run does not have", HISTORIES, RUN, FACTS,
+    ("producer-1.arrow mentions x-0, which the run does not have", HISTORIES, RUN, FACTS,
      closing_of(told("producer-1", "send", 0, topic="x"))),
-    ("producer-1.arrow speaks of t-9, which the run does not have", HISTORIES, RUN, FACTS,
+    ("producer-1.arrow mentions t-9, which the run does not have", HISTORIES, RUN, FACTS,
      closing_of(told("producer-1", "send", 0, partition=9))),
-    ("sentinel.arrow has rows delete, which sentinel cannot have", HISTORIES, RUN, FACTS,
+    ("sentinel.arrow has delete rows, which sentinel cannot have", HISTORIES, RUN, FACTS,
      closing_of(said_by("sentinel", HistoryRow("delete", "ok", "t", 0, first_offset=6, last_offset=6)))),
-    ("reader-1.arrow has rows reserve, which reader-1 cannot have", HISTORIES, RUN, FACTS,
+    ("reader-1.arrow has reserve rows, which reader-1 cannot have", HISTORIES, RUN, FACTS,
      closing_of(said_by("reader-1", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
     ("sentinel.arrow has rows of streams that do not belong to a sentinel", HISTORIES, RUN, FACTS,
      closing_of(said_by("sentinel", HistoryRow("reserve", "invoke", "t", 0, 7, 0, 2)))),
@@ -215,8 +215,8 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      account("producer-1", rows={**rows_of("producer-1"), ("send", "ok"): (7, 24)})),
     ("sequences s1/3 without an outcome", HISTORIES, RUN, FACTS,
      account("producer-1", unanswered=("s1/3 without an outcome",))),
-    ("speaks of streams 9", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1, 2, 9)))),
-    ("says nothing of streams 2", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1,)))),
+    ("mentions streams 9", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1, 2, 9)))),
+    ("does not mention streams 2", HISTORIES, RUN, FACTS, account("producer-1", streams=frozenset((1,)))),
     ("but after REQUEST_TIMED_OUT no one can know that", HISTORIES, RUN, FACTS,
      account("producer-1", errors={("fail", "REQUEST_TIMED_OUT"): 3})),
     ("but after INVALID_RECORD no one can know that", HISTORIES, RUN, FACTS,
@@ -241,7 +241,7 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("t-0: its log has batches with producer ids and sequences, and the producers are not idempotent", NOTHING,
      a_run_of(idempotence=False),
      facts(replicas=(replace(FACTS.replicas[0], numbered=1, unnumbered=7), *FACTS.replicas[1:])), CLOSING),
-    ("t-0: values of stream 1 are under the producer id 1002, of which its history says nothing", NOTHING, RUN,
+    ("t-0: values of stream 1 are under the producer id 1002, which its history does not mention", NOTHING, RUN,
      facts(untold=(Untold("t", 0, 1, 1002),)), CLOSING),
     ("t-0: its log has records of leader epoch 2 that were acknowledged long before leaders.jsonl saw it begin",
      EXCUSES, RUN, facts(contradicted=(("t", 0, 2),)), CLOSING),
@@ -292,20 +292,20 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("faults.jsonl: missing since", EXCUSES, RUN, FACTS, closing(differences=(Difference("faults.jsonl", "missing"),))),
     ("nodes/9/x: not there when", NOTHING, RUN, FACTS, closing(differences=(Difference("nodes/9/x", "new"),))),
     ("faults.jsonl cannot be read", EXCUSES, RUN, FACTS, closing(unreadable=(Unreadable("faults.jsonl", "x"),))),
-    ("t-0: it ended in leader epoch 3, and leaders.jsonl knows none after 2", EXCUSES, final(leader_epoch=3), FACTS,
+    ("t-0: it ended in leader epoch 3, but leaders.jsonl has none after 2", EXCUSES, final(leader_epoch=3), FACTS,
      closing(looks={("t", 0): [Sighting(2, None, 0)]})),
     ("t-0: it ended in leader epoch 1 led by 1, and by 3 in leaders.jsonl", EXCUSES, RUN, FACTS,
      closing(looks={("t", 0): [Sighting(1, None, 0, 3)]})),
-    ("t-0: leaders.jsonl says nothing of it", EXCUSES, RUN, FACTS, closing(looks={})),
+    ("t-0: leaders.jsonl does not mention it", EXCUSES, RUN, FACTS, closing(looks={})),
     ("leaders.jsonl has times that lie outside the phases", EXCUSES, RUN, FACTS, closing(looks_ns=(0, 57 * SECOND))),
     ("leaders.jsonl has times that lie outside the phases", EXCUSES, RUN, FACTS, closing(looks_ns=(-2 * SECOND, 0))),
     ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,
      closing(replace(KILL, end_ns=57 * SECOND))),
     ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,
      closing(replace(KILL, start_ns=-2 * SECOND))),
-    ("injection 0 (kill-leader) was over 0.5 s after the phase heal had ended", EXCUSES, BITTEN, FACTS,
+    ("injection 0 (kill-leader) ended 0.5 s after the phase heal had ended", EXCUSES, BITTEN, FACTS,
      closing(replace(KILL, end_ns=51 * SECOND + SECOND // 2))),
-    ("injection 0 (kill-leader) was over 26.0 s after the phase heal had ended", EXCUSES,
+    ("injection 0 (kill-leader) ended 26.0 s after the phase heal had ended", EXCUSES,
      replace(BITTEN, phases=[
          replace(each, start_ns=4 * SECOND, end_ns=4 * SECOND) if each.name in ("chaos", "heal") else each
          for each in BITTEN.phases
@@ -376,7 +376,7 @@ def test_what_the_run_says_itself_comes_first() -> None:
     """The cause stands above what follows from it, and says that it was one; not in a run that came to its end."""
     broken = a_run(problems=["the disk is full", "and another"], phases=RUN.phases[:2], final=[], topics=[])
     reasons = [each.reason for each in incomplete(broken, FACTS, closing(clock=ClockShift(0, 600_000)))]
-    assert reasons[0] == "the disk is full; the run broke off, so what is missing below may only follow from this"
+    assert reasons[0] == "the disk is full; the run ended early, which may be the only reason for what is missing below"
     assert reasons[1] == "and another"
     assert len(reasons) > 5
     ended = [each.reason for each in incomplete(a_run(problems=["the load did not stop"]), FACTS, CLOSING)]

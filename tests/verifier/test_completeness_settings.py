@@ -192,7 +192,7 @@ def test_the_faults_are_those_that_were_asked_for(requested: list[str], asked: l
         run.experiment["asked"]["schedule"] = {"path": "x", "injections": [{"fault": fault} for fault in asked]}
     (doubt,) = doubts(run)
     said, wanted = (", ".join(names) or "none" for names in (requested, asked))
-    assert doubt.reason == f"run.json has faults_requested {said}, and the experiment asks for {wanted}"
+    assert doubt.reason == f"run.json has faults_requested {said}, but the experiment asked for {wanted}"
     assert doubts(replace(run, faults_requested=[*asked, *asked])) == []
 
 

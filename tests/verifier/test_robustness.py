@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.verifier.test_job import ROOT, faulty_story, start
+from tests.verifier.test_main import ROOT, faulty_story, start
 from verifier.class_archive import ClassArchive
 from verifier.evidence.run_directory import RunDirectory
 from verifier.replacing import BESIDE

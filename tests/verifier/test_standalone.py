@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cluster.process.java import find_java
-from tests.verifier.test_job import ROOT, faulty_story, start
+from tests.verifier.test_main import ROOT, faulty_story, start
 
 pytestmark = [pytest.mark.full, pytest.mark.integration, pytest.mark.timeout(600)]
 

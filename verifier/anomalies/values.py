@@ -9,7 +9,7 @@ _COPIES = {
     "client-resend": "each copy has a producer id or epoch of its own: the client sent the value again",
     "client-resend-after-error": "the same, not under an older epoch, and the client had timed out before",
     "mixed": "three or more copies under several identities: the client resent it, and the broker may have failed, too",
-    "unidentified": "the copies carry no producer id (idempotence is off): there is no telling who repeated them",
+    "unidentified": "the copies carry no producer id (idempotence is off): no one can tell who repeated them",
 }
 _VANISHED = {"vanished": "a reader was handed a copy that is no longer in the log"}
 

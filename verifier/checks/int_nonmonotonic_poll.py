@@ -2,7 +2,7 @@
 
 Definition. As ``nonmonotonic-poll``, but between two records of one partition in the same poll.
 
-    one poll of session 1: 5, 6, 5                                                          offset 5 came again
+    one poll of session 1: 5, 6, 5                                                          offset 5 again
 """
 
 from __future__ import annotations

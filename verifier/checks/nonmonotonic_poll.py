@@ -4,7 +4,7 @@ Definition. Two polls of one session and partition follow each other, or a poll 
 session, and the first offset of the poll is below the position reached: something is delivered again, or was skipped
 before. A new assignment is a new session and begins at its own offset. Jepsen's external nonmonotonic-poll, on offsets.
 
-    polls of session 1: [5..7], [7..9]                                                      offset 7 came again
+    polls of session 1: [5..7], [7..9]                                                      offset 7 again
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from verifier.closing import Closing
 from verifier.evidence.phases import HEAL, RECOVERY
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import ms_of_ns, ns_of_seconds
 from verifier.facts import Found
 
 NAME = "stalled"
@@ -28,13 +29,13 @@ NAME = "stalled"
 def stalled(run: RunModel, closing: Closing) -> Iterator[Found]:
     """One anomaly per partition; ``detail`` says since when and for how long."""
     waited = _waited(run)
-    if waited is None or waited[1] - waited[0] < run.settings.stalled_after_s * 1e9:
+    if waited is None or waited[1] - waited[0] < ns_of_seconds(run.settings.stalled_after_s):
         return
     since_ns, until_ns = waited
     for (topic, partition), last_ns in in_vain(closing, since_ns):
         detail = {
             "healed_ns": since_ns,
-            "waited_ms": round((until_ns - since_ns) / 1e6),
+            "waited_ms": round(ms_of_ns(until_ns - since_ns)),
             "last_acked_ns": last_ns,
             "bound_s": run.settings.stalled_after_s,
         }
@@ -47,7 +48,7 @@ def unproven(run: RunModel, closing: Closing) -> list[tuple[str, int]]:
     It ends early only when each partition takes writes, so that such a record contradicts itself.
     """
     waited = _waited(run)
-    if waited is None or waited[1] - waited[0] >= run.settings.stalled_after_s * 1e9:
+    if waited is None or waited[1] - waited[0] >= ns_of_seconds(run.settings.stalled_after_s):
         return []
     return [place for place, _ in in_vain(closing, waited[0])]
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from verifier.bounds import MARGIN_MS
 from verifier.closing import Closing
 from verifier.doubts import CLOCK, Doubt
+from verifier.evidence.units import seconds_of_ms
 
 
 def doubts(closing: Closing) -> Iterator[Doubt]:
@@ -18,7 +19,7 @@ def doubts(closing: Closing) -> Iterator[Doubt]:
     moved_ms = closing.clock.span_ms
     if moved_ms > MARGIN_MS:
         yield Doubt(
-            f"the wall clock moved by {moved_ms / 1000:.1f} s against the monotonic clock during the run "
+            f"the wall clock moved by {seconds_of_ms(moved_ms):.1f} s against the monotonic clock during the run "
             "(it was set, or the machine slept)",
             CLOCK,
         )

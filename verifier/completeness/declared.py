@@ -23,31 +23,32 @@ def _processes(run: RunModel) -> Iterator[str]:
     declared, asked = run.evidence, run.settings
     loads = len(declared.of_role("producers"))
     if loads != asked.load_processes:
-        yield f"run.json declares {loads} load processes, and asks for {asked.load_processes}"
+        yield f"run.json declares {loads} load processes, but the run asked for {asked.load_processes}"
     streams = len(declared.streams)
     if streams != asked.users:
-        yield f"run.json declares {streams} streams, and asks for {asked.users}"
+        yield f"run.json declares {streams} streams, but the run asked for {asked.users}"
     for what, processes, clients in (
         ("readers", declared.of_role("readers"), asked.readers),
         ("final readers", declared.of_role("final"), asked.final_readers),
     ):
         found = sorted(process.client for process in processes)
         if found != sorted(clients):
-            yield f"run.json declares the {what} {_listed(found)}, and asks for {_listed(sorted(clients))}"
+            yield f"run.json declares the {what} {_listed(found)}, but the run asked for {_listed(sorted(clients))}"
 
 
 def _replicas(run: RunModel) -> Iterator[str]:
     asked = run.settings
     if len(run.evidence.brokers) != asked.brokers:
-        yield f"run.json declares {len(run.evidence.brokers)} brokers, and asks for {asked.brokers}"
+        yield f"run.json declares {len(run.evidence.brokers)} brokers, but the run asked for {asked.brokers}"
     for topic in run.topics:
         if topic.partitions != asked.partitions:
-            yield f"{topic.name} has {topic.partitions} partitions, and was to have {asked.partitions}"
+            yield f"{topic.name} has {topic.partitions} partitions, but should have {asked.partitions}"
     if len(run.evidence.replicas) != asked.partitions:
         yield f"run.json declares the replicas of {len(run.evidence.replicas)} partitions, not of {asked.partitions}"
     for name, brokers in sorted(run.evidence.replicas.items()):
         if len(set(brokers)) != asked.replication_factor:
-            yield f"run.json declares {len(set(brokers))} replicas of {name}, and asks for {asked.replication_factor}"
+            told = f"run.json declares {len(set(brokers))} replicas of {name}"
+            yield f"{told}, but the run asked for {asked.replication_factor}"
 
 
 def _listed(names: list[str]) -> str:

@@ -11,6 +11,7 @@ from verifier.completeness.killed import KILLED, killer
 from verifier.doubts import CLOCK, EXCUSES, Doubt
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
+from verifier.evidence.units import ms_of_seconds, seconds_of_ms, seconds_of_ns
 from verifier.witness import CONNECTION_NS, SLACK_NS
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
@@ -22,7 +23,7 @@ OF_HARNESS = frozenset(("warden", "proxy", "zookeeper"))
 def problems(run: RunModel) -> Iterator[Doubt]:
     """What the run itself says went wrong. The first says whether the run broke off: all else may follow from it."""
     complete = {phase.name for phase in run.phases} >= set(PHASES)
-    follows = "" if complete else "; the run broke off, so what is missing below may only follow from this"
+    follows = "" if complete else "; the run ended early, which may be the only reason for what is missing below"
     for problem in [*run.problems, *run.harness.problems]:
         yield Doubt(problem + follows)
         follows = ""
@@ -47,7 +48,7 @@ def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
         return  # said already, with the phases
     if run.ended is not None:
         try:
-            ended_ms = datetime.fromisoformat(run.ended).timestamp() * 1000
+            ended_ms = ms_of_seconds(datetime.fromisoformat(run.ended).timestamp())
         except ValueError:
             yield f"run.json says that the run ended at {run.ended!r:.40}, which is not a time"
         else:
@@ -55,16 +56,16 @@ def _clock(run: RunModel, closing: Closing) -> Iterator[str]:
                 yield f"run.json says that the run ended at {run.ended}, and that its phases continued after that"
     for name, left in sorted(closing.beside.items()):
         if left.wall_s is not None:
-            first_ms, last_ms = (1000 * second for second in left.wall_s)
+            first_ms, last_ms = (ms_of_seconds(second) for second in left.wall_s)
             if first_ms < span.earliest_ms or last_ms > span.latest_ms:
                 yield f"run.json says that the run began at {run.started}, and Locust noted another time for {name}"
 
 
 def _late(run: RunModel, closing: Closing) -> Iterator[str]:
     """A client that stood still notes what happened to it later than an excuse allows for: it would be accused."""
-    limit_s = {"0": CONNECTION_NS / 1e9, "1": SLACK_NS / 1e9}.get(run.settings.acks)
+    limit_s = {"0": seconds_of_ns(CONNECTION_NS), "1": seconds_of_ns(SLACK_NS)}.get(run.settings.acks)
     for process in run.evidence.of_role("producers"):
-        lag_s = closing.lag_ms.get(process.name, 0.0) / 1000
+        lag_s = seconds_of_ms(closing.lag_ms.get(process.name, 0.0))
         if limit_s is not None and lag_s > limit_s:
             yield (
                 f"the event loop of {process.name} stood still for {lag_s:.2f} s: with acks={run.settings.acks}, what "
@@ -80,7 +81,9 @@ def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
         if name.startswith(HARNESS_LOOPS)
     }
     # a client has no session; but a stall of its own must not look like a partition that acknowledges nothing
-    lags |= {name: (lag_ms / 1000, stalled_s, "what counts as stalled") for name, lag_ms in closing.lag_ms.items()}
+    lags |= {
+        name: (seconds_of_ms(lag_ms), stalled_s, "what counts as stalled") for name, lag_ms in closing.lag_ms.items()
+    }
     for process, (lag_s, limit_s, of_what) in sorted(lags.items()):
         if lag_s > limit_s:
             yield (

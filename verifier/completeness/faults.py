@@ -13,6 +13,7 @@ from verifier.doubts import EXCUSES, Doubt
 from verifier.effectiveness import Injected
 from verifier.evidence.phases import HEAL
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import seconds_of_ns
 
 #: A window in which fewer records than these were due may well have had none.
 LEAST_DUE = 5.0
@@ -50,8 +51,8 @@ def _times(run: RunModel, closing: Closing) -> Iterator[str]:
         if not each.skipped and not first <= min(times) <= max(times) <= last:
             yield f"injection {each.number} ({each.fault}) has times that lie outside the phases of the run"
         elif healed_ns is not None and each.end_ns is not None and each.end_ns > healed_ns:
-            seconds = (each.end_ns - healed_ns) / 1e9
-            yield f"injection {each.number} ({each.fault}) was over {seconds:.1f} s after the phase {HEAL} had ended"
+            seconds = seconds_of_ns(each.end_ns - healed_ns)
+            yield f"injection {each.number} ({each.fault}) ended {seconds:.1f} s after the phase {HEAL} had ended"
     if closing.looks_ns is not None and not (first <= closing.looks_ns[0] and closing.looks_ns[1] <= last):
         yield "leaders.jsonl has times that lie outside the phases of the run"
 
@@ -69,12 +70,12 @@ def _elections(run: RunModel, closing: Closing) -> Iterator[str]:
         last = seen[-1]
         ended = f"it ended in leader epoch {final.leader_epoch}"
         if last.epoch < final.leader_epoch:
-            complaints.append((name, f"{ended}, and leaders.jsonl knows none after {last.epoch}"))
+            complaints.append((name, f"{ended}, but leaders.jsonl has none after {last.epoch}"))
         elif last.epoch == final.leader_epoch and last.leader not in (final.leader, None):
             complaints.append((name, f"{ended} led by {final.leader}, and by {last.leader} in leaders.jsonl"))
     if not any(each.path == "leaders.jsonl" for each in closing.unreadable):
         complaints += [
-            (f"{final.topic}-{final.partition}", "leaders.jsonl says nothing of it")
+            (f"{final.topic}-{final.partition}", "leaders.jsonl does not mention it")
             for final in run.final
             if (final.topic, final.partition) not in closing.looks
         ]
@@ -86,7 +87,7 @@ def _windows(run: RunModel, closing: Closing) -> Iterator[str]:
     for each in closing.faults.injected:
         if each.skipped or each.end_ns is None:
             continue
-        seconds = (each.end_ns - each.start_ns) / 1e9
+        seconds = seconds_of_ns(each.end_ns - each.start_ns)
         if run.settings.rate * seconds >= LEAST_DUE and not _attempted(each, attempts):
             yield f"nothing was sent while {each.fault} on {each.target} lasted ({seconds:.1f} s)"
 

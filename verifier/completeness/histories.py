@@ -90,7 +90,7 @@ def _places(run: RunModel, account: HistoryAccount) -> Iterator[str]:
     """What happened in another partition could not be compared with any log."""
     unknown = sorted({f"{topic}-{partition}" for topic, partition in account.partitions} - set(run.evidence.replicas))
     if unknown:
-        yield f"the history {account.file} speaks of {', '.join(unknown[:5])}, which the run does not have"
+        yield f"the history {account.file} mentions {', '.join(unknown[:5])}, which the run does not have"
 
 
 def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
@@ -98,9 +98,9 @@ def _streams(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str
         return
     wanted = frozenset(range(declared.first_stream, declared.first_stream + declared.streams))
     if others := account.streams - wanted:
-        yield f"the history {account.file} speaks of streams {_listed(others)}, which {account.process} does not write"
+        yield f"the history {account.file} mentions streams {_listed(others)}, which {account.process} does not write"
     if absent := wanted - account.streams:
-        yield f"the history {account.file} says nothing of streams {_listed(absent)}"
+        yield f"the history {account.file} does not mention streams {_listed(absent)}"
 
 
 def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:

@@ -14,6 +14,7 @@ from verifier.closing import Closing
 from verifier.effectiveness import Injected
 from verifier.evidence.history import FLUSH_INTERVAL_NS
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import ns_of_seconds, seconds_of_ns
 
 #: The exit status of a process that SIGKILL ended.
 KILLED = -9
@@ -75,14 +76,14 @@ def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[s
         return
     (fault, died_ns) = by[0], by[0].probed_ns or by[0].start_ns
     # rows are flushed every half second, by a loop that may lag that much before the harness counts as overloaded
-    late_ns = FLUSH_INTERVAL_NS + _IDLE_NS + int(run.settings.stalled_after_s / 2 * 1e9)
+    late_ns = FLUSH_INTERVAL_NS + _IDLE_NS + ns_of_seconds(run.settings.stalled_after_s / 2)
     if account.last_ns < fault.start_ns - late_ns:
-        seconds = (fault.start_ns - account.last_ns) / 1e9
+        seconds = seconds_of_ns(fault.start_ns - account.last_ns)
         yield f"the history {account.file} ends {seconds:.1f} s before {fault.fault} killed its process"
     elif account.last_ns > died_ns:
-        seconds = (account.last_ns - died_ns) / 1e9
+        seconds = seconds_of_ns(account.last_ns - died_ns)
         yield f"the history {account.file} ends {seconds:.1f} s after {fault.fault} had killed its process"
     point = closing.series.get(account.process)
     if point is not None and point.time_ns > died_ns:
-        seconds = (point.time_ns - died_ns) / 1e9
+        seconds = seconds_of_ns(point.time_ns - died_ns)
         yield f"the live series of {account.process} continues for {seconds:.1f} s after {fault.fault} had killed it"

@@ -17,6 +17,7 @@ from verifier.evidence.declared import Role
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.sequenced_value import value_name
+from verifier.evidence.units import seconds_of_ns
 from verifier.facts import Facts
 
 #: The least share of the records due at the requested rate that must have been acknowledged.
@@ -70,7 +71,7 @@ def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
     chaos = run.phase(CHAOS)
     if chaos is None or chaos.end_ns is None or not run.settings.rate or not facts.acked:
         return
-    seconds = (chaos.end_ns - chaos.start_ns) / 1e9
+    seconds = seconds_of_ns(chaos.end_ns - chaos.start_ns)
     asked = run.settings.rate * seconds
     if facts.acked < LEAST_OF_ASKED * asked:
         yield (

@@ -76,7 +76,7 @@ def _untold(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
         return  # said already: no one knows what they told
     for each in facts.untold[:MOST_UNTOLD]:
         told = f"values of stream {each.stream} are under the producer id {each.producer_id}"
-        yield f"{each.topic}-{each.partition}: {told}, of which its history says nothing"
+        yield f"{each.topic}-{each.partition}: {told}, which its history does not mention"
 
 
 def _readers(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:

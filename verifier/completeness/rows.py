@@ -58,26 +58,26 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
     for f, outcome in sorted(account.rows):
         known = OUTCOMES.get(f)
         if known is None:
-            yield f"the history {account.file} has rows {f}/{outcome}, and there is no such function"
+            yield f"the history {account.file} has {f}/{outcome} rows, but there is no such function"
         elif outcome not in known:
-            yield f"the history {account.file} has rows {f}/{outcome}; {f} is always {' or '.join(sorted(known))}"
+            yield f"the history {account.file} has {f}/{outcome} rows; {f} is always {' or '.join(sorted(known))}"
     if account.polls_without_offset:
-        yield f"the history {account.file} has {account.polls_without_offset} rows poll without an offset"
+        yield f"the history {account.file} has {account.polls_without_offset} poll rows without an offset"
     if account.polls_without_value:
         yield (
-            f"the history {account.file} has {account.polls_without_value} rows poll that do not say what was read, "
+            f"the history {account.file} has {account.polls_without_value} poll rows that do not say what was read, "
             "or why that cannot be told"
         )
     for f, (count, first) in sorted(account.without_times.items()):
         yield (
-            f"the history {account.file} has {count} rows {f} whose times cannot be "
+            f"the history {account.file} has {count} {f} rows with impossible times "
             f"(below 0, or ended before it began); the first is {first}"
         )
     polls = account.rows.get(("poll", "ok"), (0, 0))[0]
     if account.polls_with_watermark < LEAST_WITH_WATERMARK * polls:
         yield (
-            f"the history {account.file} has {polls} rows poll of which {account.polls_with_watermark} tell a high "
-            "watermark, and every client knows one as soon as it is handed something"
+            f"the history {account.file} has {polls} poll rows of which {account.polls_with_watermark} tell a high "
+            "watermark, but every client knows one as soon as it is handed something"
         )
     for session, topic, partition in sorted(account.unassigned)[:5]:
         where = f"{topic}-{partition} in session {session}"
@@ -96,10 +96,10 @@ def _of_another_role(account: HistoryAccount, declared: DeclaredProcess) -> Iter
     """Who may claim what: a reader that reserves, or a sentinel that deletes, would excuse what no one did."""
     for f in sorted({f for f, _ in account.rows}):
         if declared.role not in _ROLES.get(f, (declared.role,)):
-            yield f"the history {account.file} has rows {f}, which {account.process} cannot have ({declared.role})"
+            yield f"the history {account.file} has {f} rows, which {account.process} cannot have ({declared.role})"
     if declared.role == "sentinel" and any(stream < SENTINEL_STREAM for stream in account.streams):
         yield f"the history {account.file} has rows of streams that do not belong to a sentinel"
     wanted = _PHASES.get(declared.role)
     for f, phase in sorted(account.phases):
         if f in _OF_A_PHASE and phase != wanted:
-            yield f"the history {account.file} has rows {f} of the phase {phase}; {declared.role} do that in {wanted}"
+            yield f"the history {account.file} has {f} rows of the phase {phase}; {declared.role} do that in {wanted}"

@@ -96,7 +96,7 @@ def _faults(run: RunModel, record: Mapping[str, Any]) -> Iterator[str]:
         yield "run.json does not say experiment.resolved.faults"
     elif {*run.faults_requested} != {*map(str, asked)}:
         requested, wanted = (", ".join(sorted({*map(str, each)})) or "none" for each in (run.faults_requested, asked))
-        yield f"run.json has faults_requested {requested}, and the experiment asks for {wanted}"
+        yield f"run.json has faults_requested {requested}, but the experiment asked for {wanted}"
 
 
 def _topics(run: RunModel) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _load(run: RunModel, closing: Closing) -> Iterator[str]:
     if load.get("run_id") != run.run_id:
         yield f"{file} is of the run {load.get('run_id')}, not of {run.run_id}"
     if load.get("topic") not in [topic.name for topic in run.topics]:
-        yield f"{file} writes to {load.get('topic')}, which is no topic of the run"
+        yield f"{file} writes to {load.get('topic')}, which is not the topic of the run"
     for name, key in _OF_THE_LOAD.items():
         setting, found = getattr(run.settings, name), load.get(key, _ABSENT)
         if key == "rate" and load.get("outstanding"):

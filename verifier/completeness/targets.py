@@ -24,7 +24,7 @@ Hit = tuple[frozenset[int], frozenset[int]]
 
 
 def misnamed(closing: Closing) -> Iterator[str]:
-    """What is said to have been hit, and was not, one line each. A probe that failed says nothing of it."""
+    """What is said to have been hit, and was not, one line each. A probe that failed does not tell."""
     for each in closing.faults.injected:
         if each.skipped:
             continue

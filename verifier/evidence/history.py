@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast
 import numpy as np
 import pyarrow as pa
 
+from verifier.evidence.arrow_claims import grouped
 from verifier.evidence.arrow_stream import END_OF_STREAM, HistoryError, batch_message, check, split_messages
 
 logger = logging.getLogger(__name__)
@@ -68,7 +69,8 @@ READ_SCHEMA = SCHEMA.append(pa.field("row", pa.int64(), nullable=False))
 
 FLUSH_INTERVAL_NS = 500_000_000
 MAX_PENDING_ROWS = 4096
-#: Messages read at a time, 65,536 rows at most: a whole history takes 130 bytes of memory per row.
+#: Messages read at a time, 65,536 rows at most (of a message's size together, if others than our writers made them
+#: large): a whole history takes 130 bytes of memory per row.
 PART_MESSAGES = 16
 #: A part is too little to share out between threads.
 _READING = pa.ipc.IpcReadOptions(use_threads=False)
@@ -275,12 +277,13 @@ def _open(path: str | Path) -> tuple[HistoryFile, Callable[[], Iterator[pa.Table
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
     _, process = _decode_messages(messages[:1], str(path))
+    groups = grouped(messages[1:], PART_MESSAGES, str(path))
     if torn_bytes:
         logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
 
     def parts() -> Iterator[pa.Table]:
         first = 0
-        for table in _parts(messages, str(path)):
+        for table in (_decode_messages([*messages[:1], *group], str(path))[0] for group in groups):
             numbers = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
             yield table.append_column(READ_SCHEMA.field("row"), numbers)
             first += table.num_rows
@@ -290,12 +293,6 @@ def _open(path: str | Path) -> tuple[HistoryFile, Callable[[], Iterator[pa.Table
 
 def _without_totals(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(table["f"].to_numpy(zero_copy_only=False) != "total", pa.bool_()))
-
-
-def _parts(messages: list[memoryview], path: str) -> Iterator[pa.Table]:
-    """The rows of a few messages at a time; one part if there are none."""
-    for begin in range(1, max(2, len(messages)), PART_MESSAGES):
-        yield _decode_messages([*messages[:1], *messages[begin : begin + PART_MESSAGES]], path)[0]
 
 
 def history_file(table: pa.Table) -> HistoryFile:

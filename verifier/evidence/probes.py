@@ -52,7 +52,7 @@ _VALUES: Mapping[str, str] = {
     "answered_bytes": "{} bytes of responses came out",
     "closed_connections": "{} connections were closed",
     "batches_while_cut": "{} batches reached the log meanwhile",
-    "retries": "{} batches came again",
+    "retries": "{} batches were resent",
     "sessions_expired": "{} ZooKeeper sessions expired",
     "led": "leader of {}",
 }
@@ -62,7 +62,7 @@ _ONE: Mapping[str, str] = {
     "dropped_bytes": "1 byte was dropped",
     "closed_connections": "1 connection was closed",
     "batches_while_cut": "1 batch reached the log meanwhile",
-    "retries": "1 batch came again",
+    "retries": "1 batch was resent",
     "sessions_expired": "1 ZooKeeper session expired",
 }
 #: They name something, and count nothing.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import seconds_of_ns
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, UNANSWERED
 from verifier.wall_clock import clock
 
@@ -27,4 +28,4 @@ def event_text(excuse: str, event: Mapping[str, Any], run: RunModel) -> str:
 
 
 def _clock(monotonic_ns: int, run: RunModel) -> str:
-    return clock(run, monotonic_ns) or f"{(monotonic_ns - run.started_ns) / 1e9:.1f} s after the start"
+    return clock(run, monotonic_ns) or f"{seconds_of_ns(monotonic_ns - run.started_ns):.1f} s after the start"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
+from verifier.evidence.units import seconds_of_ms
 from verifier.explain.value_names import producer_name
 from verifier.facts import Found
 
@@ -62,7 +63,7 @@ def _timestamp_outside_run(found: Found) -> str:
 def _time(milliseconds: int) -> str:
     """As UTC where it is a date of these centuries, else the bare number."""
     if 0 <= milliseconds < 10_000_000_000_000:
-        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return f"{datetime.fromtimestamp(seconds_of_ms(milliseconds), UTC):%Y-%m-%d %H:%M:%S} UTC"
     return f"{milliseconds} ms"
 
 

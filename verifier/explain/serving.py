@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from verifier.evidence.units import seconds_of_ms
 from verifier.facts import Found
 
 
 def _stalled(found: Found) -> str:
-    waited_s = found.detail["waited_ms"] / 1000
+    waited_s = seconds_of_ms(found.detail["waited_ms"])
     before = (
         "nothing was ever acknowledged in it" if found.detail["last_acked_ns"] is None else "it had taken some before"
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from verifier.evidence.units import ms_of_ns
 from verifier.explain.value_names import value_name
 from verifier.facts import Found
 
 
 def _ms(nanoseconds: int) -> str:
-    return f"{nanoseconds / 1e6:,.3f} ms"
+    return f"{ms_of_ns(nanoseconds):,.3f} ms"
 
 
 def _read_before_send(found: Found) -> str:

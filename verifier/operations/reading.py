@@ -171,7 +171,7 @@ def _json(line: str, number: int, name: str) -> Any:
         raise OperationsError(f"{name}:{number}: its values are nested too deeply") from error
     except json.JSONDecodeError as error:
         why = f"column {error.colno}: {error.msg}"
-        raise OperationsError(f"{name}:{number}: this line is not one whole JSON object: {why}") from error
+        raise OperationsError(f"{name}:{number}: this line is not a complete JSON object: {why}") from error
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:

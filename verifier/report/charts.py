@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from verifier.evidence.series import SeriesPoint
+from verifier.evidence.units import ns_of_seconds, seconds_of_ns
 from verifier.report.drawing import CHART, CHART_GAP, LOW_CHART, Axis, Chart, Line, Tick, round_steps
 
 #: More points than this are drawn as wider bins, and the chart says so.
@@ -19,7 +20,7 @@ def charts(series: Sequence[SeriesPoint], axis: Axis, y: float) -> tuple[Chart, 
         return ()
     width_s = bin_width(axis)
     bins = _bins(series, axis.start_ns, width_s)
-    middles = {number: axis.x(axis.start_ns + (number + 0.5) * width_s * 1e9) for number in bins}
+    middles = {number: axis.x(axis.start_ns + ns_of_seconds((number + 0.5) * width_s)) for number in bins}
     acked = {number: each.acked / width_s for number, each in bins.items()}
     read = {number: each.read / width_s for number, each in bins.items()}
     drawn = [
@@ -67,10 +68,10 @@ class _Bin:
 
 def _bins(series: Sequence[SeriesPoint], start_ns: int, width_s: float) -> dict[int, _Bin]:
     """Sums over processes; the latencies are those of producers, which alone acknowledge."""
-    last = max(int((point.time_ns - 1 - start_ns) / 1e9 / width_s) for point in series)
+    last = max(int(seconds_of_ns(point.time_ns - 1 - start_ns) / width_s) for point in series)
     bins = {number: _Bin() for number in range(last + 1)}
     for point in series:
-        each = bins[max(0, int((point.time_ns - 1 - start_ns) / 1e9 / width_s))]
+        each = bins[max(0, int(seconds_of_ns(point.time_ns - 1 - start_ns) / width_s))]
         each.acked += point.acked
         each.read += point.read
         each.unknown += point.unknown

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from verifier.evidence.units import ns_of_seconds, seconds_of_ns
+
 WIDTH = 1000
 #: The drawing of a narrow page: text keeps its size there, and nothing has to be scrolled.
 NARROW = 400
@@ -34,7 +36,7 @@ class Axis:
         return round(LEFT + inside * (self.right - LEFT), 1)
 
     def seconds(self, time_ns: float) -> float:
-        return (time_ns - self.start_ns) / 1e9
+        return seconds_of_ns(time_ns - self.start_ns)
 
     def bar(self, start_ns: float, end_ns: float, kind: str, title: str, *, least: float = 2.0) -> LaneBar:
         left, right = self.x(start_ns), self.x(end_ns)
@@ -123,4 +125,4 @@ def round_steps(largest: float, wanted: int) -> list[float]:
 def time_ticks(axis: Axis) -> tuple[Tick, ...]:
     """Round seconds along the axis."""
     steps = round_steps(axis.seconds(axis.end_ns), round(10 * axis.width / WIDTH))
-    return tuple(Tick(axis.x(axis.start_ns + at * 1e9), f"{at:g} s") for at in steps)
+    return tuple(Tick(axis.x(axis.start_ns + ns_of_seconds(at)), f"{at:g} s") for at in steps)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from verifier.evidence.units import seconds_of_ms
 from verifier.segments import walk
 from verifier.surroundings.model import SpotView, StoredBatch
 
@@ -126,7 +127,7 @@ def _value_value(name: str, value: Any) -> str:
 
 def _moment(milliseconds: int) -> str:
     try:
-        return f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
+        return f"{datetime.fromtimestamp(seconds_of_ms(milliseconds), UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3]
     except (ValueError, OverflowError, OSError):
         return str(milliseconds)
 

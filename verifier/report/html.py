@@ -13,6 +13,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from verifier.evidence.units import seconds_of_ms, seconds_of_ns
+
 _HERE = Path(__file__).parent
 
 
@@ -33,7 +35,7 @@ def self_contained(
     )  # fmt: skip
     environment.filters["number"] = number
     environment.filters["cut"] = lambda text: cut(str(text), longest)
-    environment.filters["seconds"] = lambda ns: f"{ns / 1e9:.1f} s"
+    environment.filters["seconds"] = lambda ns: f"{seconds_of_ns(ns):.1f} s"
     style = (_HERE / "report.css").read_text(encoding="utf-8")
     if more_style is not None:
         style += (folder / more_style).read_text(encoding="utf-8")
@@ -49,7 +51,7 @@ def number(value: Any) -> str:
 
 def duration(milliseconds: float) -> str:
     """A time for people: milliseconds, or from ten seconds on seconds."""
-    return f"{milliseconds:,.0f} ms" if milliseconds < 10_000 else f"{milliseconds / 1000:,.1f} s"
+    return f"{milliseconds:,.0f} ms" if milliseconds < 10_000 else f"{seconds_of_ms(milliseconds):,.1f} s"
 
 
 def cut(text: str, longest: int) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from verifier.anomalies import BY_NAME
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import seconds_of_ns
 from verifier.report.occasions import Occasions
 from verifier.suites import Suite, suite_xml
 from verifier.verdict import Verdict
@@ -37,4 +38,4 @@ def junit_xml(path: Path, run: RunModel, verdict: Verdict, occasions: Occasions 
 def _seconds(run: RunModel) -> float:
     """From the start of a run to the end of its last phase; 0 if none ended."""
     ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
-    return round(max(0, max(ends, default=run.started_ns) - run.started_ns) / 1e9, 3)
+    return round(seconds_of_ns(max(0, max(ends, default=run.started_ns) - run.started_ns)), 3)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
+from verifier.evidence.units import ms_of_ns, seconds_of_ns
 from verifier.expectation import ELECTION
 from verifier.facts import Found
 from verifier.report.timeline import axis_of
@@ -53,7 +54,7 @@ class Occasions:
     @property
     def first_ack_ms(self) -> float | None:
         """How long it took from then to the first acknowledgement; None if nothing tells."""
-        return None if self.acked_ns is None else max(0.0, (self.acked_ns - self.begin_ns) / 1e6)
+        return None if self.acked_ns is None else max(0.0, ms_of_ns(self.acked_ns - self.begin_ns))
 
     @property
     def zero(self) -> str:
@@ -68,7 +69,7 @@ class Occasions:
         what, when = found.event, ""
         if found.event_ns is not None:
             at = clock(self.run, found.event_ns)
-            after_s = (found.event_ns - self.begin_ns) / 1e9
+            after_s = seconds_of_ns(found.event_ns - self.begin_ns)
             when = f", about {after_s:.1f} s after {self.since}{'' if at is None else f' ({at} UTC)'}"
         if found.excuse == ELECTION and when:
             # the time is in ``when``
@@ -99,10 +100,10 @@ class Occasions:
         if event_ns is None or not near:
             return ""
         last = max(near, key=lambda each: each.start_ns)
-        told = f"{last.fault} ({last.target}) began {(event_ns - last.start_ns) / 1e9:.1f} s earlier"
+        told = f"{last.fault} ({last.target}) began {seconds_of_ns(event_ns - last.start_ns):.1f} s earlier"
         if last.healed_ns is None or last.healed_ns > event_ns:
             return told
-        return f"{told}, its healing {(event_ns - last.healed_ns) / 1e9:.1f} s earlier"
+        return f"{told}, its healing {seconds_of_ns(event_ns - last.healed_ns):.1f} s earlier"
 
 
 def _leader(change: LeaderChange) -> str:

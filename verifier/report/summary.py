@@ -10,6 +10,7 @@ from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.markdown import anomaly, code, inline, reasons, table
 from verifier.reasons import by_reason
+from verifier.recoveries import MB
 from verifier.report.occasions import Occasions
 from verifier.report.words import headline
 from verifier.verdict import UNCOUNTED, CheckResult, Verdict
@@ -103,7 +104,7 @@ def recovery_text(found: Mapping[str, Any]) -> str:
     ratio = found.get("worst_s_per_100_mb")
     over = (
         f"; at worst {ratio:,.2f} s for each 100 MB of log that was not synced, "
-        f"from a recovery over {found['worst_unflushed_bytes'] / 1e6:,.1f} MB"
+        f"from a recovery over {found['worst_unflushed_bytes'] / MB:,.1f} MB"
         if ratio
         else ""
     )

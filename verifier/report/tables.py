@@ -11,6 +11,7 @@ from typing import Any
 from verifier.effectiveness import Injected
 from verifier.evidence.probes import probe_words
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import ms_of_ns
 from verifier.report.html import duration
 from verifier.surroundings.model import Outcomes
 from verifier.verdict import Verdict
@@ -30,7 +31,7 @@ def faults(injected: Sequence[Injected], most: int) -> dict[str, Any]:
             "over_ns": each.end_ns,
             "took": ""
             if each.healed_ns is None or each.end_ns is None
-            else duration((each.end_ns - each.healed_ns) / 1e6),
+            else duration(ms_of_ns(each.end_ns - each.healed_ns)),
             "state": "skipped" if each.skipped else "bit" if each.effective else "did not bite",
             "seen": probe_words(each.probe),
             "seen_after": probe_words(each.heal_probe),

@@ -9,6 +9,7 @@ from verifier.effectiveness import Injected
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
+from verifier.evidence.units import ms_of_ns
 from verifier.report.html import duration, number
 from verifier.report.summary import recovery_text
 from verifier.surroundings.model import Outcomes
@@ -57,9 +58,9 @@ def tiles(
 def _load(run: RunModel) -> tuple[str, str, str]:
     """How long the cluster was under load, and the whole run."""
     ends = [phase.end_ns for phase in run.phases if phase.end_ns is not None]
-    whole = f"of {duration((max(ends) - run.started_ns) / 1e6)} that the run took" if ends else "the run has no end"
+    whole = f"of {duration(ms_of_ns(max(ends) - run.started_ns))} that the run took" if ends else "the run has no end"
     span = next((phase for phase in run.phases if phase.name == CHAOS and phase.end_ns is not None), None)
-    under = "-" if span is None or span.end_ns is None else duration((span.end_ns - span.start_ns) / 1e6)
+    under = "-" if span is None or span.end_ns is None else duration(ms_of_ns(span.end_ns - span.start_ns))
     return under, "under load", whole
 
 

@@ -88,12 +88,12 @@ def _range(path: Path, text: str | None) -> tuple[int, int] | None:
         return None
     match = _RANGE.fullmatch(text)
     if match is None or text == "..":
-        raise BadRequest(f"--offsets {text}: it is A..B, A.. or ..B")
+        raise BadRequest(f"--offsets takes A..B, A.. or ..B, not {text}")
     if path.is_dir() or kind_of(path) not in RANGED:
-        raise BadRequest(f"--offsets: {path} has no offsets to choose from; segments and indexes have")
+        raise BadRequest(f"--offsets works only with segments and indexes, not with {path}")
     first, last = int(match[1] or 0), int(match[2] or (1 << 63) - 1)
     if first > last:
-        raise BadRequest(f"--offsets {text}: it ends before it begins")
+        raise BadRequest(f"--offsets {text} ends before it begins")
     return first, last
 
 

@@ -26,7 +26,7 @@ from cluster.log.checkpoints import (
 from cluster.log.clean_state import CLEAN_STATE_FILE, parse_clean_state
 from cluster.log.errors import CheckpointError
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.history import history_file, read_history
+from verifier.evidence.history import scan_history
 
 KNOWN = (
     ".log, .index, .timeindex, .txnindex, .snapshot, .producers, leader-epoch-checkpoint, *-offset-checkpoint, "
@@ -36,6 +36,9 @@ KNOWN = (
 
 #: What a segment's files are called while they are on their way out or in.
 _PASSING = re.compile(r"\.(deleted|cleaned|swap)$")
+
+#: Rows of a history that are Python objects at a time.
+_ROWS_AT_A_TIME = 4096
 
 #: What has offsets to choose from.
 RANGED = {".log", ".index", ".timeindex", ".txnindex"}
@@ -95,8 +98,8 @@ def _rows(path: Path, names: tuple[str, ...]) -> Lines:
         count += 1
         yield Entry(dict(zip(names, values, strict=True)))
     if len(lines) < 2 or _number(lines[1].strip()) != count:
-        announced = repr(lines[1]) if len(lines) > 1 else "no number"
-        yield DamagedPart(f"line 2: {announced} of entries announced where {count} are good")
+        announced = repr(lines[1]) if len(lines) > 1 else "no number of"
+        yield DamagedPart(f"line 2: {announced} entries announced, but {count} are valid")
 
 
 def _number(text: str) -> int | None:
@@ -158,13 +161,13 @@ def _json(path: Path, lines: list[str]) -> Lines:
 def _history(path: Path) -> Lines:
     """A load process's history. A torn last message is legal: the process was killed."""
     try:
-        table = read_history(path)
+        file, tables = scan_history(path)
     except HistoryError as error:
         yield DamagedPart(str(error))
         return
-    for batch in table.to_batches():
-        for row in batch.to_pylist():
-            yield Entry(row)
-    torn_bytes = history_file(table).torn_bytes
-    if torn_bytes:
-        yield Entry({"torn_bytes": torn_bytes})
+    for table in tables:
+        for batch in table.to_batches(max_chunksize=_ROWS_AT_A_TIME):
+            for row in batch.to_pylist():
+                yield Entry(row)
+    if file.torn_bytes:
+        yield Entry({"torn_bytes": file.torn_bytes})

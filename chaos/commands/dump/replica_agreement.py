@@ -126,7 +126,7 @@ def replica(path: Path) -> Lines:
     for log in logs:
         scanned = Scanned(segments.base_offset_of(log))
         if end is not None and scanned.base_offset < end:
-            yield DamagedPart(f"{log.name}: it begins before the segment before it ends, at offset {end}")
+            yield DamagedPart(f"{log.name}: it overlaps the previous segment, which ends at offset {end}")
         yield from _scan(log, scanned)
         yield scanned.summary(log.name)
         has_holes |= scanned.has_holes or (end is not None and scanned.base_offset > end)
@@ -149,7 +149,7 @@ def _scan(log: Path, scanned: Scanned) -> Iterator[DamagedPart]:
             continue
         position, header, data, good = found
         if header.base_offset < scanned.end_offset:
-            text = f"the batch at byte {position} begins at offset {header.base_offset}, {scanned.end_offset} is next"
+            text = f"the batch at byte {position} begins at offset {header.base_offset}, expected {scanned.end_offset}"
             yield DamagedPart(f"{log.name}: {text}")
         scanned.add(position, header)
         if good:

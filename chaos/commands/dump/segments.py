@@ -36,7 +36,9 @@ def base_offset_of(path: Path) -> int:
     """The offset that a file of a log is named after. Raises ``ValueError``."""
     match = _BASE_OFFSET.match(path.name)
     if match is None:
-        raise ValueError("its name does not begin with the 20 digits of a base offset, which its entries count from")
+        raise ValueError(
+            "its name does not begin with the 20 digits of a base offset, to which its entries are relative"
+        )
     return int(match[1])
 
 
@@ -59,7 +61,7 @@ def batches(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview, bool] | 
             return
         if header.size_bytes > rest:
             yield DamagedPart(
-                f"torn tail: a batch of {header.size_bytes} bytes at byte {position} where {rest} are left"
+                f"torn tail: the batch at byte {position} has {header.size_bytes} bytes, but only {rest} are left"
             )
             return
         good = crc_ok(data, position, header.size_bytes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from chaos.proxy.pipe import Chunk, Pipe
 from chaos.proxy.toxics.base import CATCH_UP_S, Attributes, Stage, ToxicType, pass_end
+from cluster.seams.units import seconds_of_ms
 
 _PIECE_MS = 100
 
@@ -26,7 +27,7 @@ class BandwidthStage(Stage):
         while source.chunks and not sink.full:
             head = source.chunks[0]
             size = min(len(head.data), rate * _PIECE_MS)
-            due_at = max(self._line_free_at, head.received_at) + size / rate / 1000
+            due_at = max(self._line_free_at, head.received_at) + seconds_of_ms(size / rate)
             if due_at > now:
                 return due_at
             sink.push(Chunk(source.take(size).data, due_at))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from chaos.proxy.pipe import Chunk, Pipe
 from chaos.proxy.toxics.base import Attributes, Stage, ToxicType, pass_end
+from cluster.seams.units import seconds_of_ms
 
 
 class DelayStage(Stage):
@@ -26,7 +27,7 @@ class DelayStage(Stage):
         while source.chunks and not sink.full:
             if self._due_at is None:
                 received_at = source.chunks[0].received_at
-                self._due_at = received_at + max(0.0, self.delay_ms()) / 1000
+                self._due_at = received_at + seconds_of_ms(max(0.0, self.delay_ms()))
             if self._due_at > now:
                 return self._due_at
             chunk = source.pop()

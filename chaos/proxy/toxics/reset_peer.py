@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from chaos.proxy.pipe import Pipe
 from chaos.proxy.toxics.base import Attributes, Stage, ToxicType
+from cluster.seams.units import seconds_of_ms
 
 
 class ResetPeerStage(Stage):
@@ -21,7 +22,7 @@ class ResetPeerStage(Stage):
         if self._reset_at is None:
             if not source.chunks and not source.ended:
                 return None
-            self._reset_at = now + self._timeout_ms / 1000
+            self._reset_at = now + seconds_of_ms(self._timeout_ms)
         self.drop(source)
         if sink.ended:
             return None

@@ -7,6 +7,7 @@ from collections import deque
 from chaos.proxy.pipe import Pipe
 from chaos.proxy.toxics.base import Attributes, Stage, ToxicType, pass_end
 from cluster.seams.randomness import Random
+from cluster.seams.units import seconds_of_microseconds
 
 #: A timer cannot wait less than about a millisecond; slices due within this time go out together.
 _TIMER_GRAIN_S = 0.002
@@ -55,7 +56,7 @@ class SlicerStage(Stage):
                 self._sizes.extend(slice_sizes(size, self._average_bytes, self._variation_bytes, self.random))
             sink.push(source.take(self._sizes.popleft()))
             paced_from = self._next_at if now - self._next_at < _TIMER_GRAIN_S else now
-            self._next_at = paced_from + max(0, self._delay_us) / 1_000_000
+            self._next_at = paced_from + seconds_of_microseconds(max(0, self._delay_us))
         if source.exhausted and self._next_at > now:
             return self._next_at
         pass_end(source, sink)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chaos.proxy.pipe import Pipe
 from chaos.proxy.toxics.base import Attributes, Stage, ToxicType
+from cluster.seams.units import seconds_of_ms
 
 
 class SlowCloseStage(Stage):
@@ -20,7 +21,7 @@ class SlowCloseStage(Stage):
         if not source.exhausted or sink.ended:
             return None
         if self._close_at is None:
-            self._close_at = now + self._delay_ms / 1000
+            self._close_at = now + seconds_of_ms(self._delay_ms)
         if self._close_at > now:
             return self._close_at
         sink.end(reset=source.reset)

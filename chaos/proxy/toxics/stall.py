@@ -9,6 +9,8 @@ from __future__ import annotations
 from chaos.proxy.toxics.base import Attributes, ToxicType
 from chaos.proxy.toxics.latency import DelayStage
 
+PERMILLE = 1000
+
 
 class StallStage(DelayStage):
     _probability: float
@@ -17,7 +19,7 @@ class StallStage(DelayStage):
 
     def configure(self, attributes: Attributes, now: float) -> None:
         super().configure(attributes, now)
-        self._probability = attributes["probability_permille"] / 1000
+        self._probability = attributes["probability_permille"] / PERMILLE
         self._min_ms = attributes["min_ms"]
         self._max_ms = attributes["max_ms"]
 
@@ -28,7 +30,7 @@ class StallStage(DelayStage):
 
 
 def _validate(attributes: Attributes) -> str | None:
-    if not 0 <= attributes["probability_permille"] <= 1000:
+    if not 0 <= attributes["probability_permille"] <= PERMILLE:
         return "probability_permille was invalid, must be between 0 and 1000"
     if not 0 <= attributes["min_ms"] <= attributes["max_ms"]:
         return "min_ms and max_ms were invalid, must be 0 <= min_ms <= max_ms"

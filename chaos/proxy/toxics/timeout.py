@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from chaos.proxy.pipe import Pipe
 from chaos.proxy.toxics.base import Attributes, Stage, ToxicType, pass_end
+from cluster.seams.units import seconds_of_ms
 
 
 class TimeoutStage(Stage):
@@ -16,12 +17,12 @@ class TimeoutStage(Stage):
 
     def configure(self, attributes: Attributes, now: float) -> None:
         self._timeout_ms = attributes["timeout"]
-        self._close_at = now + self._timeout_ms / 1000
+        self._close_at = now + seconds_of_ms(self._timeout_ms)
 
     def step(self, now: float, source: Pipe, sink: Pipe) -> float | None:
         if source.chunks:
             self.drop(source)
-            self._close_at = now + self._timeout_ms / 1000
+            self._close_at = now + seconds_of_ms(self._timeout_ms)
         pass_end(source, sink)
         if self._timeout_ms <= 0 or sink.ended:
             return None

@@ -32,7 +32,7 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
     counts = counted(list(outcomes.values()))
     yield f"# {next((rank for rank in _RANKS if rank in counts), 'nothing run')}: sweep {sweep.name}"
     yield ""
-    yield f"{', '.join(f'{count} {name}' for name, count in counts.items()) or 'nothing was asked for'}."
+    yield f"{', '.join(f'{count} {name}' for name, count in counts.items()) or 'no cells were selected'}."
     ran = [(cell, outcomes[cell.name]) for cell in sweep.cells if verdict_of(outcomes[cell.name])]
     if planted := dict.fromkeys(defect for cell, _ in ran for defect in cell.asked.defects):
         yield f"Planted on purpose: {', '.join(map(code, planted))}."

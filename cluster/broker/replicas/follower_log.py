@@ -48,16 +48,20 @@ class FollowerLog:
         if start < log_end_offset:
             self._truncate(start, "no epochs")
 
+    def position(self, leader_epoch: int) -> FetchPosition:
+        """From where to fetch next."""
+        latest = self._log.epochs.latest
+        return FetchPosition(leader_epoch, self._log.log_end_offset, -1 if latest is None else latest)
+
     def request(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
         """What to ask of the leader."""
-        log = self._log
-        latest = log.epochs.latest
+        here = self.position(leader_epoch)
         return FetchPartition(
             *self._key,
-            leader_epoch,
-            log.log_end_offset,
-            -1 if latest is None else latest,
-            log.log_start_offset,
+            here.leader_epoch,
+            here.fetch_offset,
+            here.last_fetched_epoch,
+            self._log.log_start_offset,
             max_bytes,
         )
 
@@ -68,7 +72,7 @@ class FollowerLog:
         """
         log = self._log
         code, diverging = _error_code(result.error_code), result.diverging
-        what = reaction(sent, leader_epoch, log.log_end_offset, code, diverges=diverging is not None)
+        what = reaction(sent, self.position(leader_epoch), code, diverges=diverging is not None)
         if what is Reaction.TRUNCATE and diverging is not None:
             epoch, end_offset = diverging
             log_end_offset = log.log_end_offset

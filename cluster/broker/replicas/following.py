@@ -35,7 +35,7 @@ class Followed:
 
     def __init__(self, partition: Replica) -> None:
         self.partition = partition
-        self.sent = FetchPosition(-1, -1)
+        self.sent = FetchPosition(-1, -1, -1)
         self.log_start_offset = -1
         self.number = 0
         #: Errors in a row.

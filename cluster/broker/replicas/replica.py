@@ -309,7 +309,7 @@ class Replica:
 
     def position(self) -> FetchPosition:
         """From where a follower fetches next."""
-        return FetchPosition(self.leader_epoch, self.log.log_end_offset)
+        return self._follower_log.position(self.leader_epoch)
 
     def fetch_request(self, max_bytes: int) -> FetchPartition:
         """What a follower asks of its leader."""

@@ -18,7 +18,7 @@ from cluster.broker.replicas.host import TopicSettings
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.log.checkpoints import TopicPartition
-from cluster.log.errors import LogError, LogOffline
+from cluster.log.errors import LogError, LogOffline, OutOfFiles
 from cluster.log.manager import LogManager
 from cluster.log.topic_ids import TopicIds
 from cluster.protocol.errors import ErrorCode
@@ -135,7 +135,9 @@ class Roles:
                 partition = self._open(asked, self._settings_of(asked.topic, settings))
             self._take_role(partition, role)
         except LogError as error:
-            logger.error("%s-%d cannot take its role: %s", asked.topic, asked.partition, error)
+            # Very many may lack a file descriptor or be damaged, and be tried again: that is told where it is found.
+            level = logging.DEBUG if isinstance(error, OutOfFiles | LogOffline) else logging.ERROR
+            logger.log(level, "%s-%d cannot take its role: %s", asked.topic, asked.partition, error)
             self._failed(error)
             return error.error_code
         return ErrorCode.NONE

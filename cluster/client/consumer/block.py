@@ -114,13 +114,13 @@ class FetchedBlock:
                 return header
         if left and not self._at:
             # Brokers send the first one whole, however large it is (KIP-74): the same again would not help.
-            raise CorruptRecord(self.key, self.next_offset, "the answer holds no whole batch")
+            raise CorruptRecord(self.key, self.next_offset, "the response holds no whole batch")
         return None
 
     def _read(self, header: BatchHeader) -> list[ConsumerRecord]:
         """The records of a batch that a program may see."""
         if self._check_crcs and not crc_ok(self._batches, self._at, header.size_bytes):
-            raise CorruptRecord(self.key, header.base_offset, "the checksum of the batch does not hold")
+            raise CorruptRecord(self.key, header.base_offset, "the checksum of the batch is wrong")
         try:
             is_aborted = self._aborted is not None and self._is_aborted(header)
             if header.is_control or is_aborted or header.next_offset <= self.next_offset:

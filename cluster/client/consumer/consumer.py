@@ -14,7 +14,7 @@ from typing import TypeVar
 from cluster.client.argument_checks import checked_keys, checked_long, checked_topic
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.closeable import Closeable
-from cluster.client.cluster_view import PartitionView, TopicPartition
+from cluster.client.cluster_view import PartitionView, TopicPartition, partition_name
 from cluster.client.consumer.fetch_plans import FetchSettings
 from cluster.client.consumer.fetch_reader import FetchReader
 from cluster.client.consumer.fetching import FetchCore
@@ -22,7 +22,7 @@ from cluster.client.consumer.lookup import OffsetQuery
 from cluster.client.consumer.results import ConsumerClosed, ConsumerRecord, OffsetAndTimestamp, PartitionError
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
 from cluster.client.one_thread import OneThread
-from cluster.client.wiring import client_io, nobody_answered
+from cluster.client.wiring import client_io, no_broker_answered
 from cluster.config.consumer import validate
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock, SystemClock
@@ -30,6 +30,7 @@ from cluster.seams.randomness import Random, fresh_seed
 from cluster.seams.selector import Selector
 from cluster.seams.socket_selector import SocketSelector
 from cluster.seams.transport import MAX_FRAME_BYTES
+from cluster.seams.units import ms_of_seconds
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +137,7 @@ class Consumer(Closeable):
             if not self._core.assignment.assigned:
                 raise RuntimeError("Consumer is not assigned any partitions")
             self._core.assignment.settle()
-            left_ms = timeout_s * 1000
+            left_ms = ms_of_seconds(timeout_s)
             deadline_ms = self._clock.monotonic_ms() + left_ms
             records = self._core.take(self._max_records)
             while not records:
@@ -157,7 +158,8 @@ class Consumer(Closeable):
         """The offset of the next record that ``poll`` will return; waits until it is known."""
         with self._used():
             self._core.assignment.settle()
-            return self._until(lambda: self._core.position(partition), timeout_s, f"the position of {_name(partition)}")
+            what = f"the position of {partition_name(partition)}"
+            return self._until(lambda: self._core.position(partition), timeout_s, what)
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """Continue at an offset. ``leader_epoch`` of the record before it, if known, reveals a truncated log."""
@@ -203,7 +205,7 @@ class Consumer(Closeable):
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first record of each partition that is not older than its time; None if there is none."""
         if negative := [key for key, time_ms in times_ms.items() if checked_long(time_ms, "a time") < 0]:
-            raise ValueError(f"the target time of {_name(negative[0])} must not be negative")
+            raise ValueError(f"the target time of {partition_name(negative[0])} must not be negative")
         found = self._look_up(times_ms, timeout_s)
         return {
             key: None if listed.offset < 0 else OffsetAndTimestamp(listed.offset, listed.timestamp, listed.leader_epoch)
@@ -251,7 +253,8 @@ class Consumer(Closeable):
             self._use(topic for topic, _ in checked_keys(wanted))
             try:
                 self._reader.queries.append(query)
-                self._until(lambda: query.is_done or None, timeout_s, f"offsets of {', '.join(map(_name, wanted))}")
+                what = f"offsets of {', '.join(map(partition_name, wanted))}"
+                self._until(lambda: query.is_done or None, timeout_s, what)
             finally:
                 self._reader.queries.clear()
                 self._use_no_others()
@@ -278,12 +281,12 @@ class Consumer(Closeable):
 
     def _until(self, ask: Callable[[], T | None], timeout_s: float | None, what: str) -> T:
         """Do the I/O until ``ask`` gives something. Raises ``TimeoutError``."""
-        timeout_ms = self._timeout_ms if timeout_s is None else timeout_s * 1000
+        timeout_ms = self._timeout_ms if timeout_s is None else ms_of_seconds(timeout_s)
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while (found := ask()) is None:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
-                reason = "" if self._reader.metadata.version else f". {nobody_answered(self._config)}"
+                reason = "" if self._reader.metadata.version else f". {no_broker_answered(self._config)}"
                 raise TimeoutError(f"no answer within {timeout_ms:.0f} ms: {what}{reason}")
             self._reader.turn(left_ms)
         return found
@@ -294,7 +297,3 @@ class Consumer(Closeable):
             if self._is_closed:
                 raise ConsumerClosed
             yield
-
-
-def _name(key: TopicPartition) -> str:
-    return f"{key[0]}-{key[1]}"

@@ -18,7 +18,7 @@ from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import OffsetLookup, OffsetQuery, Sought
 from cluster.client.errors import UnsupportedVersion
 from cluster.client.exchange import ClientResponse
-from cluster.client.missing_topics import Missing
+from cluster.client.missing_topics import MissingTopics
 from cluster.client.offset_listing import ListedOffset, list_offsets_request, listed_offsets
 from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import ApiKey
@@ -53,7 +53,7 @@ class FetchReader:
         self._updater = io.updater
         self._clock = clock
         self._isolation_level = isolation_level
-        self._missing = Missing()
+        self._missing = MissingTopics()
         # What programs look for, besides the positions that the core looks for.
         self.queries: list[OffsetQuery] = []
         # Set while there is I/O, and left so by an exception.

@@ -17,9 +17,10 @@ from cluster.client.producer.futures import OnDelivery, RecordFuture
 from cluster.client.producer.partitioner import partition_for_key
 from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.producer.topic_choice import TopicChoice
-from cluster.client.wiring import nobody_answered
+from cluster.client.wiring import no_broker_answered
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Header
+from cluster.seams.units import seconds_of_ms
 
 #: What more metadata do not change.
 _FINAL_ERRORS = (ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
@@ -130,9 +131,9 @@ class RecordAppender:
             if now_ms >= deadline_ms:
                 text = _not_known(topic, partition, choice, now_ms - began_ms)
                 if not shared.version:
-                    text += f" {nobody_answered(shared.settings.config)}"
+                    text += f" {no_broker_answered(shared.settings.config)}"
                 raise ProduceError(ErrorCode.REQUEST_TIMED_OUT, text)
-            shared.changed.wait(min((deadline_ms - now_ms) / 1000, threading.TIMEOUT_MAX))
+            shared.changed.wait(min(seconds_of_ms(deadline_ms - now_ms), threading.TIMEOUT_MAX))
             if shared.topic_error(topic) not in _FINAL_ERRORS:
                 shared.want(topic, partition)
 

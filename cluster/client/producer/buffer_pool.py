@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from cluster.client.producer.delivery import BufferExhausted, ProducerClosed, RecordTooLarge
+from cluster.seams.units import seconds_of_ms
 
 
 class MemoryClaim:
@@ -159,7 +160,7 @@ class BufferPool:
                 if on_wait is not None:
                     on_wait()
                 condition.wait_for(
-                    lambda: claim.is_met or self._closed, min(max_block_ms / 1000, threading.TIMEOUT_MAX)
+                    lambda: claim.is_met or self._closed, min(seconds_of_ms(max_block_ms), threading.TIMEOUT_MAX)
                 )
                 if self._closed:
                     raise ProducerClosed("Producer closed while allocating memory")

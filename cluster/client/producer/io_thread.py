@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 
 from cluster.client.exchange import Polled
-from cluster.client.missing_topics import Missing
+from cluster.client.missing_topics import MissingTopics
 from cluster.client.producer.actions import (
     Action,
     AskProducerId,
@@ -56,7 +56,7 @@ class ProducerIo:
         self._metrics = metrics
         self._requests = ProducerRequests(shared, io, metrics)
         self._polled = Polled([], [], [])
-        self._missing = Missing()
+        self._missing = MissingTopics()
         self._looked_version = 0
         self._runner = runner
 

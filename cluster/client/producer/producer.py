@@ -35,6 +35,7 @@ from cluster.seams.randomness import Random, fresh_seed
 from cluster.seams.runner import Runner, ThreadRunner
 from cluster.seams.selector import Selector
 from cluster.seams.socket_selector import SocketSelector
+from cluster.seams.units import NS_PER_MS, ns_of_seconds, seconds_of_ns
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ class Producer(Closeable):
         """
         if self._is_plain and not headers and (on_delivery is None or callable(on_delivery)):
             if timestamp_ms is None:
-                timestamp_ms = self._wall_ns() // 1_000_000
+                timestamp_ms = self._wall_ns() // NS_PER_MS
             else:
                 _check_timestamp(timestamp_ms)
             choice = self._topics.get(topic)
@@ -159,7 +160,7 @@ class Producer(Closeable):
         topic, value, key, partition, headers, timestamp_ms = record
         if partition is not None:
             partition = checked_partition(partition)
-        timestamp_ms = self._wall_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
+        timestamp_ms = self._wall_ns() // NS_PER_MS if timestamp_ms is None else timestamp_ms
         _check_timestamp(timestamp_ms)
         if on_delivery is not None and not callable(on_delivery):
             raise TypeError(f"on_delivery is a function, not {type(on_delivery).__name__}")
@@ -199,14 +200,14 @@ class Producer(Closeable):
         if self._io.is_current_thread:
             raise RuntimeError("Producer.flush() in a callback would wait for the callback itself")
         self._io.check_alive()
-        shared = self._shared
-        deadline_ns = None if timeout_s is None else shared.clock.monotonic_ns() + int(timeout_s * 1e9)
+        shared, clock = self._shared, self._shared.clock
+        deadline_ns = None if timeout_s is None else clock.monotonic_ns() + ns_of_seconds(timeout_s)
         with shared.lock:
             batches = [*shared.finishing, *shared.accumulator.begin_flush()]
         try:
             self._io.wakeup()
             for index, batch in enumerate(batches):
-                left_s = None if deadline_ns is None else max(0.0, (deadline_ns - shared.clock.monotonic_ns()) / 1e9)
+                left_s = None if deadline_ns is None else max(0.0, seconds_of_ns(deadline_ns - clock.monotonic_ns()))
                 if not batch.wait_until_done(left_s):
                     raise TimeoutError(
                         f"{len(batches) - index} of {len(batches)} batches have no outcome after {timeout_s:g} s"

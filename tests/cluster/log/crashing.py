@@ -70,10 +70,10 @@ def full_after(operations: int) -> Iterator[list[int]]:
         return call
 
     def opened(real):
-        def call(storage, path, *, create=True):
+        def call(storage, path, *, create=True, keep=False):
             if create and not storage.exists(path) and is_full():
                 raise OSError(errno.ENOSPC, "No space left on device", path)
-            return real(storage, path, create=create)
+            return real(storage, path, create=create, keep=keep)
 
         return call
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import logging
 import threading
@@ -11,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from cluster.log.config import LogConfig
-from cluster.log.errors import LogError, StorageFailed
+from cluster.log.errors import LogError, OutOfFiles, StorageFailed
 from cluster.log.manager import LogManager
 from cluster.log.sequence import ACCEPTED
 from cluster.protocol.errors import ErrorCode
@@ -406,3 +407,32 @@ def test_a_deleted_log_is_freed_at_once(on):
         assert log() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", "leader-epoch-checkpoint.tmp"])
+def test_a_log_that_lacks_a_descriptor_leaves_nothing(on, monkeypatch, suffix):
+    """No open file; no directory either, which the next start would take for a log. What was there before stays."""
+    logs = manager(on)
+    logs.get_or_create("old", 0, FIRST_ID, SMALL)
+    append(logs.get("old", 0))
+    logs.close(clean=True)
+    logs = LogManager("data", on.storage, on.clock, SMALL)
+    opened: list[MemoryFile] = []
+    open_file = on.storage.open
+
+    def full(path: str, *, create: bool = True, keep: bool = False):
+        if path.endswith(suffix) and "old" not in path:
+            raise OSError(errno.EMFILE, "too many open files", path)
+        opened.append(open_file(path, create=create, keep=keep))
+        return opened[-1]
+
+    logs.load()
+    monkeypatch.setattr(on.storage, "open", full)
+    with pytest.raises(OutOfFiles):
+        logs.get_or_create("new", 0, FIRST_ID, SMALL)
+    for file in opened:
+        with pytest.raises(OSError, match="closed"):
+            file.pread(1, 0)
+    assert [name for name in on.storage.listdir("data") if "-0" in name] == ["old-0"]
+    monkeypatch.undo()
+    assert logs.get_or_create("new", 0, FIRST_ID, SMALL).log_end_offset == 0

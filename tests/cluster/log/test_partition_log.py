@@ -9,7 +9,7 @@ import pytest
 
 from cluster.log.config import LogConfig
 from cluster.log.errors import OffsetOutsideLog, StorageFailed
-from cluster.log.removal import Doomed
+from cluster.log.removal import OPEN_MS, Doomed
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch
 from tests.cluster.log.builders import (
@@ -392,6 +392,34 @@ def test_truncation_below_the_log_start_lowers_it(on):
     log.advance_log_start_offset(4)
     log.truncate_to(5)
     assert (log.log_start_offset, log.log_end_offset) == (2, 2)
+
+
+def test_what_is_deleted_is_closed_long_before_it_is_removed(on):
+    """However long file.delete.delay.ms is: at once if it holds nothing, else when an answer had time to leave."""
+    doomed = Doomed(on.clock)
+    log = open_log(on, LogConfig(file_delete_delay_ms=3_600_000), doomed=doomed)
+    append(log)
+    log.roll("the next one is empty")
+    full, empty = [segment.file for segment in log._local.segments]
+    records = log.read(0, 1000, 1).records
+    expected = content(records)
+    log.delete()
+    with pytest.raises(OSError, match="closed"):
+        empty.pread(1, 0)
+    on.clock.advance_ms(OPEN_MS - 1)
+    assert doomed.take_due() == []
+    assert content(records) == expected
+    on.clock.advance_ms(1)
+    (removal,) = doomed.take_due()
+    removal.run(on.storage)
+    with pytest.raises(OSError, match="closed"):
+        full.pread(1, 0)
+    (name,) = on.storage.listdir("data")
+    assert name.startswith("t-0.") and name.endswith("-delete")
+    on.clock.advance_ms(3_600_000 - OPEN_MS)
+    for removal in doomed.take_due():
+        removal.run(on.storage)
+    assert on.storage.listdir("data") == [] and len(doomed) == 0
 
 
 def test_delete_removes_the_directory(on):

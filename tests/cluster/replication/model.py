@@ -147,20 +147,22 @@ class Replica:
         source = self.cluster.replicas.get(self.leader_id)
         if not self.is_up or self.leader is not None or source is None or not source.is_up:
             return None
-        sent = FetchPosition(self.leader_epoch, self.end)
-        latest = self.epochs.latest
-        return source.answer(self, sent, -1 if latest is None else latest, limit)
+        return source.answer(self, self.position(), limit)
 
-    def answer(self, who: Replica, sent: FetchPosition, last_fetched_epoch: int, limit: int) -> FetchAnswer:
+    def position(self) -> FetchPosition:
+        latest = self.epochs.latest
+        return FetchPosition(self.leader_epoch, self.end, -1 if latest is None else latest)
+
+    def answer(self, who: Replica, sent: FetchPosition, limit: int) -> FetchAnswer:
         rules, answer = self.cluster.rules, FetchAnswer(who.broker_id, sent)
         answer.error = rules.check_leader_epoch(sent.leader_epoch, self.leader_epoch)
         if answer.error is ErrorCode.NONE and self.leader is None:
             answer.error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if answer.error is not ErrorCode.NONE or self.leader is None:
             return answer
-        if last_fetched_epoch >= 0:
-            found = rules.end_offset_for(self.epochs, last_fetched_epoch, self.end)
-            answer.diverging = leader_epochs.diverging_epoch(last_fetched_epoch, sent.fetch_offset, found)
+        if sent.last_fetched_epoch >= 0:
+            found = rules.end_offset_for(self.epochs, sent.last_fetched_epoch, self.end)
+            answer.diverging = leader_epochs.diverging_epoch(sent.last_fetched_epoch, sent.fetch_offset, found)
             if answer.diverging is not None:
                 return answer
         if sent.fetch_offset > self.end:
@@ -181,9 +183,7 @@ class Replica:
         if answer is None or not self.is_up or self.leader is not None:
             return
         rules = self.cluster.rules
-        what = rules.reaction(
-            answer.sent, self.leader_epoch, self.end, answer.error, diverges=answer.diverging is not None
-        )
+        what = rules.reaction(answer.sent, self.position(), answer.error, diverges=answer.diverging is not None)
         if what is Reaction.TRUNCATE and answer.diverging is not None:
             epoch, end_offset = answer.diverging
             local = self.epochs.end_offset_for(epoch, self.end)

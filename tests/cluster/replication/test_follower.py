@@ -24,7 +24,7 @@ from cluster.replication.leader_epochs import (
     diverging_epoch,
 )
 
-HERE = FetchPosition(3, 10)
+HERE = FetchPosition(3, 10, 2)
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ HERE = FetchPosition(3, 10)
 )
 def test_reactions(error: ErrorCode, diverges: bool, expected: Reaction) -> None:
     """Each only if the answer is for where we are now."""
-    assert reaction(HERE, 3, 10, error, diverges=diverges) is expected
-    assert reaction(HERE, 4, 10, error, diverges=diverges) is Reaction.IGNORE
-    assert reaction(HERE, 3, 11, error, diverges=diverges) is Reaction.IGNORE
+    assert reaction(HERE, HERE, error, diverges=diverges) is expected
+    for elsewhere in (FetchPosition(4, 10, 2), FetchPosition(3, 11, 2), FetchPosition(3, 10, 3)):
+        assert reaction(HERE, elsewhere, error, diverges=diverges) is Reaction.IGNORE
 
 
 def test_where_to_start() -> None:

@@ -262,7 +262,7 @@ def test_a_follower_of_yesterday_cannot_be_served_by_a_leader_of_today():
     answer = cluster[2].fetch()
     assert answer is not None
     assert answer.error is ErrorCode.FENCED_LEADER_EPOCH
-    assert reaction(answer.sent, 0, cluster[2].end, answer.error, diverges=False) is Reaction.PARK
+    assert reaction(answer.sent, cluster[2].position(), answer.error, diverges=False) is Reaction.PARK
 
 
 def led_in_between(rules: Rules) -> tuple[Cluster, list[str]]:
@@ -342,8 +342,8 @@ def test_an_answer_for_another_position_is_dropped():
 def test_without_the_position_check_a_late_answer_repeats_records():
     """Without the rule."""
 
-    def trusting(sent: FetchPosition, epoch: int, end: int, error: ErrorCode, *, diverges: bool) -> Reaction:
-        return reaction(FetchPosition(epoch, end), epoch, end, error, diverges=diverges)
+    def trusting(sent: FetchPosition, here: FetchPosition, error: ErrorCode, *, diverges: bool) -> Reaction:
+        return reaction(here, here, error, diverges=diverges)
 
     assert late_answer(Rules(reaction=trusting)).values(2) == ["m1", "m2", "m1"]
 

@@ -3,7 +3,7 @@
 Owns the execution of decisions: read, decide (``cluster.controller``), write through the fence, apply, send. Its
 methods are called one at a time by the queue of control, so no two changes interleave. Any ControllerMovedError or
 StoreError out of them means that this controller is over. ISR changes, topics, elections on request,
-reassignments, controlled shutdowns and producer ids have modules of their own.
+reassignments, controlled shutdowns, replicas that a broker cannot host and producer ids have modules of their own.
 """
 
 from __future__ import annotations
@@ -162,24 +162,12 @@ class Controller:
         await self.writer.write(changes)
         return changes
 
-    async def replicas_offline(self, broker_id: int, broker_epoch: int, replicas: list[tuple[Any, int]]) -> None:
-        """A broker cannot host what it was given a role in: others lead, and it is out of the in-sync sets.
-
-        As ``KafkaController.onReplicasBecomeOffline``. It lasts until the broker comes back in another life.
-        """
-        broker = self.context.brokers.get(broker_id)
-        if broker is None or broker.epoch != broker_epoch:
-            return
-        topics = [(self.context.topic_by_id(topic_id), number) for topic_id, number in replicas]
-        news = {TopicPartition(topic.name, number) for topic, number in topics if topic is not None} - broker.offline
-        if not news:
-            return
-        logger.warning("broker %d cannot host %s", broker_id, ", ".join(map(str, sorted(news))))
-        broker.offline |= news
+    async def settle_and_tell(self, concerned: Iterable[TopicPartition]) -> None:
+        """The same, then tell the brokers, all of them also of the replicas of ``concerned`` that can be hosted now."""
         changes = await self._settle()
         outbox = Outbox(self.context)
         outbox.add_changes(changes)
-        outbox.add_update_metadata(news)
+        outbox.add_update_metadata(concerned)
         self.send(outbox)
 
     async def place_new_partitions(self) -> list[asyncio.Future[Any]]:

@@ -13,6 +13,7 @@ from cluster.broker.control.controller.cluster_reader import ClusterReader
 from cluster.broker.control.controller.controller import Controller, ControllerParts
 from cluster.broker.control.controller.elections import Elections
 from cluster.broker.control.controller.epoch_fence import EpochFence
+from cluster.broker.control.controller.offline_replicas import OfflineReplicas
 from cluster.broker.control.controller.reassignments import Reassignments
 from cluster.broker.control.controller.topic_deletion import TopicDeletion
 from cluster.broker.control.controller.topics import Topics
@@ -35,12 +36,14 @@ class Office:
     deletion: TopicDeletion
     reassignments: Reassignments
     elections: Elections
+    offline: OfflineReplicas
     #: For an event that begins now.
     shift: Callable[[], Shift]
 
     def close(self) -> None:
         """Resigned: nothing more is written, sent, looked at or waited for."""
         self.elections.close()
+        self.offline.close()
         self.deletion.close()
         self.controller.close()
 
@@ -73,7 +76,7 @@ def enter_office(parts: OfficeParts, fence: EpochFence, heed: Heed, look_again: 
     """The office of the epoch of ``fence``. ``look_again`` is called when a broker says that the epoch is over."""
 
     def replicas_offline(broker_id: int, broker_epoch: int, replicas: list[tuple[Any, int]]) -> None:
-        post(lambda: controller.replicas_offline(broker_id, broker_epoch, replicas), patient=False)
+        post(lambda: offline.add(broker_id, broker_epoch, replicas), patient=False)
 
     controller = Controller(
         ControllerParts(
@@ -90,12 +93,14 @@ def enter_office(parts: OfficeParts, fence: EpochFence, heed: Heed, look_again: 
     def post(event: Event, *, patient: bool = True) -> None:
         parts.queue.post(lambda: heed(lambda _: event(), office), patient=patient)
 
+    offline = OfflineReplicas(controller, post)
     office = Office(
         controller,
         Topics(controller, parts.properties, parts.random),
         TopicDeletion(controller, post, enabled=bool(parts.properties["delete.topic.enable"])),
         Reassignments(controller, post),
         Elections(controller, parts.properties, post),
+        offline,
         lambda: Shift(parts.queue, parts.clock),
     )
     return office

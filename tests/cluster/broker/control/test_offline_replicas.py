@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 from uuid import uuid4
+
+import pytest
 
 from cluster.controller.context import Broker, ControllerContext, Partition, PartitionState, Topic, TopicPartition
 from cluster.controller.election import elect_offline
@@ -11,6 +15,7 @@ from cluster.controller.partitions import plan_controlled_shutdown, plan_repairs
 from cluster.log.checkpoints import partition_metadata_text
 from cluster.metadata.paths import state_path
 from cluster.metadata.znodes import StateNode
+from cluster.seams.storage import File
 from tests.simulation.nodes import MemoryCluster
 from tests.support.virtual_time import run
 
@@ -66,5 +71,35 @@ def test_a_leader_that_cannot_open_its_log_leads_on_paper_no_longer() -> None:
             await cluster.until(lambda: state_now().leader == -1 and state_now().leader_epoch > state.leader_epoch + 2)
             known = cluster.nodes[controller].metadata.partition
             await cluster.until(lambda: leader in known("t", 0).offline_replicas)
+
+    run(main())
+
+
+def test_a_broker_is_asked_again_what_it_can_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many files were open when it was given its role: once there are fewer, it leads, without a restart."""
+
+    async def main() -> None:
+        async with MemoryCluster(1) as cluster:
+            storage = cluster.storages[1]
+            open_file = storage.open
+
+            def full(path: str, *, create: bool = True, keep: bool = False) -> File:
+                if keep and "/t-" in path and "/t-0" not in path:
+                    raise OSError(errno.EMFILE, "too many open files", path)
+                return open_file(path, create=create, keep=keep)
+
+            monkeypatch.setattr(storage, "open", full)
+
+            def leaders() -> list[int]:
+                states = (state_path("t", number) for number in range(3))
+                return [StateNode.decode(path, cluster.tree.get(path)[0]).leader for path in states]
+
+            created = asyncio.ensure_future(cluster.create_topic("t", partitions=3))
+            await asyncio.sleep(60)
+            assert leaders() == [1, -1, -1]
+            monkeypatch.undo()
+            await cluster.until(lambda: leaders() == [1, 1, 1])
+            await created
+            assert cluster.failures == []
 
     run(main())

@@ -386,10 +386,10 @@ def test_a_log_that_cannot_be_made_ends_the_broker(monkeypatch: pytest.MonkeyPat
         storage = cluster.storages[1]
         open_file = storage.open
 
-        def full(path: str, *, create: bool = True):
+        def full(path: str, *, create: bool = True, keep: bool = False):
             if "/new-0" in path:
                 raise OSError(errno.EIO, "Input/output error")
-            return open_file(path, create=create)
+            return open_file(path, create=create, keep=keep)
 
         monkeypatch.setattr(storage, "open", full)
         await cluster.create_topic("new")
@@ -407,10 +407,10 @@ def test_too_many_files_cost_the_new_log_alone(monkeypatch: pytest.MonkeyPatch) 
         storage = cluster.storages[1]
         open_file = storage.open
 
-        def full(path: str, *, create: bool = True):
+        def full(path: str, *, create: bool = True, keep: bool = False):
             if "/new-0" in path:
                 raise OSError(errno.EMFILE, "Too many open files")
-            return open_file(path, create=create)
+            return open_file(path, create=create, keep=keep)
 
         monkeypatch.setattr(storage, "open", full)
         await cluster.create_topic("new")

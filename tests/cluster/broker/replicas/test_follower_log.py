@@ -11,7 +11,7 @@ from cluster.log.errors import LogError, StorageFailed, UnexpectedOffset
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResult
-from cluster.replication.follower import FetchPosition, Reaction
+from cluster.replication.follower import Reaction
 from tests.cluster.log.builders import bench, make_batch, open_log, read_all, replicated
 
 EPOCH = 3
@@ -30,7 +30,7 @@ def follower(start: int) -> tuple[FollowerLog, PartitionLog]:
 
 def apply(found: FollowerLog, log: PartitionLog, *batches: bytearray) -> Reaction:
     result = FetchResult("t", 0, ErrorCode.NONE, WATERMARK, WATERMARK, START, replicated(*batches))
-    return found.apply(FetchPosition(EPOCH, log.log_end_offset), EPOCH, result)
+    return found.apply(found.position(EPOCH), EPOCH, result)
 
 
 def test_an_empty_log_takes_the_batch_that_its_leader_s_start_lies_in() -> None:

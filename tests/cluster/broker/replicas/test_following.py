@@ -32,7 +32,7 @@ class Replica:
         return "t", self.number
 
     def position(self) -> FetchPosition:
-        return FetchPosition(self.epoch, self.offset)
+        return FetchPosition(self.epoch, self.offset, 0)
 
     def fetch_request(self, max_bytes: int) -> FetchPartition:
         return FetchPartition("t", self.number, self.epoch, self.offset, 0, self.log.log_start_offset, max_bytes)
@@ -221,7 +221,7 @@ def test_the_leader_knows_where_everybody_is(steps: list[tuple[str, int]]) -> No
         elif held is None:
             return 0, int(ErrorCode.FETCH_SESSION_ID_NOT_FOUND), []
         for wanted in question.wanted:
-            held[wanted.partition] = FetchPosition(wanted.current_leader_epoch, wanted.fetch_offset)
+            held[wanted.partition] = FetchPosition(wanted.current_leader_epoch, wanted.fetch_offset, 0)
         for _, number in question.forgotten:
             held.pop(number, None)
         return SESSION, 0, [result(wanted.partition) for wanted in question.wanted]

@@ -157,7 +157,7 @@ def test_what_does_not_exist_is_warned_of_once(caplog):
         assert consumer.poll(1) == []
     assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
         "partition few-1 does not exist: the topic has 1 partition(s), counted from 0; asking again until it does",
-        "topic typo does not exist (UNKNOWN_TOPIC_OR_PARTITION); asking again until it does: create it, or look at its "
+        "topic typo does not exist (UNKNOWN_TOPIC_OR_PARTITION); asking again until it does: create it, or check its "
         "name",
     ]
     caplog.clear()

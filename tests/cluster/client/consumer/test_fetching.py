@@ -274,7 +274,7 @@ def test_an_answer_without_a_whole_batch(size):
     """A broker that cuts the first batch off is an error: asking again at once, and forever, would bring no more."""
     made = core()
     answer(made, sent(made), result(T0, records=batch(10, 3)[:size]), result(T1))
-    with pytest.raises(CorruptRecord, match="t-0 at offset 10 is invalid, cause: the answer holds no whole batch"):
+    with pytest.raises(CorruptRecord, match="t-0 at offset 10 is invalid, cause: the response holds no whole batch"):
         made.take(9)
     assert made.position(T0) == 10
     assert made.take(9) == []

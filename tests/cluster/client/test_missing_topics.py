@@ -1,4 +1,4 @@
-"""Missing: of what the cluster does not have a client warns once, and again only after it was there."""
+"""MissingTopics: of what the cluster does not have a client warns once, and again only after it was there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from cluster.client.cluster_view import ClusterView, PartitionView, TopicView
-from cluster.client.missing_topics import Missing
+from cluster.client.missing_topics import MissingTopics
 from cluster.protocol.errors import ErrorCode
 
 
@@ -38,7 +38,7 @@ def warned(caplog: pytest.LogCaptureFixture):
 
 def test_a_topic_is_warned_of_once_until_it_was_there(warned):
     """However many of its partitions are used; one that went away again is warned of again."""
-    missing = Missing()
+    missing = MissingTopics()
     used = [("t", 0), ("t", 1), ("u", 0)]
     missing.look(view(), used)
     assert (warned(), bool(missing)) == ([], False)
@@ -56,7 +56,7 @@ def test_a_topic_is_warned_of_once_until_it_was_there(warned):
 
 def test_a_partition_beyond_the_last_is_warned_of(warned, caplog):
     """With the number that there are; not one that merely has no news, nor while nothing is known of the topic."""
-    missing = Missing()
+    missing = MissingTopics()
     missing.look(view(t=2), [("t", 1), ("t", 2)])
     assert "partition t-2 does not exist: the topic has 2 partition(s)" in caplog.text
     assert warned() == ["partition t-2"]
