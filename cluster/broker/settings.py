@@ -15,6 +15,7 @@ from typing import NamedTuple
 from cluster.broker.config_store import ALL_BROKERS, BROKERS, TOPICS, NoSuchTopic
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.services import Services
+from cluster.config.asked import check_asked
 from cluster.config.broker_keys import BROKER_KEYS
 from cluster.config.errors import ConfigError
 from cluster.config.keys import KeyTable, KeyType, TypedConfig
@@ -30,7 +31,7 @@ from cluster.config.layers import (
     topic_synonyms,
     type_number,
 )
-from cluster.config.topic import TOPIC_KEYS, check_asked, validate
+from cluster.config.topic import TOPIC_KEYS, validate
 from cluster.metadata.store import StoreError, TooLargeError
 from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.errors import ErrorCode

@@ -7,7 +7,6 @@ and ``cluster.replication``. Defaults: Kafka's ``LogConfig``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from cluster.config.errors import ConfigError
 from cluster.config.keys import INT_MAX, LONG_MAX, KeyTable, TypedConfig, Value, flag, integer, number, text, texts
@@ -96,38 +95,6 @@ def validate(mapping: Mapping[str, object], broker: Mapping[str, Value] | None =
             f"{config['max.compaction.lag.ms']} < {config['min.compaction.lag.ms']}"
         )
     return config
-
-
-#: Bytes of log for each byte of an index, if every batch has an entry: the smallest batch has 61, an entry up to 12.
-_LOG_BYTES_PER_INDEX_BYTE = 5
-
-
-def check_asked(wanted: Mapping[str, str], stored: Mapping[str, str], broker: Mapping[str, Any]) -> None:
-    """What a client may not set although an operator may: segments so small or so short that they become too many, and
-    files that stay on the disk for too long after they were deleted.
-
-    ``wanted`` and ``stored`` are of a topic or of a broker; what was stored before may stay. ``broker`` is the
-    configuration of the broker that is asked. Raises ConfigError.
-    """
-    for names, bound, divisor in (
-        (("segment.bytes", "log.segment.bytes"), "gapless.min.segment.bytes", 1),
-        (("segment.index.bytes", "log.index.size.max.bytes"), "gapless.min.segment.bytes", _LOG_BYTES_PER_INDEX_BYTE),
-        (("segment.ms", "log.roll.ms"), "gapless.min.segment.ms", 1),
-    ):
-        least = broker[bound] // divisor
-        for name in names:
-            value = wanted.get(name)
-            if value is not None and value != stored.get(name) and int(value) < least:
-                limit = f"{bound} {least}" if divisor == 1 else f"{least}, a fifth of {bound}"
-                raise ConfigError(f"config key '{name}' is {value}, below {limit}: each segment is an open file")
-    most = broker["gapless.max.file.delete.delay.ms"]
-    for name in ("file.delete.delay.ms", "log.segment.delete.delay.ms"):
-        value = wanted.get(name)
-        if value is not None and value != stored.get(name) and int(value) > most:
-            raise ConfigError(
-                f"config key '{name}' is {value}, above gapless.max.file.delete.delay.ms {most}: what is deleted takes "
-                "room on the disk for so long"
-            )
 
 
 def broker_defaults(broker: Mapping[str, Value]) -> dict[str, Value]:

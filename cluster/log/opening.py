@@ -82,8 +82,7 @@ def open_log(
         snapshots = SnapshotFiles(directory, storage, epochs)
         producers = ProducerStates()
         verified_bytes = 0
-        if state is not None:
-            segments = _restore(directory, config, storage, now_ms, state, producers, epochs)
+        segments = None if state is None else _restore(directory, config, storage, now_ms, state, producers, epochs)
         restored = segments is not None
         if segments is None:
             if holes_allowed:
@@ -109,13 +108,8 @@ def open_log(
             # were where we ended.
             _load_epochs(directory, storage, epochs)
         end = segments.active.next_offset
-        if not clean and end < recovery_point:
-            # It was cut and its broker crashed before it could say so, or something else removed records.
-            logger.warning("%s ends at %d, although it was synced up to %d", directory, end, recovery_point)
         start = max(log_start_offset, segments.first.base_offset)
-        # In an empty log the one epoch begins where the log ends.
-        epochs.truncate_from_end(end if end > start else end + 1)
-        epochs.truncate_from_start(start)
+        _fit(directory, epochs, start, end, 0 if clean else recovery_point)
         if not restored:
             segments.active.flush_indexes()
         snapshots.drop_strays(segments.base_offsets, end, recovery_point)
@@ -129,6 +123,15 @@ def open_log(
             raise not_opened(f"opening {directory}", error) from error
         raise
     return OpenedLog(segments, snapshots, producers, epochs, topic_id, start, verified_bytes)
+
+
+def _fit(directory: str, epochs: LeaderEpochCache, start: int, end: int, synced_to: int) -> None:
+    if end < synced_to:
+        # It was cut and its broker crashed before it could say so, or something else removed records.
+        logger.warning("%s ends at %d, although it was synced up to %d", directory, end, synced_to)
+    # In an empty log the one epoch begins where the log ends.
+    epochs.truncate_from_end(end if end > start else end + 1)
+    epochs.truncate_from_start(start)
 
 
 def _topic_id(directory: str, storage: Storage) -> UUID | None:

@@ -1,6 +1,6 @@
 """Who may have the file descriptors of this process: the files of logs, connections of clients, and those of peers.
 
-Owns the shares. Each kind is sure of its own share, and what is beyond all shares is for anyone who comes first: no
+Owns the shares. Each kind is sure of its own share, and what is beyond all shares is taken in the order of arrival: no
 flood of one kind keeps the others out. What is kept back is for what a broker must be able to do at any time: write a
 checkpoint or an index, sync a directory, reach ZooKeeper and other brokers, turn a connection away.
 """

@@ -23,7 +23,7 @@ def literals() -> set[str]:
         for module in modules("cluster", "chaos")
         # A client asks for its own keys, some of which are spelled like a broker's.
         if not within(module.name, "cluster.client")
-        if not within(module.name, "cluster.config") or module.name == "cluster.config.broker"
+        if not within(module.name, "cluster.config") or module.name in ("cluster.config.broker", "cluster.config.asked")
         for node in nodes(module)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

@@ -20,17 +20,17 @@ from tests.simulation.client import batch
 
 pytestmark = pytest.mark.integration
 
-DESCRIPTORS = 600
+DESCRIPTORS = 400
 #: Of which it keeps an eighth back; a quarter of the others is for clients, and a sixteenth for peers.
-FOR_CLIENTS = 131
-FOR_PEERS = 32
+FOR_CLIENTS = 87
+FOR_PEERS = 21
 
 
 def test_a_flood_of_files_leaves_descriptors_for_connections(tmp_path: Path) -> None:
     """One request of 100 bytes asks for more partitions than files may be open: clients and peers come in."""
     with target(tmp_path, DESCRIPTORS) as broker, ExitStack() as stack:
         plain = stack.enter_context(Plain(broker.port))
-        plain.create_topic("many", 500)
+        plain.create_topic("many", 300)
         clients = [stack.enter_context(Plain(broker.port)) for _ in range(FOR_CLIENTS - 1)]
         peers = [stack.enter_context(Plain(broker.peer_port)) for _ in range(FOR_PEERS)]
         assert all(map(is_served, clients + peers))
@@ -57,12 +57,12 @@ def test_deleted_topics_keep_no_descriptors(tmp_path: Path) -> None:
         def held() -> int:
             return sum("/many-" in file.path for file in broker.process.open_files())
 
-        assert plain.create_topic("many", 200, file_delete_delay_ms="3600000") == ErrorCode.NONE
-        assert until(lambda: held() == 200, 10)
+        assert plain.create_topic("many", 150, file_delete_delay_ms="3600000") == ErrorCode.NONE
+        assert until(lambda: held() == 150, 10)
         assert produce(plain, "many", batch(b"x" * 100)).error_code == ErrorCode.NONE
         assert delete_topic(plain, "many") == ErrorCode.NONE
         assert until(lambda: held() <= 1, 2)
-        assert len([*broker.directory.glob("data/many-*-delete")]) == 200
+        assert len([*broker.directory.glob("data/many-*-delete")]) == 150
 
 
 def leaders(plain: Plain, topic: str) -> Counter[int]:

@@ -16,8 +16,9 @@ from uuid import UUID
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.membership.event_queue import Shift
+from cluster.config.asked import check_asked
 from cluster.config.errors import ConfigError
-from cluster.config.topic import TOPIC_KEYS, check_asked, validate
+from cluster.config.topic import TOPIC_KEYS, validate
 from cluster.controller.context import Partition, Topic
 from cluster.controller.topics import (
     MAX_PARTITIONS_AT_ONCE,
