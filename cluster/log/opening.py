@@ -96,11 +96,7 @@ def open_log(
             segments = _open_segments(opening, snapshots, synced) if bases else None
             verified_bytes = opening.verified_bytes
         if segments is None or segments.active.next_offset < log_start_offset:
-            # All that is there lies below the log's start: it was deleted, whatever the files say.
-            if segments is not None:
-                segments.delete_all()
-            producers.clear()
-            epochs.clear()
+            _discard(segments, producers, epochs)
             segments = Segments([Segment(directory, log_start_offset, config, storage, now_ms)])
             restored = False
         elif epochs.latest is None and segments.active.next_offset > 0:
@@ -123,6 +119,14 @@ def open_log(
             raise not_opened(f"opening {directory}", error) from error
         raise
     return OpenedLog(segments, snapshots, producers, epochs, topic_id, start, verified_bytes)
+
+
+def _discard(segments: Segments | None, producers: ProducerStates, epochs: LeaderEpochCache) -> None:
+    """All that is there lies below the log's start: it was deleted, whatever the files say."""
+    if segments is not None:
+        segments.delete_all()
+    producers.clear()
+    epochs.clear()
 
 
 def _fit(directory: str, epochs: LeaderEpochCache, start: int, end: int, synced_to: int) -> None:

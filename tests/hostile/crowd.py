@@ -1,7 +1,7 @@
 """A crowd at a broker's door: connections that say nothing, that send a request byte by byte, that never read.
 
 Owns the connections, what they send, and how long it took until they were dropped. Does not own the broker, nor what
-must hold (``test_crowd``, ``run``).
+must hold (``test_mutations``, ``run``).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
 
 #: No turn of the broker's loop takes more.
-BOUND_S = 0.5
+BOUND_S = 0.25
 
 
 def test_many_members_of_gzip_take_no_longer_than_one() -> None:
@@ -77,12 +77,12 @@ def send(plain: Plain, batches: list[bytes], topic: str) -> list[Any]:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("codec", [CODEC_GZIP, CODEC_LZ4, CODEC_ZSTD])
+@pytest.mark.parametrize("codec", [CODEC_GZIP, CODEC_SNAPPY, CODEC_LZ4, CODEC_ZSTD])
 def test_bombs_in_one_request(broker: Target, plain: Plain, codec: int) -> None:
-    """Four batches of 100,000 records in some kilobytes, whose records are numbered again, while others are served."""
+    """Four batches of 50,000 records in some kilobytes, whose records are numbered again, while others are served."""
     plain.create_topic("bombed", 8)
-    batches = [bomb(100_000, codec)] * 4
-    assert sum(map(len, batches)) < 100_000
+    batches = [bomb(50_000, codec)] * 4
+    assert sum(map(len, batches)) < (200_000 if codec == CODEC_SNAPPY else 100_000)
     with watching(broker) as watch:
         answers = send(plain, [*batches, batch(b"good")], "bombed")
     assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 5

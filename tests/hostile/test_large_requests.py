@@ -21,8 +21,10 @@ from tests.simulation.client import batch
 
 pytestmark = pytest.mark.integration
 
-#: No turn of the broker's loop takes more processor time.
+#: No turn of the broker's loop takes more processor time: that of a Produce request, which is parsed on the loop.
 BOUND_S = 0.25
+#: What is decoded, encoded or looked up beside the loop takes a few milliseconds of it; on the loop it would take more.
+BESIDE_S = 0.06
 
 
 def list_offsets(plain: Plain, topic: str, partitions: int, timestamp: int) -> list[tuple[int, int, int]]:
@@ -45,7 +47,7 @@ def test_a_timestamp_in_large_batches(broker: Target, plain: Plain) -> None:
     with watching(broker) as watch:
         assert list_offsets(plain, "timed", 3, 0) == [(ErrorCode.NONE, 0, 0)] * 3
     assert list_offsets(plain, "timed", 3, 1) == [(ErrorCode.NONE, -1, -1)] * 3
-    assert watch.turn_s < BOUND_S, watch
+    assert watch.turn_s < BESIDE_S, watch
 
 
 def metadata() -> tuple[int, dict[str, Any]]:
@@ -83,7 +85,7 @@ def test_many_different_names(broker: Target, plain: Plain, api_key: ApiKey, ask
     assert len(found) == expected
     [code] = {*found}
     assert code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or api_key is ApiKey.FIND_COORDINATOR
-    assert watch.turn_s < BOUND_S, watch
+    assert watch.turn_s < (BOUND_S if api_key is ApiKey.PRODUCE else BESIDE_S), watch
 
 
 def test_half_sent_requests_have_a_bound(tmp_path: Path) -> None:

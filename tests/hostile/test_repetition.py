@@ -21,9 +21,8 @@ from tests.simulation.client import batch
 
 pytestmark = pytest.mark.integration
 
-#: No turn of the broker's loop takes more, whatever is asked.
-BOUND_S = 0.5
-#: What is done in steps takes a few milliseconds each; other turns of a busy machine come on top.
+#: What is done in steps, or beside the loop, takes a few milliseconds of it each; other turns of a busy machine come on
+#: top. If all of it were done on the loop, each of these requests would take more.
 STEPS_S = 0.06
 
 
@@ -48,14 +47,14 @@ def test_deleting_the_records_of_one_partition_very_often(broker: Target, plain:
         answer = plain.send(ApiKey.DELETE_RECORDS, 2, topics=topics, timeout_ms=30_000)
     [topic] = answer.topics
     assert [(p.partition_index, p.error_code, p.low_watermark) for p in topic.partitions] == [(0, 0, 7)]
-    assert watch.turn_s < BOUND_S, watch
+    assert watch.turn_s < STEPS_S, watch
 
 
 def test_a_fetch_of_one_partition_very_often(broker: Target, plain: Plain) -> None:
-    """Named 30,000 times by a fetch that waits: the last word counts, one answer, and no memory while it waits."""
+    """Named 39,000 times by a fetch that waits: the last word counts, one answer, and no memory while it waits."""
     plain.create_topic("fetched")
     produce(plain, "fetched", batch(b"a"))
-    wanted = [FetchPartition("fetched", 0, -1, 0, -1, -1, 1 << 20)] * 30_000
+    wanted = [FetchPartition("fetched", 0, -1, 0, -1, -1, 1 << 20)] * 39_000
     last = FetchPartition("fetched", 0, -1, 1, -1, -1, 1 << 20)
     request = FetchRequest(-1, 2**31 - 1, 1, 1 << 20, 0, 0, -1, [*wanted, last])
     before_bytes = broker.memory_bytes()
@@ -74,7 +73,7 @@ def test_a_fetch_of_one_partition_very_often(broker: Target, plain: Plain) -> No
         for each in waiting:
             [found] = parse_response(memoryview(bytearray(each.take())), 12).partitions
             assert (found.error_code, found.high_watermark) == (ErrorCode.NONE, 2)
-    assert watch.turn_s < BOUND_S, watch
+    assert watch.turn_s < STEPS_S, watch
     assert kept_bytes < 20_000_000
 
 
@@ -122,39 +121,32 @@ def test_a_large_fetch_whose_client_closed_its_end_does_not_wait(broker: Target,
         assert closing.sock.recv(1) == b""
 
 
-TIMES = 10_000
-
-
-def _topics(cls: Any, partition_cls: Any, **fields: Any) -> list[Any]:
-    """One topic whose partition 0 is named very often, and the topic itself twice."""
-    return [cls(name="named", partitions=[partition_cls(**fields)] * TIMES)] * 2
-
-
 def _metadata() -> tuple[int, dict[str, Any]]:
     request = request_class(ApiKey.METADATA)
-    return 9, {"topics": [request.MetadataRequestTopic(name="named")] * TIMES, "allow_auto_topic_creation": False}
+    return 9, {"topics": [request.MetadataRequestTopic(name="named")] * 120_000, "allow_auto_topic_creation": False}
 
 
 def _list_offsets() -> tuple[int, dict[str, Any]]:
     topic = request_class(ApiKey.LIST_OFFSETS).ListOffsetsTopic
-    topics = _topics(topic, topic.ListOffsetsPartition, partition_index=0, timestamp=0, current_leader_epoch=-1)
+    asked = topic.ListOffsetsPartition(partition_index=0, timestamp=0, current_leader_epoch=-1)
+    topics = [topic(name="named", partitions=[asked] * 50_000)] * 2
     return 7, {"replica_id": -1, "isolation_level": 0, "topics": topics}
 
 
 def _describe_producers() -> tuple[int, dict[str, Any]]:
     topic = request_class(ApiKey.DESCRIBE_PRODUCERS).TopicRequest
-    return 0, {"topics": [topic(name="named", partition_indexes=[0] * TIMES)] * 2}
+    return 0, {"topics": [topic(name="named", partition_indexes=[0] * 150_000)] * 2}
 
 
 def _epochs() -> tuple[int, dict[str, Any]]:
     topic = request_class(ApiKey.OFFSET_FOR_LEADER_EPOCH).OffsetForLeaderTopic
     asked = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=0)
-    return 4, {"replica_id": -1, "topics": [topic(topic="named", partitions=[asked] * TIMES)] * 2}
+    return 4, {"replica_id": -1, "topics": [topic(topic="named", partitions=[asked] * 35_000)] * 2}
 
 
 def _describe_configs() -> tuple[int, dict[str, Any]]:
     asked = request_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResource
-    keys = ["retention.ms", "segment.bytes"] * TIMES
+    keys = ["retention.ms", "segment.bytes"] * 30_000
     resources = [
         asked(resource_type=2, resource_name="named", configuration_keys=None),
         asked(resource_type=2, resource_name="named", configuration_keys=keys),
@@ -163,7 +155,7 @@ def _describe_configs() -> tuple[int, dict[str, Any]]:
 
 
 def _coordinators() -> tuple[int, dict[str, Any]]:
-    return 4, {"key_type": 0, "coordinator_keys": ["group"] * TIMES}
+    return 4, {"key_type": 0, "coordinator_keys": ["group"] * 150_000}
 
 
 def _producers(answer: Any) -> list[list[int]]:
@@ -199,7 +191,7 @@ def test_one_name_very_often(broker: Target, plain: Plain, api_key: ApiKey, aske
     with watching(broker) as watch:
         answer = plain.send(api_key, version, **fields)
     assert found(answer) == expected[api_key]
-    assert watch.turn_s < BOUND_S, watch
+    assert watch.turn_s < STEPS_S, watch
 
 
 def test_one_topic_deleted_very_often(broker: Target, plain: Plain) -> None:

@@ -5,6 +5,7 @@ Owns the layout. A partition that is named twice is answered once, INVALID_REQUE
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from cluster.broker.exchange import Exchange
@@ -22,25 +23,16 @@ from cluster.protocol.messages import response_class
 MAX_TIMESTAMP_VERSION = 7
 #: Below this version a client does not know OFFSET_NOT_AVAILABLE.
 OFFSET_NOT_AVAILABLE_VERSION = 5
+#: More than these are sorted out beside the event loop.
+PARTITIONS_AT_ONCE = 1000
 
 
 def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     response = response_class(ApiKey.LIST_OFFSETS)
     topic_class = response.ListOffsetsTopicResponse
-    twice = repeated((topic.name, (asked.partition_index for asked in topic.partitions)) for topic in request.topics)
-    wanted = named(
-        (
-            topic.name,
-            (
-                (
-                    asked.partition_index,
-                    WantedOffset(topic.name, asked.partition_index, asked.timestamp, asked.current_leader_epoch),
-                )
-                for asked in topic.partitions
-            ),
-        )
-        for topic in request.topics
-    )
+    sort_out = partial(_sorted_out, request)
+    is_large = sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE
+    twice, wanted = (yield sort_out) if is_large else sort_out()
     topics = []
     for name, entries in wanted.items():
         partitions = []
@@ -60,6 +52,25 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
             yield None
         topics.append(topic_class(name=name, partitions=partitions))
     return response(topics=topics)
+
+
+def _sorted_out(request: Any) -> tuple[set[tuple[str, int]], dict[str, dict[int, WantedOffset]]]:
+    """The partitions that are named twice, and what is wanted of each."""
+    twice = repeated((topic.name, (asked.partition_index for asked in topic.partitions)) for topic in request.topics)
+    wanted = named(
+        (
+            topic.name,
+            (
+                (
+                    asked.partition_index,
+                    WantedOffset(topic.name, asked.partition_index, asked.timestamp, asked.current_leader_epoch),
+                )
+                for asked in topic.partitions
+            ),
+        )
+        for topic in request.topics
+    )
+    return twice, wanted
 
 
 def _answer(

@@ -19,6 +19,7 @@ from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer, scrape
 from cluster.broker import main
 from cluster.metadata.memory import MemoryStore, MemoryTree
+from cluster.process.garbage import Garbage
 from cluster.seams.clock import ManualClock
 
 BUSY_S = 0.3
@@ -42,7 +43,7 @@ def test_a_long_turn_of_a_broker_is_a_figure_of_its_run(
     """One of 300 ms: a log line, a counter, a gauge; and of both gauges the conductor takes the worse."""
     monkeypatch.setattr(main, "ZooKeeperStore", lambda *_: MemoryStore(MemoryTree()))
     # It is no process of its own here: what concerns the whole process is left alone.
-    monkeypatch.setattr(main, "collect_seldom", gc.enable)
+    monkeypatch.setattr(Garbage, "begin", lambda _: gc.enable())
     monkeypatch.setattr(main, "raise_open_file_limit", lambda: 0)
     ports: dict[str, int] = {}
     samples: list[Any] = []

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 #: The first pause before brokers are asked again; each later one is twice as long, up to the second.
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 60.0
-#: How many replicas the log names.
+#: Replicas that the log names.
 NAMED = 10
 
 
