@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 
 #: No turn of the broker's loop takes more processor time: that of a Produce request, which is parsed on the loop.
 BOUND_S = 0.25
-#: What is decoded, encoded or looked up beside the loop takes a few milliseconds of it; on the loop it would take more.
+#: What is decoded, encoded or looked up off the loop takes a few milliseconds of it; on the loop it would take more.
 BESIDE_S = 0.06
 
 
@@ -40,7 +40,7 @@ def list_offsets(plain: Plain, topic: str, partitions: int, timestamp: int) -> l
 
 
 def test_a_timestamp_in_large_batches(broker: Target, plain: Plain) -> None:
-    """ListOffsets looks through a batch with much in it beside the loop, and finds what it found before."""
+    """ListOffsets looks through a batch with much in it off the loop, and finds what it found before."""
     plain.create_topic("timed", 3)
     answers = send(plain, [bomb(60_000, CODEC_ZSTD)] * 3, "timed")
     assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 3

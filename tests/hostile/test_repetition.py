@@ -21,7 +21,7 @@ from tests.simulation.client import batch
 
 pytestmark = pytest.mark.integration
 
-#: What is done in steps, or beside the loop, takes a few milliseconds of it each; other turns of a busy machine come on
+#: What is done in steps, or off the loop, takes a few milliseconds of it each; other turns of a busy machine come on
 #: top. If all of it were done on the loop, each of these requests would take more.
 STEPS_S = 0.06
 

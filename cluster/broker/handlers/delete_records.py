@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import named
@@ -42,41 +41,37 @@ def handle(services: Services, beside: Beside, exchange: Exchange, body: memoryv
     if len(body) > BYTES_AT_ONCE:
         exchange.later(_of_large(services, beside, exchange, bytes(body)))
         return
-    request = decode_request(ApiKey.DELETE_RECORDS, exchange.api_version, body)
+    wanted, timeout_ms = _wanted(exchange.api_version, body)
 
     def respond(results: list[DeletionResult]) -> None:
         exchange.respond([_encoding(exchange, results)()])
 
-    rest = _delete(services, beside, request, respond, exchange.wait)
+    rest = _delete(services, beside, wanted, timeout_ms, respond, exchange.wait)
     if rest is not None:
         exchange.hold(rest)
 
 
 async def _of_large(services: Services, beside: Beside, exchange: Exchange, body: bytes) -> Sequence[Payload]:
     """Nothing else of the connection is taken until it is answered, which is at most the time that the client gives."""
-    request = await beside.run(partial(decode_request, ApiKey.DELETE_RECORDS, exchange.api_version, body))
+    wanted, timeout_ms = await beside.run(partial(_wanted, exchange.api_version, body))
     answered: asyncio.Future[list[DeletionResult]] = asyncio.get_running_loop().create_future()
 
     def waits(delayed: DelayedDeletion) -> None:
         exchange.wait(_Awaited(delayed))
 
-    rest = _delete(services, beside, request, answered.set_result, waits)
+    rest = _delete(services, beside, wanted, timeout_ms, answered.set_result, waits)
     if rest is not None:
         await rest
     # What waits for followers, for as long as the client likes, is not the request.
-    del body, request, rest
+    del body, wanted, rest
     exchange.connection.release_request()
     return [await beside.run(_encoding(exchange, await answered))]
 
 
-def _delete(
-    services: Services,
-    beside: Beside,
-    request: Any,
-    respond: Callable[[list[DeletionResult]], None],
-    waits: Callable[[DelayedDeletion], None],
-) -> Awaitable[None] | None:
-    """Delete, and respond when it is done; what is returned, if anything, is the rest of the work on this broker."""
+def _wanted(api_version: int, body: bytes | memoryview) -> tuple[list[WantedDeletion], int]:
+    """What is asked for, each partition once, and the time that the client gives. The request itself, which may be a
+    million objects, ends here, on the thread that made it."""
+    request = decode_request(ApiKey.DELETE_RECORDS, api_version, body)
     topics = named(
         (topic.name, ((asked.partition_index, asked.offset) for asked in topic.partitions)) for topic in request.topics
     )
@@ -85,7 +80,19 @@ def _delete(
         for topic, offsets in topics.items()
         for partition, offset in offsets.items()
     ]
-    steps = services.replicas.deletion.delete(wanted, request.timeout_ms, respond, waits)
+    return wanted, request.timeout_ms
+
+
+def _delete(
+    services: Services,
+    beside: Beside,
+    wanted: list[WantedDeletion],
+    timeout_ms: int,
+    respond: Callable[[list[DeletionResult]], None],
+    waits: Callable[[DelayedDeletion], None],
+) -> Awaitable[None] | None:
+    """Delete, and respond when it is done; what is returned, if anything, is the rest of the work on this broker."""
+    steps = services.replicas.deletion.delete(wanted, timeout_ms, respond, waits)
     portions = Portions(steps, services.shares)
     return None if portions.begin() else portions.finish(beside)
 

@@ -23,7 +23,7 @@ from cluster.protocol.messages import response_class
 MAX_TIMESTAMP_VERSION = 7
 #: Below this version a client does not know OFFSET_NOT_AVAILABLE.
 OFFSET_NOT_AVAILABLE_VERSION = 5
-#: More than these are sorted out beside the event loop.
+#: More than these are sorted out off the event loop.
 PARTITIONS_AT_ONCE = 1000
 
 
