@@ -41,5 +41,4 @@ class FewAtOnceSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         if hasattr(select, "epoll") and isinstance(self, selectors.EpollSelector):
-            own = vars(self)
-            own["_selector"] = FewAtOnce(own["_selector"])
+            self._selector = FewAtOnce(self._selector)
