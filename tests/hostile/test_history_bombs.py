@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -39,9 +40,9 @@ sys.exit(status)
 MOST_MB = 200
 
 
-def zeros(path: Path, rows: int, batches: int = 1, compression: str | None = "zstd") -> Path:
+def zeros(path: Path, rows: int, batches: int = 1, compression: Literal["zstd"] | None = "zstd") -> Path:
     """A history of rows of nothing: each number is 0, each text is empty."""
-    columns: list[pa.Array] = []
+    columns: list[pa.Array[Any]] = []
     for field in SCHEMA:
         is_text = pa.types.is_string(field.type)
         values = bytes(4 * (rows + 1) if is_text else field.type.bit_width // 8 * rows)
@@ -49,7 +50,7 @@ def zeros(path: Path, rows: int, batches: int = 1, compression: str | None = "zs
         columns.append(pa.Array.from_buffers(field.type, rows, buffers))
     batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
     options = pa.ipc.IpcWriteOptions(compression=compression)
-    with pa.ipc.new_stream(path, SCHEMA, options=options) as stream:
+    with pa.ipc.new_stream(str(path), SCHEMA, options=options) as stream:
         for _ in range(batches):
             stream.write_batch(batch)
     return path

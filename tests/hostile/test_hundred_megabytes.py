@@ -15,6 +15,7 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.batch import CODEC_GZIP, CODEC_NONE, CODEC_ZSTD
 from cluster.protocol.fetch import FetchPartition, FetchRequest, build_request
 from cluster.protocol.messages import encode_request, request_class
+from cluster.protocol.records import write_varint
 from tests.hostile.absence import Plain, watching
 from tests.hostile.target import Target, target
 from tests.hostile.test_decompression import bomb, framed
@@ -47,15 +48,17 @@ def produced(batches: list[bytes]) -> bytes:
 
 
 def small_records() -> bytes:
-    """As many records as 100 batches of the largest size hold: 12 million, each the first of its batch."""
+    """As many records as 100 batches of nearly the largest size hold: 12 million, each the first of its batch. Takes
+    minutes."""
     count = 950_000 // len(SMALLEST)
     return produced([framed(SMALLEST * count, count, CODEC_NONE)] * PARTITIONS)
 
 
 def bombs(codec: int) -> bytes:
-    """Bombs in half of the partitions, which stay below the bound for one request; large batches in the others."""
-    count = 950_000 // len(SMALLEST)
-    large = framed(SMALLEST * count, count, CODEC_NONE)
+    """Bombs in a few partitions, which stay below the bound for one request; one large record in each of the others."""
+    size = 960_000
+    body = b"\0\0\0\x01" + write_varint(size) + bytes(size) + b"\0"
+    large = framed(write_varint(len(body)) + body, 1, CODEC_NONE)
     return produced([bomb(200_000, codec) if number % 20 == 0 else large for number in range(PARTITIONS)])
 
 
