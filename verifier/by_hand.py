@@ -13,7 +13,7 @@ from typing import Any
 
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.by_hand import ByHandError, LoadStart, ReadBack, read_read_back, read_starts
-from verifier.evidence.history import read_history
+from verifier.evidence.history import stream_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
@@ -183,14 +183,14 @@ def _settings(start: LoadStart) -> RunSettings:
 def _events(run: RunDirectory) -> Iterator[str]:
     """The events of clients that the histories have."""
     for path in run.history_dir.glob("*.arrow"):
-        kinds = read_history(path).select(["f", "type"]).group_by(["f", "type"]).aggregate([]).to_pylist()
-        for row in kinds:
-            if row["f"] == "retry":
-                yield RETRY
-            elif row["f"] == "disconnect":
-                yield DISCONNECT
-            elif (row["f"], row["type"]) == ("send", "info"):
-                yield from (TIMEOUT, UNANSWERED)
+        for part in stream_history(path)[1]:
+            for row in part.select(["f", "type"]).group_by(["f", "type"]).aggregate([]).to_pylist():
+                if row["f"] == "retry":
+                    yield RETRY
+                elif row["f"] == "disconnect":
+                    yield DISCONNECT
+                elif (row["f"], row["type"]) == ("send", "info"):
+                    yield from (TIMEOUT, UNANSWERED)
 
 
 def _closed(verdict: Verdict, withheld: Mapping[str, str], doubts: list[str]) -> Verdict:

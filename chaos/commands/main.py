@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -20,6 +21,9 @@ from cluster.process.one_line import guard_last_resort, printable
 from cluster.process.safe_path import foreign, keep_safe
 
 logger = logging.getLogger(__name__)
+
+#: Characters of a name that is too long.
+MOST_SHOWN = 100
 
 HELP = ["-h", "--help"]
 PACKAGES = ("chaos", "cluster", "loadgen", "verifier")
@@ -109,9 +113,21 @@ def run_command(arguments: Sequence[str], program: str = NAME) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", Exit.INTERRUPTED)
     except Exception as error:
+        if (line := _too_long(error)) is not None:
+            return _say(line, Exit.BAD_ARGUMENTS)
         logger.exception("the harness failed")
         return _say(f"the harness itself failed: {type(error).__name__}: {error}{_log()}", Exit.HARNESS_FAILED)
     return status if isinstance(status, int) else Exit.VALID
+
+
+def _too_long(error: Exception) -> str | None:
+    """The line for a name that was given and that no file or host can have; None for any other error."""
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        name = str(error.filename)
+        return f"{name[:MOST_SHOWN]}{'...' if len(name) > MOST_SHOWN else ''}: this name is too long for a file"
+    if isinstance(error, UnicodeError) and "idna" in str(error):
+        return "the name of a host that was given is not one that a host can have: a part of it is empty or too long"
+    return None
 
 
 def _say(text: str, status: Exit) -> int:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from verifier.evidence.history import history_file, read_history
+from verifier.evidence.history import stream_history
 from verifier.operations.exported import FORGOTTEN, UNSENT, exported_name
 
 #: Of several outcomes of one value the first of these counts.
@@ -71,12 +71,14 @@ def export_run(history_directory: Path, sift: Sift | None = None) -> Export:
     left_out = 0
     unfinished = []
     for path in sorted(history_directory.glob("*.arrow")):
-        rows = read_history(path)
-        file = history_file(rows)
+        file, parts = stream_history(path)
         if not file.closed:
             unfinished.append(file.process)
-        whole, wrong = _sensible(rows)
-        left_out += wrong
+        whole: list[dict[str, Any]] = []
+        for part in parts:
+            kept, wrong = _sensible(part)
+            whole += kept
+            left_out += wrong
         histories.append(whole)
     planned: list[PlannedOperation] = []
     for whole in histories if sift is None else sift(histories):

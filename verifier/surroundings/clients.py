@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from verifier.evidence.arrow_stream import check
+from verifier.evidence.arrow_claims import claimed_by
+from verifier.evidence.arrow_stream import HistoryError, check
 from verifier.surroundings.model import Name, Outcomes, Spot, ToldSpan
 
 #: Claims that are kept for each spot.
@@ -76,7 +77,7 @@ def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequen
                 rows.count(counts)
                 for name, mask in rows.partitions():
                     _listen_at(rows, mask, name, by_name[name], asked[name], acks, told)
-        except (OSError, pa.ArrowException, KeyError) as error:
+        except (OSError, pa.ArrowException, HistoryError, KeyError) as error:
             notes.append(f"{path.name} was read up to where it is damaged: {str(error).splitlines()[0][:200]}")
     return Heard(
         {name: np.sort(np.concatenate(times)) for name, times in acks.items()},
@@ -90,10 +91,17 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
     """The record batches of a file, up to its end or the last whole one."""
     if not path.stat().st_size:
         return
-    with pa.memory_map(str(path)) as source, pa.ipc.open_stream(source) as reader:
+    with pa.memory_map(str(path)) as source:
+        messages = pa.ipc.MessageReader.open_stream(source)
+        first = next(iter(messages), None)
+        if first is None:
+            return
+        schema = pa.ipc.read_schema(first)
         while True:
             try:
-                batch = reader.read_next_batch()
+                message = messages.read_next_message()
+                claimed_by(memoryview(message.metadata), memoryview(message.body), path.name)
+                batch = pa.ipc.read_record_batch(message, schema)
             except StopIteration:
                 return
             except (pa.ArrowInvalid, OSError):
