@@ -17,6 +17,8 @@ from cluster.protocol.messages import decode_response, encode_request, request_c
 from tests.hostile.absence import Plain, watching
 from tests.hostile.target import Target, target
 
+pytestmark = pytest.mark.integration
+
 MANY = 100_000
 #: As many as a request may name, nearly.
 MOST = 499_000

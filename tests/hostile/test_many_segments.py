@@ -17,6 +17,8 @@ from tests.hostile.target import Target
 from tests.hostile.test_repetition import produce
 from tests.simulation.client import TIMESTAMP, batch
 
+pytestmark = pytest.mark.integration
+
 DAY_MS = 86_400_000
 
 

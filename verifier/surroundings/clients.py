@@ -100,7 +100,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
         while True:
             try:
                 message = messages.read_next_message()
-                claimed_by(memoryview(message.metadata), memoryview(message.body), path.name)
+                claimed_by(memoryview(message.metadata or b""), memoryview(message.body or b""), path.name)
                 batch = pa.ipc.read_record_batch(message, schema)
             except StopIteration:
                 return
