@@ -11,7 +11,7 @@ from typing import Any
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, belongs_on_loop, is_large
+from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, is_large, may_begin
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
@@ -26,14 +26,21 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
         return Portions(handler(request, exchange), shares)
 
     def handle(exchange: Exchange, body: memoryview) -> None:
-        if not belongs_on_loop(len(body), shares):
+        if len(body) > BYTES_AT_ONCE:
             exchange.later(of_large(exchange, bytes(body)))
+            return
+        if not may_begin(len(body), shares):
+            exchange.later(in_turn(exchange, bytes(body)))
             return
         portions = begin(decode_request(key, exchange.api_version, body), exchange)
         if portions.begin() and not is_large(portions.result):
             exchange.respond([encoding(key, exchange, portions.result)()])
         else:
             exchange.later(rest(exchange, portions))
+
+    async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
+        await shares.next()
+        return await rest(exchange, begin(decode_request(key, exchange.api_version, body), exchange))
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         async with beside.room_for(len(body)):
@@ -42,13 +49,17 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
 
     async def rest(exchange: Exchange, portions: Portions) -> Sequence[Payload]:
         response = await portions.finish(beside)
-        return [await beside.run(encoding(key, exchange, response))]
+        encode = encoding(key, exchange, response)
+        return [await beside.run(encode) if is_large(response) else encode()]
 
     return handle
 
 
-def answering_later(key: ApiKey, handler: Callable[[Any, Exchange], Awaitable[Any]], beside: Beside) -> Handle:
-    """A handler of decoded messages that must ask others first."""
+def answering_later(
+    key: ApiKey, handler: Callable[[Any, Exchange], Awaitable[Any]], beside: Beside, *, alone: bool = False
+) -> Handle:
+    """A handler of decoded messages that must ask others first. ``alone``: it does not wait for other clients, so large
+    requests may wait for each other."""
 
     def handle(exchange: Exchange, body: memoryview) -> None:
         if len(body) > BYTES_AT_ONCE:
@@ -57,7 +68,8 @@ def answering_later(key: ApiKey, handler: Callable[[Any, Exchange], Awaitable[An
             exchange.later(work(exchange, decode_request(key, exchange.api_version, body)))
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
-        return await work(exchange, await beside.run(partial(decode_request, key, exchange.api_version, body)))
+        async with beside.room_for(len(body) if alone else 0):
+            return await work(exchange, await beside.run(partial(decode_request, key, exchange.api_version, body)))
 
     async def work(exchange: Exchange, request: Any) -> Sequence[Payload]:
         response = await handler(request, exchange)

@@ -40,6 +40,7 @@ from cluster.broker.handlers import (
 )
 from cluster.broker.handlers.from_controller import FROM_CONTROLLER
 from cluster.broker.handlers.metadata import MetadataHandler
+from cluster.broker.pauses import Shares
 from cluster.broker.portions import Beside, Steps
 from cluster.broker.services import Services
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
@@ -74,6 +75,10 @@ _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_only.serve,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_only.serve,
 }
+#: Those of ``_ASYNC`` that may wait for other clients, or for brokers, as long as their client wants.
+_OF_OTHERS = {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP} | {
+    key for key, handler in _ASYNC.items() if handler is controller_only.serve
+}
 _BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
     ApiKey.ALTER_PARTITION: controller_only.serve,
     ApiKey.CONTROLLED_SHUTDOWN: controller_only.serve,
@@ -85,13 +90,18 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     """The table of one listener; ``for_brokers`` if it is the brokers' own."""
     # Each has a lane of its own: what clients ask does not stand before what the controller tells.
     beside = Beside(services.blocking)
+    # And shares of their own: no crowd of clients delays a follower's fetch.
+    shares = Shares(services.shares.now_ns) if for_brokers else services.shares
     handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
         ApiKey.PRODUCE: partial(produce.handle, services.replicas, beside),
-        ApiKey.FETCH: partial(fetch.handle, services.replicas, beside, services.shares, from_brokers=for_brokers),
+        ApiKey.FETCH: partial(fetch.handle, services.replicas, beside, shares, from_brokers=for_brokers),
         ApiKey.DELETE_RECORDS: partial(delete_records.handle, services, beside),
-        ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside, services.shares),
-        **{key: answering(key, partial(handler, services), beside, services.shares) for key, handler in _SYNC.items()},
-        **{key: answering_later(key, partial(handler, services), beside) for key, handler in _ASYNC.items()},
+        ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside, shares),
+        **{key: answering(key, partial(handler, services), beside, shares) for key, handler in _SYNC.items()},
+        **{
+            key: answering_later(key, partial(handler, services), beside, alone=key not in _OF_OTHERS)
+            for key, handler in _ASYNC.items()
+        },
     }
     windows = {key: SUPPORTED[key] for key in (*handlers, ApiKey.API_VERSIONS)}
     if for_brokers:

@@ -204,7 +204,7 @@ class Node:
             shares=shares,
         )
         groups = self._groups = GroupService(
-            of_groups, config, replicas, clock, self._seams.random, self._seams.blocking, shares
+            of_groups, config, replicas, clock, self._seams.random, self._seams.blocking, Shares(clock.monotonic_ns)
         )
         roles = self._roles = Roles(
             replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,

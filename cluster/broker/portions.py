@@ -18,8 +18,8 @@ from cluster.broker.pauses import Shares
 
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
-#: Requests up to this size are also decoded there when the turn has been used up already: of a hundred connections.
-BYTES_ANYTIME = 1024
+#: Requests up to this size are decoded even if the turn of the loop has been used up; others then wait for a share.
+BYTES_ANYTIME = 2048
 #: Of larger requests one is decoded, answered and encoded before the next: decoded, it takes several times the memory.
 LARGE_BYTES = 1_048_576
 #: Answers with more structures than this are encoded off the event loop.
@@ -63,9 +63,9 @@ class Beside:
             yield
 
 
-def belongs_on_loop(size_bytes: int, shares: Shares) -> bool:
-    """Whether a request of this size may be decoded now, on the event loop."""
-    return size_bytes <= BYTES_ANYTIME or (size_bytes <= BYTES_AT_ONCE and not shares.is_over())
+def may_begin(size_bytes: int, shares: Shares) -> bool:
+    """Whether a request of this size, at most ``BYTES_AT_ONCE``, may be decoded now, or is to wait for a share."""
+    return size_bytes <= BYTES_ANYTIME or not shares.is_over()
 
 
 class Portions:

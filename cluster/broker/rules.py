@@ -34,7 +34,7 @@ class Rules:
 
     check_sequence: CheckSequence = check_sequence
     #: One valid batch of a client, as the leader.
-    append: LeaderAppend = PartitionLog.append_as_leader
+    append: LeaderAppend = field(default_factory=lambda: PartitionLog.append_as_leader)
     #: (leadership, leader epoch of the append, offset that must be committed) -> the answer, None while it must wait
     acknowledgement: Callable[[LeaderState | None, int, int], ErrorCode | None] = acknowledgement
     #: (follower's end, high watermark, start of the leader epoch) -> may it join the ISR?

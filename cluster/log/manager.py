@@ -211,8 +211,8 @@ class LogManager(LogCheckpoints):
         if log is None:
             if topic_partition not in self._prepared:
                 self._offsets.forget([topic_partition])
-            self._prepared.discard(topic_partition)
             log = self._make(topic_partition, config)
+            self._prepared.discard(topic_partition)
         if topic_id is not None and log.topic_id != topic_id:
             if log.topic_id is not None:
                 raise LogError(

@@ -3,7 +3,7 @@
 Python's own full collections examine all objects, so they take longer the more a process holds: half a second for a
 few million. Here, whatever has survived two passes is set aside (``gc.freeze``), and a pass examines new objects only.
 An object that is set aside is still freed when nothing refers to it anymore, unless it is part of a cycle. For cycles
-everything is examined now and then; the longer that takes, the less often.
+everything is examined now and then; the longer that takes, the less often. Nothing else runs meanwhile.
 
 Owns when Python searches for garbage. Does not own the memory of the C library (``arenas``).
 """
@@ -25,6 +25,9 @@ SET_ASIDE_AFTER = 2
 ALL_EACH_NS = 10_000_000_000
 #: and this many times what it took the last time.
 ALL_EACH_TIMES = 500
+#: With more objects than this it takes longer than others should wait, and is done at most this often.
+MANY_OBJECTS = 1_000_000
+MANY_EACH_NS = 600_000_000_000
 #: Instead of Python's own full collections.
 _NEVER = 2**31 - 1
 
@@ -61,7 +64,8 @@ class Garbage:
 
     def examine_all(self) -> bool:
         """Examine everything, if that was long ago and something was set aside since; True if it did."""
-        wait_ns = max(ALL_EACH_NS, ALL_EACH_TIMES * self._took_ns)
+        least_ns = ALL_EACH_NS if gc.get_freeze_count() < MANY_OBJECTS else MANY_EACH_NS
+        wait_ns = max(least_ns, ALL_EACH_TIMES * self._took_ns)
         begun_ns = self._now_ns()
         if not self._has_set_aside or begun_ns - self._looked_ns < wait_ns:
             return False

@@ -317,6 +317,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         except OSError as error:
             self._abort(f"sending failed: {error}")
             return
+        if self._choked and self._unread is not None:
+            self._unread.progressed(self, self._outbox.measure)
         if self._closing and self._outbox.is_empty:
             self._transport.close()
         elif self._choked and self._outbox.queued_bytes <= UNCHOKE_BYTES:
@@ -331,7 +333,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._choked = True
             self._stop_reading()
         if self._unread is not None:
-            self._unread.keep(self, outbox.memory_bytes)
+            self._unread.keep(self, outbox.measure())
 
     def give_up(self) -> None:
         logger.warning("closing the connection from %s: it does not read, and others need the memory", self._peer)

@@ -73,6 +73,6 @@ class Share:
 
 
 FILES = Share("files", 4)
-CLIENTS = Share("clients", 4)
+CLIENTS = Share("clients", 2)
 PEERS = Share("peers", 1)
 _ALL = (FILES, CLIENTS, PEERS)

@@ -29,7 +29,8 @@ _GATHER_PARTS = 64
 #: What one connection may send in one turn of the loop, however quickly its peer reads.
 _TURN_BYTES = 4_194_304
 #: While there is no descriptor to watch a full socket with, it is tried this often whether it has room.
-_TRY_EACH_S = 0.1
+_FIRST_TRY_S = 0.1
+_LONGEST_TRY_S = 2.0
 
 
 class SendQueue:
@@ -47,6 +48,7 @@ class SendQueue:
         "_share",
         "_socket_fd",
         "_timer",
+        "_try_s",
         "_waiting",
         "_watched_fd",
     )
@@ -64,6 +66,8 @@ class SendQueue:
         self._on_room = on_room
         self._share = share
         self._timer: asyncio.TimerHandle | None = None
+        #: The pause before the next try without a second descriptor: longer after each that fails.
+        self._try_s = _FIRST_TRY_S
         self._queue: deque[Payload] = deque()
         self._queue_bytes = 0
         #: What was sent already of the range at the head of the queue.
@@ -84,9 +88,8 @@ class SendQueue:
         """Bytes that the kernel has not taken yet."""
         return self._queue_bytes
 
-    @property
-    def memory_bytes(self) -> int:
-        """What the queue has in memory: ranges of files are not."""
+    def measure(self) -> int:
+        """The bytes of the queue that are in memory: ranges of files are not."""
         return sum(len(part) for part in self._queue if not isinstance(part, FileRange))
 
     @property
@@ -158,6 +161,8 @@ class SendQueue:
         except BlockingIOError:
             pass
         if queue:
+            if share < _TURN_BYTES:
+                self._try_s = _FIRST_TRY_S
             # If there is room still, this continues in the next turn, after everyone else.
             self._wait()
             return
@@ -230,7 +235,8 @@ class SendQueue:
             if self._has_second():
                 self._loop.add_writer(self._watched_fd, self._on_room)
             else:
-                self._timer = self._loop.call_later(_TRY_EACH_S, self._try_again)
+                self._timer = self._loop.call_later(self._try_s, self._try_again)
+                self._try_s = min(2 * self._try_s, _LONGEST_TRY_S)
 
     def _has_second(self) -> bool:
         """Whether there is a second descriptor: those who do not read must not take the last ones from others."""
@@ -260,3 +266,4 @@ class SendQueue:
         elif self._waiting:
             self._loop.remove_writer(self._watched_fd)
         self._waiting = False
+        self._try_s = _FIRST_TRY_S

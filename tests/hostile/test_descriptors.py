@@ -21,8 +21,8 @@ from tests.simulation.client import batch
 pytestmark = pytest.mark.integration
 
 DESCRIPTORS = 400
-#: Of which it keeps an eighth back; a quarter of the others is for clients, and a sixteenth for peers.
-FOR_CLIENTS = 87
+#: Of which it keeps an eighth back; an eighth of the others is for clients, and a sixteenth for peers.
+FOR_CLIENTS = 43
 FOR_PEERS = 21
 
 
@@ -77,12 +77,12 @@ def test_partitions_without_descriptors_get_them_later(tmp_path: Path) -> None:
     with target(tmp_path, 300) as broker, Plain(broker.port) as plain:
         assert plain.create_topic("first", 150) == ErrorCode.NONE
         before = len(broker.log())
-        plain.create_topic("second", 100)
-        assert until(lambda: 0 < leaders(plain, "second")[-1] < 100, 5)
+        plain.create_topic("second", 140)
+        assert until(lambda: 0 < leaders(plain, "second")[-1] < 140, 5)
         # The next start would open what is left of the others.
         assert until(lambda: len([*broker.directory.glob("data/second-*")]) == leaders(plain, "second")[1], 5)
         lines = broker.log()[before:].splitlines()
         assert len(lines) < 20, lines
         assert delete_topic(plain, "first") == ErrorCode.NONE
-        assert until(lambda: leaders(plain, "second") == {1: 100}, 20)
+        assert until(lambda: leaders(plain, "second") == {1: 140}, 20)
         assert "can host" in broker.log()

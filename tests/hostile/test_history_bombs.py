@@ -131,3 +131,16 @@ def test_damaged_claims_are_damage(tmp_path: Path) -> None:
             refused.append(str(error))
     assert 0 < len(refused) < 200
     assert all(words.startswith("small: ") for words in refused)
+
+
+@pytest.mark.parametrize("version", ["V4", "V5"])
+def test_a_message_cannot_be_compressed_in_another_way(tmp_path: Path, version: str) -> None:
+    """Arrow 0.17 told the codec in the metadata of the message, and Arrow still reads that: it is refused."""
+    columns = [pa.array(["" if pa.types.is_string(field.type) else 0], field.type) for field in SCHEMA]
+    batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion[version])
+    path = tmp_path / "other.arrow"
+    with pa.ipc.new_stream(str(path), SCHEMA, options=options) as stream:
+        stream.write_batch(batch, custom_metadata={"ARROW:experimental_compression": "ZSTD"})
+    with pytest.raises(HistoryError, match="of another version than gapless writes"):
+        read_history(path)

@@ -16,7 +16,8 @@ MAX_MESSAGE_BYTES = 128 << 20
 MAX_MESSAGE_ROWS = 1_000_000
 #: The columns of a history have about 70 buffers.
 _MAX_BUFFERS = 1_000
-#: ``MessageHeader`` in format/Message.fbs.
+#: ``MetadataVersion`` and ``MessageHeader`` in format/Message.fbs.
+_VERSION_5 = 4
 _RECORD_BATCH = 3
 
 
@@ -60,6 +61,10 @@ def claimed_by(metadata: memoryview, body: memoryview, path: str) -> int:
 def _claims(metadata: memoryview, body: memoryview) -> tuple[int, int]:
     """The rows of a ``RecordBatch`` and the sizes of all its buffers together. Raises what damage raises."""
     message = _root(metadata)
+    version = _field(metadata, message, 0)
+    # Older ones may be compressed in ways that are told elsewhere, and so may those with metadata of their own.
+    if not version or struct.unpack_from("<h", metadata, version)[0] != _VERSION_5 or _field(metadata, message, 4):
+        raise ValueError("it is of another version than gapless writes")
     kind = _field(metadata, message, 1)
     if not kind or metadata[kind] != _RECORD_BATCH:
         raise ValueError("it is no batch of rows")

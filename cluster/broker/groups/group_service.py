@@ -176,7 +176,8 @@ class GroupService:
 
     async def _each(self, decide: Callable[[list[Group], int], GroupDecision]) -> None:
         """Decide on all groups, a few at a time."""
-        pause = Pauses(self._shares)
+        # The controller may wait for it: it is not to queue behind clients.
+        pause = Pauses(Shares(self._clock.monotonic_ns))
         for groups in chunks(self.coordinator.all_groups(), GROUPS_AT_ONCE):
             self._carry_out(decide(groups, self._clock.wall_ms()))
             await pause()

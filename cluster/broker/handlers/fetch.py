@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import Beside, Portions, Steps, belongs_on_loop, chunks
+from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, chunks, may_begin
 from cluster.broker.replicas.fetch_checks import READ_COMMITTED, FetchedBy, fetch_error
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
 from cluster.broker.replicas.fetcher import broker_epoch_in
@@ -37,9 +37,27 @@ def handle(
 ) -> None:
     """``from_brokers``: the listener is the brokers' own. Elsewhere no one may pass for a follower: what a follower
     fetches is taken as proof that it has what stands before."""
-    if not belongs_on_loop(len(body), shares):
+    if len(body) > BYTES_AT_ONCE:
         exchange.hold(_Large(replicas, beside, shares, exchange).answer(bytes(body), from_brokers))
-        return
+    elif not may_begin(len(body), shares):
+        exchange.hold(_in_turn(replicas, shares, exchange, bytes(body), from_brokers))
+    else:
+        _answer(replicas, exchange, body, from_brokers)
+
+
+async def _in_turn(
+    replicas: ReplicaManager, shares: Shares, exchange: Exchange, body: bytes, from_brokers: bool
+) -> None:
+    await shares.next()
+    _answer(replicas, exchange, body, from_brokers)
+    connection = exchange.connection
+    if connection.parked is not None and connection.is_gone():
+        # As elsewhere, it is answered without a wait: the client may have closed its end alone, and read on.
+        parked, connection.parked = connection.parked, None
+        parked.finish_now()
+
+
+def _answer(replicas: ReplicaManager, exchange: Exchange, body: memoryview | bytes, from_brokers: bool) -> None:
     request = _parse(body, exchange.api_version)
     if _is_impostor(request, from_brokers):
         _respond(replicas, exchange, request, _refused(request))

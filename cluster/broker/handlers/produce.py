@@ -58,15 +58,17 @@ async def _handle_many(replicas: ReplicaManager, beside: Beside, exchange: Excha
     version = exchange.api_version
     async with beside.room_for(len(body)):
         request = await beside.run(lambda: _distinct(parse_request(body, version)))
-
-        def answer(results: list[ProduceResult]) -> None:
-            exchange.finish(_answer_many(beside, exchange, request.acks, results))
-
+        # Without the request: it has the records, and the answer may wait for followers long after they are stored.
+        answer = partial(_finish_many, beside, exchange, request.acks)
         if request.transactional_id is not None:
             answer(await beside.run(partial(_refused, request.partitions)))
         else:
             zstd_allowed = version >= ZSTD_VERSION
             await replicas.writes.produce_in_shares(request, exchange.client_id, zstd_allowed, answer, exchange.wait)
+
+
+def _finish_many(beside: Beside, exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:
+    exchange.finish(_answer_many(beside, exchange, acks, results))
 
 
 async def _answer_many(beside: Beside, exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:

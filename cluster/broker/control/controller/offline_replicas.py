@@ -83,12 +83,18 @@ class OfflineReplicas:
         self._timer = None
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         for broker in self._context.brokers.values():
+            # What was moved to others, or deleted, is not theirs anymore.
+            broker.offline -= {each for each in broker.offline if not self._is_of(broker.broker_id, each)}
             if broker.offline:
                 outbox = Outbox(self._context)
                 outbox.add_leader_and_isr_again(broker.broker_id, sorted(broker.offline))
                 for answer in self._controller.send(outbox):
                     answer.add_done_callback(partial(self._answered, broker.broker_id, broker.epoch))
                 self._ask_later()
+
+    def _is_of(self, broker_id: int, topic_partition: TopicPartition) -> bool:
+        partition = self._context.partition(topic_partition)
+        return partition is not None and broker_id in partition.replicas
 
     def _answered(self, broker_id: int, broker_epoch: int, done: asyncio.Future[Any]) -> None:
         response = None if done.cancelled() else done.result()

@@ -109,7 +109,7 @@ def test_a_session_that_ends_between_the_steps() -> None:
 
 def test_replication_with_large_fetches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Full fetches are read in steps, those that name little are not; all that is written is replicated."""
-    monkeypatch.setattr(fetch_handler, "belongs_on_loop", lambda size_bytes, shares: size_bytes <= 150)
+    monkeypatch.setattr(fetch_handler, "BYTES_AT_ONCE", 150)
     sizes: list[int] = []
     parse = fetch_handler.parse_request
 
