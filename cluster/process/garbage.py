@@ -24,7 +24,7 @@ SET_ASIDE_AFTER = 2
 #: Everything is examined when at least this time has passed,
 ALL_EACH_NS = 10_000_000_000
 #: and this many times what it took the last time.
-ALL_EACH_TIMES = 500
+ALL_EACH_TIMES = 200
 #: With more objects than this it takes longer than others should wait, and is done at most this often.
 MANY_OBJECTS = 1_000_000
 MANY_EACH_NS = 600_000_000_000

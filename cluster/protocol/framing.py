@@ -59,6 +59,14 @@ class FrameBuffer:
     def allocated_bytes(self) -> int:
         return len(self._buffer)
 
+    def close(self) -> None:
+        """Let go of the buffer, and of whom to tell: what refers to this is freed at once, without a search for
+        garbage."""
+        self._resized = None
+        self._start = self._end = 0
+        self._buffer = bytearray()
+        self._view = memoryview(self._buffer)
+
     def get_buffer(self, size_hint: int = -1) -> memoryview:
         """Room for at least one more byte. Frames handed out before are no longer valid."""
         # A read that fills most of a small buffer may have left the next request behind. What arrived byte by byte has

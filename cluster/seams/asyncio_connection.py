@@ -195,6 +195,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if self._outbox is not None:
             self._outbox.clear()
         self._transport = self._outbox = None
+        self._frames.close()
         if self._memory is not None:
             self._memory.give(self)
         if self._unread is not None:
