@@ -61,8 +61,8 @@ def test_produces_to_many_partitions(broker: Target, partitions: int) -> None:
 
 def test_many_partitions_are_written(broker: Target, plain: Plain) -> None:
     """A request for 300 partitions stores a batch in each of them, and 40 of them store 40."""
-    assert plain.create_topic("wide", 300) == 0
-    frame = produce("wide", 300)
+    assert plain.create_topic("written", 300) == 0
+    frame = produce("written", 300)
     with connected(broker) as clients, watching(broker) as watch:
         for client in clients:
             client.put(frame)
@@ -74,7 +74,7 @@ def test_many_partitions_are_written(broker: Target, plain: Plain) -> None:
         listing.ListOffsetsPartition(partition_index=number, current_leader_epoch=-1, timestamp=-1)
         for number in range(300)
     ]
-    topics = [listing(name="wide", partitions=asked)]
+    topics = [listing(name="written", partitions=asked)]
     answer = plain.send(ApiKey.LIST_OFFSETS, 5, replica_id=-1, isolation_level=0, topics=topics)
     assert {part.offset for part in answer.topics[0].partitions} == {CONNECTIONS}
 
@@ -119,9 +119,9 @@ def test_answers_that_are_not_read(tmp_path: Path) -> None:
     disconnected; one that reads is served."""
     with target(tmp_path, gapless_queued_max_response_bytes="2000000") as broker, ExitStack() as stack:
         reader = stack.enter_context(Plain(broker.port))
-        assert reader.create_topic("wide", 1500) == 0
+        assert reader.create_topic("written", 1500) == 0
         asked = request_class(ApiKey.METADATA)
-        topics = [asked.MetadataRequestTopic(topic_id=None, name="wide")]
+        topics = [asked.MetadataRequestTopic(topic_id=None, name="written")]
         frame = encode_request(asked(topics=topics, allow_auto_topic_creation=False), 8, 7, "hostile")
         for _ in range(CONNECTIONS):
             sock = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
