@@ -77,13 +77,14 @@ class Course:
         )
 
     def longest_absences(self) -> list[str]:
-        """Of the longest: how long, and the frames of the connections that took long then; and the broker's log of
-        them."""
+        """How long the longest were, with the frames of the connections that took long then; and what the broker logged
+        about long turns."""
         longest = sorted(self.watch.absences, key=lambda each: -each[1])[:ABSENCES_TOLD]
-        return [
-            f"away {took_s * 1000:.0f} ms beside {self.counts.during(begun, begun + took_s)}"
+        told = [
+            f"away {took_s * 1000:.0f} ms beside {self.counts.during(begun, begun + took_s) or 'no frame'}"
             for begun, took_s in longest
         ]
+        return told + self.turn_lines[-TURNS_TOLD:]
 
 
 def assail(
