@@ -117,7 +117,7 @@ class LocalLog:
         segment = Segment(self.directory, base_offset, self.config, self._storage, self._clock.wall_ms())
         try:
             segment.flush_indexes()
-        except BaseException:
+        except BaseException:  # Whatever it was, it is raised again: only the open file must not be left behind.
             segment.close()
             raise
         return segment

@@ -112,7 +112,7 @@ def open_log(
         if not clean:
             snapshots.write(end, producers)
         _keep_epochs(directory, storage, epochs)
-    except BaseException as error:
+    except BaseException as error:  # Raised again, whatever it was: only open files must not be left behind.
         if segments is not None:
             segments.close()
         if isinstance(error, OSError):

@@ -80,5 +80,5 @@ def test_every_exception_is_needed() -> None:
     ],
 )
 def test_a_conversion_is_found(text: str, count: int) -> None:
-    """Whichever side the number is on, and however it is written; a constant of that size alone is none."""
+    """A factor counts on either side and in any notation; a constant of the same size does not."""
     assert len(list(conversions(Module("m", Path("m.py"), ast.parse(text), 1)))) == count

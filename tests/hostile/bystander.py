@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from cluster.client import Consumer, Producer
+from tests.support.attack import alongside
 
 TOPIC = "bystander"
 #: Between two of its records: it is a client, not a load.
@@ -81,11 +82,5 @@ class Bystander:
 def beside(port: int) -> Iterator[Bystander]:
     """A producer at work while the block runs; its topic is there. Read ``missing`` after the block."""
     made = Bystander(f"127.0.0.1:{port}")
-    stop = threading.Event()
-    thread = threading.Thread(target=made.run, args=(stop,))
-    thread.start()
-    try:
+    with alongside(made):
         yield made
-    finally:
-        stop.set()
-        thread.join()

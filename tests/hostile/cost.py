@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.hostile.target import Target
+from tests.support.attack import alongside
 
 #: Between two looks at its memory.
 SAMPLE_S = 0.02
@@ -53,12 +54,9 @@ class Cost:
 @contextmanager
 def costing(broker: Target) -> Iterator[Cost]:
     """Look at it every few milliseconds while the block runs, and once more after it."""
-    cost, stop = Cost(broker), threading.Event()
-    thread = threading.Thread(target=cost.run, args=(stop,))
-    thread.start()
+    cost = Cost(broker)
     try:
-        yield cost
+        with alongside(cost):
+            yield cost
     finally:
-        stop.set()
-        thread.join()
         cost.look()

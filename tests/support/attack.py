@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import confluent_kafka
 import psutil
@@ -262,8 +262,14 @@ class MemoryWatch:
         return self.most_bytes - self.settled_bytes
 
 
+class Observer(Protocol):
+    """Something that goes on in a thread until it is told to stop."""
+
+    def run(self, stop: threading.Event) -> None: ...
+
+
 @contextmanager
-def alongside(*observers: Bystander | MemoryWatch) -> Iterator[None]:
+def alongside(*observers: Observer) -> Iterator[None]:
     """Let the observers run, each in a thread of its own, until the block ends."""
     stop = threading.Event()
     threads = [threading.Thread(target=observer.run, args=(stop,)) for observer in observers]

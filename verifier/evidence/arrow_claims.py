@@ -22,7 +22,7 @@ _RECORD_BATCH = 3
 
 
 def grouped(messages: list[memoryview], most: int, path: str) -> list[list[memoryview]]:
-    """The messages that are read together, ``most`` at most; one group if there are none.
+    """Groups of at most ``most`` messages to read together; without messages, one empty group.
 
     Raises ``HistoryError`` for what is too large. No message is decompressed before all have said what they take.
     """

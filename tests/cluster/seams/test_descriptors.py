@@ -124,7 +124,7 @@ def test_a_file_too_many_is_closed_again(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_full_socket_without_a_second_descriptor_is_tried_again() -> None:
-    """Who does not read gets no second descriptor when there is none; all it is owed still arrives once it reads."""
+    """A peer that does not read gets no second descriptor when none is left, and all of its data once it reads."""
 
     async def main() -> None:
         here, there = socket.socketpair()

@@ -1,8 +1,8 @@
-"""OfflineReplicas: what a broker says it cannot host, and the question, asked again and again, whether it now can.
+"""OfflineReplicas: replicas that a broker reports it cannot host, retried until it can.
 
 As ``KafkaController.onReplicasBecomeOffline``: others lead, and the replica is out of the in-sync sets. Unlike Kafka's,
-a broker of ours may have lacked file descriptors for a log (``cluster.log.errors.OutOfFiles``), which ends without a
-restart. So it is told its roles again, first soon, then less often. Does not own what a broker answers, nor the
+our broker may only lack file descriptors for a log (``cluster.log.errors.OutOfFiles``), which can end without a
+restart. So the controller sends it LeaderAndIsr again, with growing pauses. Does not own the broker's answer, nor the
 elections that follow.
 """
 
