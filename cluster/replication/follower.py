@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from cluster.protocol.errors import ErrorCode
 
@@ -27,8 +28,7 @@ class Reaction(Enum):
     OUT_OF_RANGE = "out of range"
 
 
-@dataclass(frozen=True, slots=True)
-class FetchPosition:
+class FetchPosition(NamedTuple):
     """From where a follower fetched: kept beside the request, compared when the answer comes."""
 
     leader_epoch: int

@@ -50,20 +50,12 @@ class FollowerLog:
 
     def position(self, leader_epoch: int) -> FetchPosition:
         """From where to fetch next."""
-        latest = self._log.epochs.latest
-        return FetchPosition(leader_epoch, self._log.log_end_offset, -1 if latest is None else latest)
+        log = self._log
+        return FetchPosition(leader_epoch, log.log_end_offset, log.epochs.latest_number)
 
     def request(self, leader_epoch: int, max_bytes: int) -> FetchPartition:
         """What to ask of the leader."""
-        here = self.position(leader_epoch)
-        return FetchPartition(
-            *self._key,
-            here.leader_epoch,
-            here.fetch_offset,
-            here.last_fetched_epoch,
-            self._log.log_start_offset,
-            max_bytes,
-        )
+        return FetchPartition(*self._key, *self.position(leader_epoch), self._log.log_start_offset, max_bytes)
 
     def apply(self, sent: FetchPosition, leader_epoch: int, result: FetchResult) -> Reaction:
         """Carry out what the leader answered to a fetch from ``sent``: append or cut; else say what to do.

@@ -212,9 +212,9 @@ class Following:
     def _tell(self) -> list[FetchPartition]:
         wanted = []
         for followed in self._news.values():
-            followed.sent = followed.partition.position()
-            followed.number = self._number
             asked = followed.partition.fetch_request(self._partition_max_bytes)
+            followed.sent = FetchPosition(asked.current_leader_epoch, asked.fetch_offset, asked.last_fetched_epoch)
+            followed.number = self._number
             followed.log_start_offset = asked.log_start_offset
             wanted.append(asked)
         return wanted
@@ -265,10 +265,12 @@ class Following:
         if not self.is_current(followed) or key in self._paused or key in self._asking or key in self._news:
             return
         is_quiet = result.error_code == ErrorCode.NONE and not result.records and result.diverging is None
-        partition = followed.partition
-        has_moved = partition.position() != followed.sent or partition.log.log_start_offset != followed.log_start_offset
-        if key not in self._held or not is_quiet or has_moved:
+        if key not in self._held or not is_quiet or self._has_moved(followed):
             self._news[key] = followed
+
+    def _has_moved(self, followed: Followed) -> bool:
+        partition = followed.partition
+        return partition.position() != followed.sent or partition.log.log_start_offset != followed.log_start_offset
 
 
 def _missing(followed: Followed, error_code: int) -> FetchResult:

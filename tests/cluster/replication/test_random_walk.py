@@ -182,7 +182,7 @@ def trusts_late_answers(sent: FetchPosition, here: FetchPosition, error: ErrorCo
 
 
 def ignores_the_last_epoch(sent: FetchPosition, here: FetchPosition, error: ErrorCode, *, diverges: bool) -> Reaction:
-    return reaction(replace(sent, last_fetched_epoch=here.last_fetched_epoch), here, error, diverges=diverges)
+    return reaction(sent._replace(last_fetched_epoch=here.last_fetched_epoch), here, error, diverges=diverges)
 
 
 def watermark_cut(latest: int | None, watermark: int, end: int) -> int:
