@@ -38,6 +38,21 @@ REMOVAL_INTERVAL_MS = 1000
 MEMORY_INTERVAL_MS = 2000
 
 
+def note_log_start(journal: Journal, log: OwnedLog, before: int, reason: str) -> None:
+    """Whatever took records away: those who judge the log later must be able to tell that from a loss."""
+    journal(
+        "log-start",
+        {
+            "topic": log.topic,
+            "partition": log.partition,
+            "before": before,
+            "log_start_offset": log.log_start_offset,
+            "log_end_offset": log.log_end_offset,
+            "reason": reason,
+        },
+    )
+
+
 class Housekeeping:
     """The timers of one broker's old files. ``high_watermarks`` are those of the partitions that have a role here."""
 
@@ -49,7 +64,6 @@ class Housekeeping:
         clock: Clock,
         storage: Storage,
         storage_failed: Callable[[LogError], None],
-        journal: Journal,
         blocking: Blocking = in_thread,
         give_back_memory: Callable[[], None] | None = None,
     ) -> None:
@@ -59,7 +73,6 @@ class Housekeeping:
         self._clock = clock
         self._storage = storage
         self._blocking = blocking
-        self._journal = journal
         self._give_back_memory = give_back_memory
         self._timers = Timers(storage_failed)
         self._cleaning: Cleaning | None = None
@@ -68,7 +81,6 @@ class Housekeeping:
         return f"<Housekeeping of {self._logs!r}>"
 
     def start(self) -> None:
-        self._logs.on_log_start_moved = self._log_start_moved
         self._timers.start(
             [
                 (self._config["log.retention.check.interval.ms"], self.retain),
@@ -82,20 +94,6 @@ class Housekeeping:
         if self._cleaning is not None:
             self._cleaning.cancelled = True
         await self._timers.stop()
-
-    def _log_start_moved(self, log: OwnedLog, before: int, reason: str) -> None:
-        """Whatever took records away: those who judge the log later must be able to tell that from a loss."""
-        self._journal(
-            "log-start",
-            {
-                "topic": log.topic,
-                "partition": log.partition,
-                "before": before,
-                "log_start_offset": log.log_start_offset,
-                "log_end_offset": log.log_end_offset,
-                "reason": reason,
-            },
-        )
 
     async def retain(self) -> None:
         """Delete what has expired in every log that has a role. Raises ``StorageFailed``."""

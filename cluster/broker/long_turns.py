@@ -21,10 +21,10 @@ _LOGGED_NS = 10_000_000_000
 
 
 class LongTurns:
-    """For one broker."""
+    """For one broker. Turns before it is given ``counters`` are not noted."""
 
-    def __init__(self, counters: Counters) -> None:
-        self._counters = counters
+    def __init__(self) -> None:
+        self.counters: Counters | None = None
         self._slow: dict[int, int] = {}
         self._logged_ns: int | None = None
         self._unlogged = 0
@@ -32,14 +32,16 @@ class LongTurns:
         self.longest_ns = 0
 
     def __repr__(self) -> str:
-        return f"<LongTurns: {self._counters.event_loop_long_turns}, the longest {self.longest_ns} ns>"
+        return f"<LongTurns: the longest {self.longest_ns} ns>"
 
     def note(self, elapsed_ns: int) -> None:
         """A turn ended; this is how long it took."""
-        counters = self._counters
+        counters = self.counters
+        if counters is None:
+            return
         counters.event_loop_long_turns += 1
         self.longest_ns = max(self.longest_ns, elapsed_ns)
-        culprits = self._culprits()
+        culprits = self._culprits(counters)
         now_ns = counters.now_ns()
         if self._logged_ns is not None and now_ns - self._logged_ns < _LOGGED_NS:
             self._unlogged += 1
@@ -52,10 +54,10 @@ class LongTurns:
         )
         self._logged_ns, self._unlogged = now_ns, 0
 
-    def _culprits(self) -> list[str]:
+    def _culprits(self, counters: Counters) -> list[str]:
         """The APIs of which a handler took long since the last look."""
         found = []
-        for key, metrics in self._counters.api.apis.items():
+        for key, metrics in counters.api.apis.items():
             slow = _slow(metrics)
             if slow > self._slow.get(key, 0):
                 self._slow[key] = slow

@@ -76,12 +76,12 @@ def give_back(garbage: Garbage) -> None:
     give_back_memory()
 
 
-async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, turns: Turns | None = None) -> None:
+async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, long_turns: LongTurns) -> None:
     """Run one broker until ``stopping`` is set, then stop it in order.
 
     ``ready`` gets {"event": "bound", "ports": {listener: port}} and {"event": "started", "broker_epoch": N}. Raises
     what ``Node.start`` raises, ``ConfigError``, ``DefectError``, and ``BrokerFailed`` if the disk failed meanwhile.
-    ``turns`` is the selector of the running loop.
+    ``long_turns`` is told of those of the running loop.
     """
     # Opening thousands of logs makes no garbage, and each collection meanwhile would look at all that is there.
     gc.disable()
@@ -109,9 +109,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, tu
     )
     node = Node(config, rules, seams, spec.node_directory, failed)
     lag = LoopLag(asyncio.get_running_loop())
-    long_turns = LongTurns(node.counters)
-    if turns is not None:
-        turns.on_long = long_turns.note
+    long_turns.counters = node.counters
     metrics = _open_metrics(node, config, lag, long_turns)
     try:
         ports = await node.bind()
@@ -182,10 +180,10 @@ def _run(spec: BrokerSpec, ready: Ready) -> None:
     async def main() -> None:
         stopping = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
-        await run_broker(spec, ready, stopping, turns)
+        await run_broker(spec, ready, stopping, long_turns)
 
-    turns = Turns()
-    with asyncio.Runner(loop_factory=turns.loop) as runner:
+    long_turns = LongTurns()
+    with asyncio.Runner(loop_factory=Turns(long_turns.note).loop) as runner:
         runner.run(main())
 
 

@@ -25,7 +25,7 @@ from cluster.broker.groups.group_service import GroupService
 from cluster.broker.groups.group_settings import group_settings
 from cluster.broker.handlers.from_controller import deliver
 from cluster.broker.handlers.metadata import MetadataHandler
-from cluster.broker.housekeeping import Housekeeping
+from cluster.broker.housekeeping import Housekeeping, note_log_start
 from cluster.broker.internal_topics import OFFSETS_TOPIC, plan
 from cluster.broker.journal import JournalFile
 from cluster.broker.loading import LOADED, load_logs
@@ -105,6 +105,7 @@ class Node:
             LogConfig.from_mapping(config.topic_defaults(), self._log_defaults),
             rules.check_sequence,
             max_producers(config),
+            partial(note_log_start, self._journal.write),
         )
         self._control: ControlPlane | None = None
         self._proposals: IsrProposals | None = None
@@ -217,7 +218,7 @@ class Node:
         usable_bytes = partial(self._seams.storage.free_bytes, config.data_directory)
         self._housekeeping = Housekeeping(
             self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
-            self._journal.write, self._seams.blocking, self._seams.give_back_memory,
+            self._seams.blocking, self._seams.give_back_memory,
         )  # fmt: skip
         creator = TopicCreator(control.controller.ask, partial(plan, config=config), config["request.timeout.ms"])
         services = self._services = Services(

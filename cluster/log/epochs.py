@@ -32,12 +32,12 @@ class LeaderEpochCache:
         self, entries: Iterable[EpochEntry] = (), on_change: Callable[[LeaderEpochCache], None] | None = None
     ) -> None:
         self._entries: list[EpochEntry] = []
-        self.on_change: Callable[[LeaderEpochCache], None] | None = None
         #: The latest epoch's number, -1 if there is none: read for every batch, so a plain attribute.
         self.latest_number = -1
+        self._on_change: Callable[[LeaderEpochCache], None] | None = None
         for entry in entries:
             self.assign(entry.epoch, entry.start_offset)
-        self.on_change = on_change
+        self._on_change = on_change
 
     def __repr__(self) -> str:
         return f"LeaderEpochCache({' '.join(f'{entry.epoch}@{entry.start_offset}' for entry in self._entries)})"
@@ -136,5 +136,5 @@ class LeaderEpochCache:
 
     def _changed(self) -> None:
         self.latest_number = self._entries[-1].epoch if self._entries else -1
-        if self.on_change is not None:
-            self.on_change(self)
+        if self._on_change is not None:
+            self._on_change(self)

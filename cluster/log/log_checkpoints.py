@@ -22,19 +22,21 @@ from cluster.log.owner import LogOwner, OwnedLog
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producer_room import ProducerRoom
 
+#: (log, start before, why), when the start of a log has moved.
+LogStartMoved = Callable[[OwnedLog, int, str], None]
+
 
 class LogCheckpoints(LogOwner):
     """Of one broker."""
 
-    def __init__(self, offsets: OffsetFiles, max_producers: int) -> None:
+    def __init__(self, offsets: OffsetFiles, max_producers: int, on_log_start_moved: LogStartMoved) -> None:
         self._offsets = offsets
         self._logs: dict[TopicPartition, PartitionLog] = {}
         super().__init__(ProducerRoom(max_producers, self._logs.values))
         self._offline: dict[TopicPartition, LogOffline] = {}
         #: To be made next, with nothing of former logs left.
         self._prepared: set[TopicPartition] = set()
-        #: Called with (log, start before, why) when the start of a log has moved.
-        self.on_log_start_moved: Callable[[OwnedLog, int, str], None] | None = None
+        self._on_log_start_moved = on_log_start_moved
 
     # what the logs ask and tell
 
@@ -61,8 +63,7 @@ class LogCheckpoints(LogOwner):
                 self._offsets.update(name, {(log.topic, log.partition): offset})
 
     def log_start_moved(self, log: OwnedLog, before: int, reason: str) -> None:
-        if self.on_log_start_moved is not None:
-            self.on_log_start_moved(log, before, reason)
+        self._on_log_start_moved(log, before, reason)
 
     # what the broker has written
 

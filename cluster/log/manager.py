@@ -37,7 +37,7 @@ from cluster.log.data_directory import (
     retire_directory,
 )
 from cluster.log.errors import CheckpointError, LogError, LogOffline, OutOfFiles, StorageFailed
-from cluster.log.log_checkpoints import LogCheckpoints
+from cluster.log.log_checkpoints import LogCheckpoints, LogStartMoved
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producer_room import MAX_PRODUCERS
@@ -65,8 +65,9 @@ class LogManager(LogCheckpoints):
         config: LogConfig,
         check_sequence: CheckSequence = check_sequence,
         max_producers: int = MAX_PRODUCERS,
+        on_log_start_moved: LogStartMoved = lambda _log, _before, _reason: None,
     ) -> None:
-        super().__init__(OffsetFiles(data_dir, storage), max_producers)
+        super().__init__(OffsetFiles(data_dir, storage), max_producers, on_log_start_moved)
         self.data_dir = data_dir
         self._storage = storage
         self._clock = clock

@@ -78,7 +78,8 @@ def open_log(
     try:
         storage.makedirs(directory)
         topic_id = _topic_id(directory, storage)
-        epochs = LeaderEpochCache(on_change=None)
+        epoch_file = EpochFile(directory, storage)
+        epochs = LeaderEpochCache(on_change=epoch_file.write)
         snapshots = SnapshotFiles(directory, storage, epochs)
         producers = ProducerStates()
         verified_bytes = 0
@@ -111,7 +112,7 @@ def open_log(
         snapshots.drop_strays(segments.base_offsets, end, recovery_point)
         if not clean:
             snapshots.write(end, producers)
-        _keep_epochs(directory, storage, epochs)
+        epoch_file.keep(epochs)
     except BaseException as error:  # Raised again, whatever it was: only open files must not be left behind.
         if segments is not None:
             segments.close()
@@ -220,16 +221,29 @@ def _load_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> 
     epochs.replace_with(stored.entries)
 
 
-def _keep_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> None:
-    """Make ``leader-epoch-checkpoint`` follow ``epochs`` from now on."""
-    path = f"{directory}/{LEADER_EPOCH_FILE}"
+class EpochFile:
+    """``leader-epoch-checkpoint`` of one log: left as it is while the log is opened, then kept as the cache is."""
 
-    def write(cache: LeaderEpochCache) -> None:
+    def __init__(self, directory: str, storage: Storage) -> None:
+        self._path = f"{directory}/{LEADER_EPOCH_FILE}"
+        self._storage = storage
+        self._is_kept = False
+
+    def __repr__(self) -> str:
+        return f"EpochFile({self._path})"
+
+    def keep(self, epochs: LeaderEpochCache) -> None:
+        """Follow ``epochs`` from now on. Raises ``LogError``."""
+        self._is_kept = True
+        storage, path = self._storage, self._path
+        if not storage.exists(path) or storage.read(path) != epochs.to_text().encode():
+            self.write(epochs)
+
+    def write(self, epochs: LeaderEpochCache) -> None:
+        """They have changed. Raises ``LogError``."""
+        if not self._is_kept:
+            return
         try:
-            write_unsynced(storage, path, cache.to_text().encode())
+            write_unsynced(self._storage, self._path, epochs.to_text().encode())
         except OSError as error:
-            raise not_opened(f"writing {path}", error) from error
-
-    epochs.on_change = write
-    if not storage.exists(path) or storage.read(path) != epochs.to_text().encode():
-        write(epochs)
+            raise not_opened(f"writing {self._path}", error) from error

@@ -19,9 +19,9 @@ LONG_TURN_NS = 100_000_000
 class Turns(FewAtOnceSelector):
     """The selector of one loop. ``on_long`` is called with the nanoseconds of each long turn, on the loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_long: Callable[[int], None]) -> None:
         super().__init__()
-        self.on_long: Callable[[int], None] = lambda _elapsed_ns: None
+        self._on_long = on_long
         self._begun_ns = time.monotonic_ns()
         self._select = super().select
 
@@ -31,7 +31,7 @@ class Turns(FewAtOnceSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         elapsed_ns = time.monotonic_ns() - self._begun_ns
         if elapsed_ns >= LONG_TURN_NS:
-            self.on_long(elapsed_ns)
+            self._on_long(elapsed_ns)
         found = self._select(timeout)
         self._begun_ns = time.monotonic_ns()
         return found

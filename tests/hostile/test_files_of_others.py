@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
@@ -68,6 +69,16 @@ def test_dump_says_that_a_line_is_nested_too_deeply(
     assert (status == 0 and out.count("a") >= 1) or (status in (1, 254) and "nested too deeply" in err)
     if depth == 100_000:
         assert status == 1
+
+
+def test_a_run_that_is_nested_too_deeply_is_refused_in_words(tmp_path: Path) -> None:
+    """Its account of itself, and its journals: an error that callers know, no traceback."""
+    directory = RunDirectory.create(tmp_path, "deep", 1, datetime.now(UTC))
+    directory.run_json.write_text(f'{{"run_id": {DEEP}}}')
+    directory.faults_jsonl.write_text(f'{{"fault": {DEEP}}}\n')
+    for read in (directory.read_run, directory.read_faults):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            read()
 
 
 def test_what_a_broker_reads_back_is_malformed_and_does_not_end_it() -> None:

@@ -42,7 +42,7 @@ class Files:
         watermarks = self.watermarks
         self.checkpoints = Checkpoints(self.manager, watermarks, properties, clock, pytest.fail, self.beside)
         self.housekeeping = Housekeeping(
-            self.manager, watermarks, properties, clock, MemoryStorage(), pytest.fail, lambda *_: None, self.beside
+            self.manager, watermarks, properties, clock, MemoryStorage(), pytest.fail, self.beside
         )
 
     def watermarks(self) -> dict[tuple[str, int], int]:

@@ -39,7 +39,7 @@ def exposed() -> dict[str, set[str]]:
         (node,) = cluster.nodes.values()
         lag = LoopLag(asyncio.get_running_loop())
         config = {"gapless.metrics.port": 0, "gapless.metrics.host": "127.0.0.1", "gapless.metrics.max.partitions": 9}
-        server = _open_metrics(node, config, lag, LongTurns(node.counters))  # type: ignore[arg-type]
+        server = _open_metrics(node, config, lag, LongTurns())  # type: ignore[arg-type]
         assert server is not None
         try:
             text = read(server.port)

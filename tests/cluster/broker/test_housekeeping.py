@@ -6,12 +6,13 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from cluster.broker.checkpoints import in_place, in_thread
-from cluster.broker.housekeeping import Housekeeping
+from cluster.broker.housekeeping import Housekeeping, note_log_start
 from cluster.config.broker import validate
 from cluster.log.cleaner import Cleaning
 from cluster.log.config import LogConfig
@@ -31,10 +32,16 @@ class Bench:
 
     def __init__(self, blocking: Any = in_place, **properties: str) -> None:
         self.storage = MemoryStorage()
-        self.logs = LogManager("data", self.storage, LoopClock(), LogConfig())
+        self.journal: list[tuple[str, dict[str, Any]]] = []
+        self.logs = LogManager(
+            "data",
+            self.storage,
+            LoopClock(),
+            LogConfig(),
+            on_log_start_moved=partial(note_log_start, lambda event, details: self.journal.append((event, details))),
+        )
         self.logs.load()
         self.high_watermarks: dict[tuple[str, int], int] = {}
-        self.journal: list[tuple[str, dict[str, Any]]] = []
         self.failures: list[LogError] = []
         config = validate(
             {
@@ -53,7 +60,6 @@ class Bench:
             LoopClock(),
             self.storage,
             self.failures.append,
-            lambda event, details: self.journal.append((event, details)),
             blocking,
         )
 

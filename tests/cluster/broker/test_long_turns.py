@@ -19,7 +19,9 @@ def test_a_long_turn_is_logged_with_its_api(caplog: pytest.LogCaptureFixture) ->
     """Of handlers that took long; once in ten seconds, with how many were passed over."""
     now_ns = 0
     counters = Counters(lambda: now_ns)
-    turns = LongTurns(counters)
+    turns = LongTurns()
+    turns.note(9 * S)
+    turns.counters = counters
     counters.api.of(ApiKey.METADATA).at_once.note(S // 1000)
     counters.api.of(ApiKey.PRODUCE).at_once.note(2 * S)
     turns.note(2 * S)
@@ -35,8 +37,8 @@ def test_a_long_turn_is_logged_with_its_api(caplog: pytest.LogCaptureFixture) ->
 
 def test_turns_are_measured_between_two_looks_of_the_selector() -> None:
     """Whatever runs on the loop; waiting is no part of a turn."""
-    turns, told = Turns(), []
-    turns.on_long = told.append
+    told: list[int] = []
+    turns = Turns(told.append)
     loop = turns.loop()
     try:
         loop.call_soon(time.sleep, LONG_TURN_NS / 1e9)

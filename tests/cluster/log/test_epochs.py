@@ -126,8 +126,7 @@ def test_what_cannot_be_written_is_not_known() -> None:
         if refused.pop():
             raise OutOfFiles("for a moment")
 
-    cache = LeaderEpochCache([EpochEntry(1, 0), EpochEntry(2, 5)])
-    cache.on_change = write
+    cache = LeaderEpochCache([EpochEntry(1, 0), EpochEntry(2, 5)], write)
     with pytest.raises(OutOfFiles):
         cache.assign(3, 4)
     assert (cache.entries, cache.latest_number) == ((EpochEntry(1, 0), EpochEntry(2, 5)), 2)
