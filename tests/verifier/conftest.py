@@ -35,7 +35,7 @@ from verifier.run_checks import RunEvidence, audit, staged
 #: Cases with several mutations that hypothesis draws, besides each mutation alone.
 DRAWN = 400 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 40
 #: Copies of valid runs in which the evidence fuzzer changes one thing.
-SEEDS = range(100)
+SEEDS = range(100 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 50)
 
 
 @dataclass(frozen=True)
