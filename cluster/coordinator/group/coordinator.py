@@ -74,6 +74,8 @@ class GroupCoordinator(FiledGroups):
             home.is_loading = False
             self._take(home.index, loader.groups(now_ms))
             loading.begin(decision, self.groups[home.index].values())
+            deleted, home.deleted = home.deleted, set()
+            self._forget_topics(decision, self.groups[home.index].values(), deleted)
         return decision
 
     def resigned(self, partition: int, now_ms: int) -> GroupDecision:
@@ -198,14 +200,29 @@ class GroupCoordinator(FiledGroups):
             removing.delete_offsets(decision, group, partitions, waiter)
         return decision
 
+    def topics_deleted(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Partitions of topics were deleted. ``forget_topics`` is to follow for all groups that are here; the log that
+        is being read may have offsets of them, too."""
+        for home in self.homes.values():
+            if home.is_loading:
+                home.deleted |= partitions
+
     def forget_topics(
         self, groups: Iterable[Group], partitions: AbstractSet[TopicPartition], now_ms: int
     ) -> GroupDecision:
         """Partitions of topics were deleted, which concerns all groups; these are some of them."""
         decision = self._decision(now_ms)
-        for group in filter(self._is_here, groups):
-            removing.forget_topics(decision, group, partitions)
+        # One whose removal failed meanwhile has another in its place, with its offsets.
+        now_here = (self.groups.get(each.home.index, {}).get(each.group_id) for each in groups)
+        self._forget_topics(decision, filter(None, now_here), partitions)
         return decision
+
+    def _forget_topics(
+        self, decision: GroupDecision, groups: Iterable[Group], partitions: AbstractSet[TopicPartition]
+    ) -> None:
+        if partitions:
+            for group in groups:
+                removing.forget_topics(decision, group, partitions)
 
     def expire(self, groups: Iterable[Group], now_ms: int) -> GroupDecision:
         """Remove what has expired of some groups; due for all every ``offsets.retention.check.interval.ms``."""

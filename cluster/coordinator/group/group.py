@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cluster.coordinator.group.answers import JoinedMember
 from cluster.coordinator.group.decisions import TimerName
 from cluster.coordinator.group.group_offsets import GroupOffsets
 from cluster.coordinator.group.members import MEMBER_BYTES, GroupMember
-from cluster.coordinator.group.records import GroupValue
+from cluster.coordinator.group.records import GroupValue, TopicPartition
 from cluster.coordinator.group.requests import Protocols, Waiter
 from cluster.coordinator.group.states import GroupState, check_transition
 from cluster.coordinator.group.supporters import Supporters
@@ -28,12 +28,16 @@ MOST_TOPICS = 20_000
 
 @dataclass(slots=True)
 class OffsetsPartition:
-    """A partition of ``__consumer_offsets`` that this broker leads, without a break since ``leading_since``."""
+    """A partition of ``__consumer_offsets`` that this broker leads, without a break since ``leading_since``.
+
+    ``deleted`` are partitions of topics that were deleted while it was loading.
+    """
 
     index: int
     leader_epoch: int
     leading_since: int
     is_loading: bool = True
+    deleted: set[TopicPartition] = field(default_factory=set)
 
 
 class InitialJoin(NamedTuple):

@@ -299,6 +299,41 @@ def test_a_deletion_reaches_open_transactions() -> None:
         assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 1)
 
 
+def test_a_deleted_topic_is_forgotten_although_the_removal_of_its_group_fails() -> None:
+    """The group stays, with what it has of other topics."""
+    for is_back_first in (False, True):
+        world = World()
+        world.commit(5)
+        world.commit(1, partition=U0)
+        world.settle()
+        world.do(world.coordinator.delete_group(world.waiter(), GROUP, world.now_ms))
+        groups = world.groups
+        assert [group.state for group in groups] == [GroupState.DEAD]
+        if is_back_first:
+            world.settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+            world.do(world.coordinator.forget_topics(groups, {T0}, world.now_ms))
+        else:
+            world.do(world.coordinator.forget_topics(groups, {T0}, world.now_ms))
+            world.settle_one(ErrorCode.NOT_ENOUGH_REPLICAS)
+        world.settle()
+        assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 1)
+        world.fail_over()
+        assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 1)
+
+
+def test_a_deleted_topic_is_forgotten_although_its_group_is_removed() -> None:
+    """Its own tombstones come first, and nothing of the group comes back."""
+    world = World()
+    world.commit(5)
+    world.settle()
+    world.do(world.coordinator.delete_group(world.waiter(), GROUP, world.now_ms))
+    world.do(world.coordinator.forget_topics(world.groups, {T0}, world.now_ms))
+    world.settle()
+    assert world.coordinator.group(GROUP) is None
+    world.fail_over()
+    assert world.coordinator.group(GROUP) is None
+
+
 def test_a_group_of_another_kind_keeps_its_offsets() -> None:
     """What its members read is not known, so nothing may be deleted while there are any."""
     world = World()
