@@ -126,6 +126,11 @@ class Exchange:
     def listener(self) -> str:
         return self.connection.listener
 
+    @property
+    def client_host(self) -> str:
+        """As Kafka tells it of members of groups."""
+        return f"/{self.connection.ip}"
+
     def respond(self, parts: Sequence[Payload]) -> None:
         """The answer, with its header; it leaves when all earlier answers have left."""
         self.parts = parts

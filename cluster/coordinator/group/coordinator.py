@@ -96,10 +96,10 @@ class GroupCoordinator(FiledGroups):
             error_code = ErrorCode.INVALID_SESSION_TIMEOUT
         if error_code is ErrorCode.NONE and group is None:
             if request.member_id == UNKNOWN_MEMBER_ID:
-                group = self._new_group(request.group_id, now_ms)
+                group = self._new_group(request.group_id, now_ms, request.client_host)
             else:
                 error_code = ErrorCode.UNKNOWN_MEMBER_ID
-        if group is not None and not self.room.has(group, join_growth(group, request)):
+        if group is not None and not self._has_room(group, join_growth(group, request), request.client_host):
             error_code = error_code or ErrorCode.GROUP_MAX_SIZE_REACHED
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, JoinAnswer(error_code, request.member_id))
@@ -161,10 +161,10 @@ class GroupCoordinator(FiledGroups):
         group = self.group(request.group_id)
         if error_code is ErrorCode.NONE and group is None:
             if request.member.generation_id < 0 or request.is_transactional:
-                group = self._new_group(request.group_id, now_ms)
+                group = self._new_group(request.group_id, now_ms, request.client_host)
             else:
                 error_code = ErrorCode.ILLEGAL_GENERATION
-        if group is not None and not self.room.has(group, committing.growth(group, request)):
+        if group is not None and not self._has_room(group, committing.growth(group, request), request.client_host):
             error_code = error_code or ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, dict.fromkeys(request.offsets, error_code))
@@ -184,7 +184,7 @@ class GroupCoordinator(FiledGroups):
 
     def transaction_ended(self, partition: int, producer_id: int, *, is_committed: bool) -> None:
         """A marker is in the log, and the results of all appends before it were told. While loading, feed it."""
-        for group in self.groups.get(partition, {}).values():
+        for group in list(self.groups.get(partition, {}).values()):
             group.offsets.ended(producer_id, is_committed=is_committed)
             self._changed(group)
 

@@ -412,7 +412,7 @@ def test_a_commit_that_cannot_fit_is_refused_before_it_is_made() -> None:
 
 def test_all_groups_together_are_bounded() -> None:
     """gapless.groups.max.bytes: no further partition, no longer metadata, no further group. What goes makes room."""
-    world = World(GroupSettings(groups_max_bytes=7000))
+    world = World(GroupSettings(groups_max_bytes=8600))
     for _ in range(20):
         world.commit(5, metadata="m" * 1000)
         world.settle()
@@ -429,7 +429,7 @@ def test_all_groups_together_are_bounded() -> None:
 
 def test_groups_that_are_loaded_count() -> None:
     """They stay, whether there is room for them or not."""
-    world = World(GroupSettings(groups_max_bytes=7000))
+    world = World(GroupSettings(groups_max_bytes=8600))
     world.commit(5, metadata="m" * 4000)
     world.settle()
     world.fail_over()
@@ -452,7 +452,7 @@ def test_what_is_refused_takes_no_room() -> None:
 
 def test_what_is_being_stored_takes_room() -> None:
     """Until its result is there, no matter which."""
-    world = World(GroupSettings(groups_max_bytes=7000))
+    world = World(GroupSettings(groups_max_bytes=8600))
     world.commit(5, metadata="m" * 4000)
     refused = world.commit(5, partition=U0, metadata="m" * 4000)
     assert world.answers[refused] == {U0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
@@ -478,7 +478,7 @@ def test_a_group_without_room_goes_on() -> None:
 
 def test_a_full_room_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be tens of thousands of groups: no refusal looks at them all."""
-    world = World(GroupSettings(groups_max_bytes=7000))
+    world = World(GroupSettings(groups_max_bytes=8600))
     world.commit(5, metadata="m" * 4000)
     world.settle()
     monkeypatch.setattr(world.coordinator, "all_groups", list)
