@@ -19,6 +19,10 @@ from cluster.seams.storage import Payload
 PARKED_BYTES = 600
 
 
+class ClientGone(Exception):
+    """No one is there for the answer of a request that changes nothing, and of which nothing was done yet."""
+
+
 class Parked(Protocol):
     """A request that waits although its connection could be answered at once (a fetch, until there are bytes)."""
 
