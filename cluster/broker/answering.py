@@ -1,6 +1,7 @@
 """From a decoded message to an encoded answer: what most handlers share. Owns no request and no connection.
 
-What is large is decoded and encoded off the event loop, and answered in portions (``portions``).
+What is large is decoded and encoded off the event loop, and answered in portions (``portions``). If its client has gone
+while it waited for others that are large, a request that only reads is dropped.
 """
 
 from __future__ import annotations
@@ -11,12 +12,33 @@ from typing import Any
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, is_large, may_begin
+from cluster.broker.portions import BYTES_AT_ONCE, Beside, IsGone, Portions, Steps, is_large, may_begin, never_gone
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
 
 Handle = Callable[[Exchange, memoryview], None]
+
+#: What changes nothing, so that nothing is lost if it is not carried out (that Metadata creates topics is for its
+#: client alone). Fetch is not answered here.
+READS = frozenset(
+    {
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        ApiKey.LIST_TRANSACTIONS,
+    }
+)
 
 
 def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], beside: Beside, shares: Shares) -> Handle:
@@ -43,14 +65,15 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
         return await rest(exchange, begin(decode_request(key, exchange.api_version, body), exchange))
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
-        async with beside.room_for(len(body)):
-            request = await beside.run(partial(decode_request, key, exchange.api_version, body))
+        is_gone = _is_gone(key, exchange)
+        async with beside.room_for(len(body), is_gone):
+            request = await beside.run(partial(decode_request, key, exchange.api_version, body), is_gone)
             return await rest(exchange, begin(request, exchange))
 
     async def rest(exchange: Exchange, portions: Portions) -> Sequence[Payload]:
         response = await portions.finish(beside)
         encode = encoding(key, exchange, response)
-        return [await beside.run(encode) if is_large(response) else encode()]
+        return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
 
     return handle
 
@@ -68,15 +91,21 @@ def answering_later(
             exchange.later(work(exchange, decode_request(key, exchange.api_version, body)))
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
-        async with beside.room_for(len(body) if alone else 0):
-            return await work(exchange, await beside.run(partial(decode_request, key, exchange.api_version, body)))
+        is_gone = _is_gone(key, exchange)
+        async with beside.room_for(len(body) if alone else 0, is_gone):
+            decode = partial(decode_request, key, exchange.api_version, body)
+            return await work(exchange, await beside.run(decode, is_gone))
 
     async def work(exchange: Exchange, request: Any) -> Sequence[Payload]:
         response = await handler(request, exchange)
         encode = encoding(key, exchange, response)
-        return [await beside.run(encode) if is_large(response) else encode()]
+        return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
 
     return handle
+
+
+def _is_gone(key: ApiKey, exchange: Exchange) -> IsGone:
+    return exchange.connection.is_gone if key in READS else never_gone
 
 
 def encoding(key: ApiKey, exchange: Exchange, response: Any) -> Callable[[], bytes]:

@@ -19,6 +19,10 @@ from cluster.seams.storage import Payload
 PARKED_BYTES = 600
 
 
+class ClientGone(Exception):
+    """No one is there for the answer of a request that changes nothing, and of which nothing was done yet."""
+
+
 class Parked(Protocol):
     """A request that waits although its connection could be answered at once (a fetch, until there are bytes)."""
 
@@ -125,6 +129,11 @@ class Exchange:
     @property
     def listener(self) -> str:
         return self.connection.listener
+
+    @property
+    def client_host(self) -> str:
+        """As Kafka tells it of members of groups."""
+        return f"/{self.connection.ip}"
 
     def respond(self, parts: Sequence[Payload]) -> None:
         """The answer, with its header; it leaves when all earlier answers have left."""

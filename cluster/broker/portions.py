@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from cluster.broker.checkpoints import Blocking
+from cluster.broker.exchange import ClientGone
 from cluster.broker.pauses import Shares
 
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
@@ -33,6 +34,14 @@ _Item = TypeVar("_Item")
 #: An answer in the making. It yields as often as it can (None), and work for another thread, whose result it gets.
 Steps = Generator[Callable[[], Any] | None, Any, _Result]
 
+#: Whether the client of a request has closed its connection, or its end of it.
+IsGone = Callable[[], bool]
+
+
+def never_gone() -> bool:
+    """Of a request that may change something: it is carried out, no matter if anyone is there for its answer."""
+    return False
+
 
 class Beside:
     """Runs off the event loop what depends on its arguments alone; one at a time, for each may need much memory."""
@@ -45,21 +54,27 @@ class Beside:
     def __repr__(self) -> str:
         return f"Beside({'busy' if self._one_at_a_time.locked() else 'idle'})"
 
-    async def run(self, work: Callable[[], _Result]) -> _Result:
-        """Return or raise what ``work`` does."""
+    async def run(self, work: Callable[[], _Result], is_gone: IsGone = never_gone) -> _Result:
+        """Return or raise what ``work`` does. ``ClientGone`` if it had to wait, and ``is_gone`` when it is its turn."""
         found: list[_Result] = []
+        waits = self._one_at_a_time.locked()
         async with self._one_at_a_time:
+            if waits and is_gone():
+                raise ClientGone
             await self._blocking(lambda: found.append(work()))
         return found[0]
 
     @asynccontextmanager
-    async def room_for(self, size_bytes: int) -> AsyncIterator[None]:
+    async def room_for(self, size_bytes: int, is_gone: IsGone = never_gone) -> AsyncIterator[None]:
         """While a request of this size is worked on, from its decoding to the encoded answer; it waits for no others
-        meanwhile."""
+        meanwhile. Raises ``ClientGone`` as ``run`` does."""
         if size_bytes <= LARGE_BYTES:
             yield
             return
+        waits = self._one_large.locked()
         async with self._one_large:
+            if waits and is_gone():
+                raise ClientGone
             yield
 
 

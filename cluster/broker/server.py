@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from cluster.broker.backlog import Backlog, answer_bytes
-from cluster.broker.exchange import Api, Exchange, Parked, Waiting
+from cluster.broker.exchange import Api, ClientGone, Exchange, Parked, Waiting
 from cluster.broker.metrics import Counters
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import MalformedRequest
@@ -198,6 +198,9 @@ class ClientConnection:
             parts = await work
         except MalformedRequest as error:
             reason = str(error)
+        except ClientGone:
+            # What follows it may be a change, which is carried out, whether its client is there or not.
+            exchange.skip()
         except ConnectionError as error:
             # Anyone who had to be asked is gone, or this broker is leaving: the client will look for another.
             reason = f"it cannot be served now: {error}"

@@ -251,7 +251,9 @@ _OURS: list[Key] = [
         "gapless.groups.max.bytes",
         134_217_728,
         "Maximum bytes that a broker keeps of all groups that it coordinates, with their committed offsets. Beyond "
-        "that, a new member gets GROUP_MAX_SIZE_REACHED and a commit for a new partition INVALID_COMMIT_OFFSET_SIZE.",
+        "that, a new member gets GROUP_MAX_SIZE_REACHED and a commit for a new partition INVALID_COMMIT_OFFSET_SIZE. "
+        "A host whose groups take more than a sixteenth gets no new group in the last quarter, and nothing in the last "
+        "eighth.",
         1,
         INT_MAX,
     ),

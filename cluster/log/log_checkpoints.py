@@ -16,7 +16,7 @@ from cluster.log.checkpoints import (
     TopicPartition,
 )
 from cluster.log.config import LogConfig
-from cluster.log.errors import LogOffline
+from cluster.log.offline import OfflineLog
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.owner import LogOwner, OwnedLog
 from cluster.log.partition_log import PartitionLog
@@ -33,7 +33,7 @@ class LogCheckpoints(LogOwner):
         self._offsets = offsets
         self._logs: dict[TopicPartition, PartitionLog] = {}
         super().__init__(ProducerRoom(max_producers, self._logs.values))
-        self._offline: dict[TopicPartition, LogOffline] = {}
+        self._offline: dict[TopicPartition, OfflineLog] = {}
         #: To be made next, with nothing of former logs left.
         self._prepared: set[TopicPartition] = set()
         self._on_log_start_moved = on_log_start_moved
@@ -81,6 +81,11 @@ class LogCheckpoints(LogOwner):
             points = {key: log.recovery_point for key, log in self._logs.copy().items()}
             self._offsets.write(RECOVERY_POINT_FILE, {**self._lines_of_offline(RECOVERY_POINT_FILE), **points})
 
+    def lower_recovery_points(self, opened: Iterable[TopicPartition]) -> None:
+        """Logs were opened, which may end below what was synced. Raises ``StorageFailed``."""
+        if any(self._offsets.get(RECOVERY_POINT_FILE, key) > self._logs[key].recovery_point for key in opened):
+            self.checkpoint_recovery_points()
+
     def checkpoint_log_starts(self) -> None:
         """Write ``log-start-offset-checkpoint``; as in Kafka only starts that no segment's name tells."""
         with self._offsets.lock:
@@ -105,14 +110,17 @@ class LogCheckpoints(LogOwner):
         return {key: offset for key, offset in self._offsets.rows(name).items() if key in self._offline}
 
     def prepare(self, configs: Mapping[TopicPartition, LogConfig]) -> None:
-        """Logs are to be made: what ``get_or_create`` would write for each is written for all of them together. May
-        block another thread; no other of them may be made meanwhile. Raises ``StorageFailed``."""
+        """Logs are to be made: what ``get_or_create`` would write for each is written for all of them together, and
+        those that lacked a file descriptor are opened. May block another thread; no other of them may be made
+        meanwhile. Raises ``StorageFailed``."""
         new = configs.keys() - self._logs.keys() - self._offline.keys()
         self._offsets.forget(new)
         compacted = {key: 0 for key in configs if key in new and configs[key].is_compacted}
         if compacted:
             self._offsets.update(CLEANER_FILE, compacted)
         self._prepared = new
+        for key in configs.keys() & self._offline.keys():
+            self._offline[key].prepare(configs[key])
 
     def note_holes(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """From now on these logs may have holes, and the next start must know that before it knows the topics'

@@ -5,8 +5,7 @@ producers in all of them, and the marker of a clean stop. Does not own when chec
 timers), or the high watermarks: it is handed them.
 
 Checkpoints may be written from another thread than the one that appends. What is written is looked up under the lock
-of ``OffsetFiles``: a truncation that lowers a recovery point must not be overtaken by a checkpoint that was begun
-before.
+of ``OffsetFiles``: a checkpoint must not overtake a later truncation that lowers a recovery point.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from uuid import UUID
 
 from cluster.log.checkpoints import (
@@ -36,8 +36,9 @@ from cluster.log.data_directory import (
     replica_directory_name,
     retire_directory,
 )
-from cluster.log.errors import CheckpointError, LogError, LogOffline, OutOfFiles, StorageFailed
+from cluster.log.errors import CheckpointError, LogError, OutOfFiles, StorageFailed
 from cluster.log.log_checkpoints import LogCheckpoints, LogStartMoved
+from cluster.log.offline import OfflineLog
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producer_room import MAX_PRODUCERS
@@ -97,8 +98,9 @@ class LogManager(LogCheckpoints):
         """Open every log that is there; ``configs`` by topic, the default for others. Returns whether the last stop
         was clean.
 
-        A log that cannot be opened is offline: ``get_or_create`` raises what was wrong, and the others are not
-        concerned. Raises ``StorageFailed`` if the directory itself cannot be used.
+        A log that cannot be opened is offline, and the others are not concerned: ``get_or_create`` raises what was
+        wrong, or opens it after all if it lacked a file descriptor. Raises ``StorageFailed`` if the directory itself
+        cannot be used.
         """
         try:
             make_directory(self.data_dir, self._storage)
@@ -127,27 +129,26 @@ class LogManager(LogCheckpoints):
             if CLEANER_FILE in missing:
                 cleaned_to = 0
             recovery_point = UNKNOWN if is_lost else self._offsets.get(RECOVERY_POINT_FILE, topic_partition)
+            opening = partial(
+                self._open,
+                topic_partition,
+                clean=clean,
+                recovery_point=max(0, recovery_point),
+                log_start_offset=self._offsets.get(LOG_START_FILE, topic_partition),
+                cleaned_to=cleaned_to,
+                state=states.get(name),
+                committed_to=self.high_watermark(*topic_partition) if recovery_point == UNKNOWN else None,
+            )
             try:
-                self._open(
-                    topic_partition,
-                    config,
-                    clean=clean,
-                    recovery_point=max(0, recovery_point),
-                    log_start_offset=self._offsets.get(LOG_START_FILE, topic_partition),
-                    cleaned_to=cleaned_to,
-                    state=states.get(name),
-                    committed_to=self.high_watermark(*topic_partition) if recovery_point == UNKNOWN else None,
-                )
+                self._logs[topic_partition] = opening(config)
             except LogError as error:
                 logger.error("log %s-%d is offline: %s", *topic_partition, error)
-                self._offline[topic_partition] = LogOffline(error.message)
+                self._offline[topic_partition] = OfflineLog(opening, error)
                 if RECOVERY_POINT_FILE in missing:
                     self._offsets.update(RECOVERY_POINT_FILE, {topic_partition: UNKNOWN})
         if RECOVERY_POINT_FILE in missing:  # from now on there is one, so that its loss is seen
             self.checkpoint_recovery_points()
-        written = self._offsets.rows(RECOVERY_POINT_FILE)
-        if any(written.get(key, 0) > log.recovery_point for key, log in self._logs.items()):
-            self.checkpoint_recovery_points()
+        self.lower_recovery_points(self._logs)
         logger.info("%s: %d logs after a%s stop", self.data_dir, len(self._logs), " clean" if clean else "n unclean")
         return clean
 
@@ -193,7 +194,6 @@ class LogManager(LogCheckpoints):
         )
         # It may end below what was compacted, after a power loss.
         self.cleaned_lowered(log)
-        self._logs[topic_partition] = log
         return log
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
@@ -203,16 +203,19 @@ class LogManager(LogCheckpoints):
         """The log of a replica, with ``config`` from now on.
 
         Raises ``LogError``: INCONSISTENT_TOPIC_ID if the log is that of a former topic of this name,
-        ``LogOffline`` if it could not be opened at the start, ``StorageFailed`` if it cannot be made.
+        ``LogOffline`` if it could not be opened at the start, ``OutOfFiles`` if it may be asked for again,
+        ``StorageFailed`` if it cannot be made.
         """
         topic_partition = (topic, partition)
-        if topic_partition in self._offline:
-            raise self._offline[topic_partition]
+        if (offline := self._offline.get(topic_partition)) is not None:
+            self._logs[topic_partition] = offline.take(config)
+            del self._offline[topic_partition]
+            self.lower_recovery_points([topic_partition])
         log = self._logs.get(topic_partition)
         if log is None:
             if topic_partition not in self._prepared:
                 self._offsets.forget([topic_partition])
-            log = self._make(topic_partition, config)
+            log = self._logs[topic_partition] = self._make(topic_partition, config)
             self._prepared.discard(topic_partition)
         if topic_id is not None and log.topic_id != topic_id:
             if log.topic_id is not None:
@@ -241,9 +244,9 @@ class LogManager(LogCheckpoints):
     def delete(self, topic: str, partition: int) -> None:
         """Delete a log and its checkpoint lines; its files go later (``removals``). Raises ``StorageFailed``."""
         topic_partition = (topic, partition)
-        log = self._logs.pop(topic_partition, None)
         offline = self._offline.pop(topic_partition, None)
         self._offsets.forget([topic_partition])
+        log = self._logs.pop(topic_partition, None) if offline is None else offline.opened
         if log is not None:
             log.delete()
         elif offline is not None:
@@ -267,7 +270,8 @@ class LogManager(LogCheckpoints):
         """
         failure: StorageFailed | None = None
         states: dict[str, LogState] = {}
-        for topic_partition, log in self._logs.items():
+        opened = {key: each.opened for key, each in self._offline.items() if each.opened is not None}
+        for topic_partition, log in {**self._logs, **opened}.items():
             try:
                 if (state := log.close(clean)) is not None:
                     states[replica_directory_name(*topic_partition)] = state

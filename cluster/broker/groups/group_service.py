@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -123,11 +124,20 @@ class GroupService:
         return left.result()
 
     async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
+        """Of partitions that exist: what is deleted afterwards is removed with its offset (``forget_topics``)."""
         await self._in_turn()
+        exists = self._replicas.partition_exists
+        gone = dict.fromkeys(
+            (each for each in request.offsets if not exists(*each)), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+        if gone:
+            request = replace(request, offsets={key: to for key, to in request.offsets.items() if key not in gone})
+            if not request.offsets:
+                return gone
         answer: dict[TopicPartition, ErrorCode] = await self._ask(
             lambda waiter, now_ms: self.coordinator.commit(waiter, request, now_ms)
         )
-        return answer
+        return {**answer, **gone} if gone else answer
 
     async def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> DeleteOffsetsAnswer:
         await self._in_turn()
@@ -168,6 +178,7 @@ class GroupService:
         returns, no such topic may be known here."""
         deleted = frozenset(partitions)
         if deleted:
+            self.coordinator.topics_deleted(deleted)
             await self._each(lambda groups, now_ms: self.coordinator.forget_topics(groups, deleted, now_ms))
 
     async def expire(self) -> None:

@@ -128,11 +128,12 @@ class _Large:
 
     async def answer(self, body: bytes, from_brokers: bool) -> None:
         exchange = self._exchange
-        request = await self._beside.run(partial(_parse, body, exchange.api_version))
+        is_gone = exchange.connection.is_gone
+        request = await self._beside.run(partial(_parse, body, exchange.api_version), is_gone)
         found = await self._in_portions(self._steps(request, from_brokers))
         if not isinstance(found, DelayedFetch):
             await self._respond(found)
-        elif exchange.connection.is_gone():
+        elif is_gone():
             # It may have closed its end alone, and read on: as elsewhere, it is answered without a wait.
             found.finish_now()
         elif not found.is_done:

@@ -30,7 +30,7 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
         request.rebalance_timeout_ms,
         request.group_instance_id,
         exchange.client_id or "",
-        f"/{exchange.connection.ip}",
+        exchange.client_host,
         version,
     )
     # What waits for the other members, for as long as these like, is not the request.

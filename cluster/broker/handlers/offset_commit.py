@@ -14,7 +14,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 
-async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
+async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     response = response_class(ApiKey.OFFSET_COMMIT)
     pause = Pauses(services.shares)
     topics: dict[str, dict[int, Any]] = {}
@@ -39,7 +39,8 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
             await pause()
     if offsets:
         member = MemberIdentity(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
-        errors |= await services.groups.commit(CommitRequest(request.group_id, member, offsets))
+        host = exchange.client_host
+        errors |= await services.groups.commit(CommitRequest(request.group_id, member, offsets, client_host=host))
     topic_class = response.OffsetCommitResponseTopic
     answered = []
     for name, entries in topics.items():

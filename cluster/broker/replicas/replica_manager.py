@@ -81,7 +81,7 @@ class ReplicaManager:
         self._clock = clock
         self._loop = loop
         self._proposer = proposer
-        self._partition_exists = partition_exists
+        self.partition_exists = partition_exists
         self.storage_failed = storage_failed
         self._fetch_max_bytes = fetch_max_bytes
         self._alive: frozenset[int] = frozenset()
@@ -133,7 +133,7 @@ class ReplicaManager:
         """A replica on this broker. Raises ``RequestRefused`` with the code for one that is elsewhere or nowhere."""
         found = self.partitions.get((topic, partition))
         if found is None:
-            if self._partition_exists(topic, partition):
+            if self.partition_exists(topic, partition):
                 raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no replica on this broker")
             raise RequestRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {topic}-{partition}")
         return found

@@ -59,17 +59,21 @@ class Roles:
         self._storage = storage
         self._blocking = blocking
         self._log_level = logging.INFO
+        #: Replicas whose logs are to go, while that is carried out.
+        self._deleting: set[TopicPartition] = set()
 
     def __repr__(self) -> str:
         return f"<Roles of {self._replicas!r}>"
 
     def opens_logs(self, assignments: Iterable[ReplicaAssignment]) -> bool:
-        """Whether some of these replicas have no log here yet, or one without a topic id."""
+        """Whether some of these replicas have no log here yet, or one without a topic id, or one that is being deleted:
+        it and its checkpoint lines are no more than a log of before (Kafka's ``replicaStateChangeLock``)."""
         return any(self._is_incomplete(asked) for asked in assignments)
 
     def _is_incomplete(self, asked: ReplicaAssignment) -> bool:
-        log = self._logs.get(asked.topic, asked.partition)
-        return log is None or log.topic_id is None
+        key = (asked.topic, asked.partition)
+        log = self._logs.get(*key)
+        return log is None or log.topic_id is None or key in self._deleting
 
     async def open_logs(self, assignments: Iterable[ReplicaAssignment]) -> None:
         """Make the logs that are missing, and have their topic ids on the disk, all of them together and off
@@ -212,20 +216,26 @@ class Roles:
             else:
                 self._fetchers.leave(partition.key)
 
-    async def stop(self, stops: Iterable[ReplicaStop]) -> dict[TopicPartition, ErrorCode]:
-        """Stop replicas, and delete the logs of those that are to be deleted. No log may be made meanwhile."""
+    async def stop(self, stops: Sequence[ReplicaStop]) -> dict[TopicPartition, ErrorCode]:
+        """Stop replicas, and delete the logs of those that are to be deleted. No log may be made meanwhile, and those
+        that are deleted get no role."""
         pause = Pauses(Shares(self._clock.monotonic_ns))
         codes: dict[TopicPartition, ErrorCode] = {}
         doomed: dict[TopicPartition, None] = {}
-        for asked in stops:
-            key = (asked.topic, asked.partition)
-            codes[key] = self._stop(asked)
-            if asked.delete and codes[key] is ErrorCode.NONE:
-                self._replicas.partitions.pop(key, None)
-                doomed[key] = None
-            await pause()
-        if doomed:
-            codes |= await self._delete(list(doomed), pause)
+        # All of them at once: a role that comes later than this request is not to be taken back by it.
+        self._deleting = {(asked.topic, asked.partition) for asked in stops if asked.delete}
+        try:
+            for asked in stops:
+                key = (asked.topic, asked.partition)
+                codes[key] = self._stop(asked)
+                if asked.delete and codes[key] is ErrorCode.NONE:
+                    self._replicas.partitions.pop(key, None)
+                    doomed[key] = None
+                await pause()
+            if doomed:
+                codes |= await self._delete(list(doomed), pause)
+        finally:
+            self._deleting = set()
         return codes
 
     async def _delete(self, keys: Sequence[TopicPartition], pause: Pauses) -> dict[TopicPartition, ErrorCode]:
@@ -238,9 +248,7 @@ class Roles:
             return dict.fromkeys(keys, failure.error_code)
         for key in keys:
             try:
-                # Another controller may have given it a role again.
-                if key not in self._replicas.partitions:
-                    self._logs.delete(*key)
+                self._logs.delete(*key)
             except LogError as failure:
                 logger.error("%s-%d cannot be deleted: %s", *key, failure)
                 self._failed(failure)

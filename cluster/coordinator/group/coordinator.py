@@ -74,6 +74,8 @@ class GroupCoordinator(FiledGroups):
             home.is_loading = False
             self._take(home.index, loader.groups(now_ms))
             loading.begin(decision, self.groups[home.index].values())
+            deleted, home.deleted = home.deleted, set()
+            self._forget_topics(decision, self.groups[home.index].values(), deleted)
         return decision
 
     def resigned(self, partition: int, now_ms: int) -> GroupDecision:
@@ -94,10 +96,10 @@ class GroupCoordinator(FiledGroups):
             error_code = ErrorCode.INVALID_SESSION_TIMEOUT
         if error_code is ErrorCode.NONE and group is None:
             if request.member_id == UNKNOWN_MEMBER_ID:
-                group = self._new_group(request.group_id, now_ms)
+                group = self._new_group(request.group_id, now_ms, request.client_host)
             else:
                 error_code = ErrorCode.UNKNOWN_MEMBER_ID
-        if group is not None and not self.room.has(group, join_growth(group, request)):
+        if group is not None and not self._has_room(group, join_growth(group, request), request.client_host):
             error_code = error_code or ErrorCode.GROUP_MAX_SIZE_REACHED
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, JoinAnswer(error_code, request.member_id))
@@ -159,10 +161,10 @@ class GroupCoordinator(FiledGroups):
         group = self.group(request.group_id)
         if error_code is ErrorCode.NONE and group is None:
             if request.member.generation_id < 0 or request.is_transactional:
-                group = self._new_group(request.group_id, now_ms)
+                group = self._new_group(request.group_id, now_ms, request.client_host)
             else:
                 error_code = ErrorCode.ILLEGAL_GENERATION
-        if group is not None and not self.room.has(group, committing.growth(group, request)):
+        if group is not None and not self._has_room(group, committing.growth(group, request), request.client_host):
             error_code = error_code or ErrorCode.INVALID_COMMIT_OFFSET_SIZE
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, dict.fromkeys(request.offsets, error_code))
@@ -182,7 +184,7 @@ class GroupCoordinator(FiledGroups):
 
     def transaction_ended(self, partition: int, producer_id: int, *, is_committed: bool) -> None:
         """A marker is in the log, and the results of all appends before it were told. While loading, feed it."""
-        for group in self.groups.get(partition, {}).values():
+        for group in list(self.groups.get(partition, {}).values()):
             group.offsets.ended(producer_id, is_committed=is_committed)
             self._changed(group)
 
@@ -198,14 +200,29 @@ class GroupCoordinator(FiledGroups):
             removing.delete_offsets(decision, group, partitions, waiter)
         return decision
 
+    def topics_deleted(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Partitions of topics were deleted. ``forget_topics`` is to follow for all groups that are here; the log that
+        is being read may have offsets of them, too."""
+        for home in self.homes.values():
+            if home.is_loading:
+                home.deleted |= partitions
+
     def forget_topics(
         self, groups: Iterable[Group], partitions: AbstractSet[TopicPartition], now_ms: int
     ) -> GroupDecision:
         """Partitions of topics were deleted, which concerns all groups; these are some of them."""
         decision = self._decision(now_ms)
-        for group in filter(self._is_here, groups):
-            removing.forget_topics(decision, group, partitions)
+        # One whose removal failed meanwhile has another in its place, with its offsets.
+        now_here = (self.groups.get(each.home.index, {}).get(each.group_id) for each in groups)
+        self._forget_topics(decision, filter(None, now_here), partitions)
         return decision
+
+    def _forget_topics(
+        self, decision: GroupDecision, groups: Iterable[Group], partitions: AbstractSet[TopicPartition]
+    ) -> None:
+        if partitions:
+            for group in groups:
+                removing.forget_topics(decision, group, partitions)
 
     def expire(self, groups: Iterable[Group], now_ms: int) -> GroupDecision:
         """Remove what has expired of some groups; due for all every ``offsets.retention.check.interval.ms``."""

@@ -44,12 +44,17 @@ class FiledGroups:
         """Whether a group is still what this broker has under its id."""
         return self.groups.get(group.home.index, {}).get(group.group_id) is group
 
-    def _new_group(self, group_id: str, now_ms: int) -> Group:
-        return Group(group_id, self.homes[self._partition(group_id)], now_ms)
+    def _new_group(self, group_id: str, now_ms: int, client_host: str) -> Group:
+        return Group(group_id, self.homes[self._partition(group_id)], now_ms, client_host)
+
+    def _has_room(self, group: Group, growth: int, client_host: str) -> bool:
+        """Whether a group may become larger for a client of ``client_host``."""
+        self.room.charge(group, client_host)
+        return self.room.has(group, growth)
 
     def _keep(self, group: Group) -> None:
         """A new group is known from the first request that it has not refused."""
-        if group.members or group.pending_members or not group.offsets.is_empty:
+        if not group.is_nothing:
             self._put(group, group)
 
     def _put(self, former: Group, group: Group | None) -> None:
@@ -77,6 +82,6 @@ class FiledGroups:
         return groups
 
     def _changed(self, group: Group | None) -> None:
-        """An event may have made a group larger or smaller."""
+        """An event may have made a group larger or smaller, or nothing at all, which takes no room."""
         if group is not None and self._is_here(group):
-            self.room.count(group)
+            self._put(group, None if group.is_nothing else group)

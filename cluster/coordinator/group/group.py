@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cluster.coordinator.group.answers import JoinedMember
 from cluster.coordinator.group.decisions import TimerName
 from cluster.coordinator.group.group_offsets import GroupOffsets
 from cluster.coordinator.group.members import MEMBER_BYTES, GroupMember
-from cluster.coordinator.group.records import GroupValue
+from cluster.coordinator.group.records import GroupValue, TopicPartition
 from cluster.coordinator.group.requests import Protocols, Waiter
 from cluster.coordinator.group.states import GroupState, check_transition
 from cluster.coordinator.group.supporters import Supporters
@@ -34,6 +34,8 @@ class OffsetsPartition:
     leader_epoch: int
     leading_since: int
     is_loading: bool = True
+    #: Partitions of topics that were deleted meanwhile.
+    deleted: set[TopicPartition] = field(default_factory=set)
 
 
 class InitialJoin(NamedTuple):
@@ -46,10 +48,11 @@ class InitialJoin(NamedTuple):
 class Group:
     """``timers`` are those that are set, with their deadlines. ``storing`` is whether this generation's assignment is
     being appended. ``replacing`` are static members whose new ids are, in Stable. ``counted_bytes`` is what ``Room``
-    has counted it for.
+    has counted it for, and ``client_host`` for which host, empty if no client has used it since it was loaded.
     """
 
-    def __init__(self, group_id: str, home: OffsetsPartition, now_ms: int) -> None:
+    def __init__(self, group_id: str, home: OffsetsPartition, now_ms: int, client_host: str = "") -> None:
+        self.client_host = client_host
         self.group_id = group_id
         self.home = home
         self.state = GroupState.EMPTY
@@ -92,6 +95,7 @@ class Group:
         for member in value.members:
             group.add(GroupMember.of_value(member, value.protocol_name or ""))
         group.protocol_type = value.protocol_type or None
+        group.client_host = next((member.client_host for member in value.members), "")
         if value.leader in group.members:
             group.leader = value.leader
         return group
@@ -114,7 +118,7 @@ class Group:
     def revived(self, *, is_stored: bool) -> Group:
         """A group like this one was while it was Empty: it is Dead, and not all of its removal could be stored.
         ``is_stored`` is whether its own record is still in the log; without it only offsets are left."""
-        group = Group(self.group_id, self.home, self.state_timestamp_ms)
+        group = Group(self.group_id, self.home, self.state_timestamp_ms, self.client_host)
         if is_stored:
             group.generation_id = self.generation_id
             group.protocol_type = self.protocol_type
@@ -128,6 +132,12 @@ class Group:
         check_transition(self.state, state)
         self.state = state
         self.state_timestamp_ms = now_ms
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether nothing of it is here or in the log."""
+        is_there = self.state is not GroupState.EMPTY or self.generation_id or self.pending_members
+        return not is_there and self.offsets.is_empty
 
     @property
     def can_rebalance(self) -> bool:

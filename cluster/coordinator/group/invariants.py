@@ -10,7 +10,7 @@
 * ``protocol-shared``: members have a protocol in common, and the chosen one is one that all support.
 * ``size-counted``: what members, pending ids, assignments and offsets take in memory is counted as each of them tells
   it; what is in flight counts for something, and nothing else does.
-* ``room-counted``: what all groups take together is the sum of what each takes.
+* ``room-counted``: what all groups take together, and those of each host, is the sum of what each takes.
 * ``supporters-there``: a protocol is counted if a member offers it, and no other.
 * ``waits-in-phase``: JoinGroup waits in PreparingRebalance alone, or in Stable while a static member's new id is being
   stored; SyncGroup waits in CompletingRebalance alone. The group knows which members have joined.
@@ -22,6 +22,8 @@
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import TimerKind, TimerName
@@ -46,9 +48,11 @@ def validate(coordinator: GroupCoordinator) -> None:
                 values = f"{group_id!r} belongs to {belongs}, filed in {partition}, which is {home}"
                 raise InvariantBroken(group, "filed-where-led", values)
             validate_group(group)
-    groups_bytes = sum(total_bytes(group) for group in coordinator.all_groups())
-    if coordinator.room.taken_bytes != groups_bytes:
-        raise InvariantBroken(coordinator.room, "room-counted", f"{coordinator.room.taken_bytes}, not {groups_bytes}")
+    room, of_hosts = coordinator.room, Counter[str]()
+    for group in coordinator.all_groups():
+        of_hosts[group.client_host] += total_bytes(group)
+    if room.taken_bytes != of_hosts.total() or room.of_hosts != of_hosts:
+        raise InvariantBroken(room, "room-counted", f"{room.taken_bytes}, {room.of_hosts}, not {of_hosts}")
 
 
 def validate_group(group: Group) -> None:

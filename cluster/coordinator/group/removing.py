@@ -123,9 +123,10 @@ def delete_offsets(decision: GroupDecision, group: Group, partitions: Iterable[T
 
 
 def forget_topics(decision: GroupDecision, group: Group, partitions: AbstractSet[TopicPartition]) -> None:
-    """Partitions were deleted: their offsets say nothing of topics that get the same name."""
+    """Partitions were deleted: their offsets say nothing of topics that get the same name. A group that is being
+    removed may stay after all, if its own tombstones fail."""
     there = group.offsets.among(partitions)
-    if there and group.state is not GroupState.DEAD:
+    if there:
         _append_tombstones(decision, group, GroupRemoval(), there)
 
 

@@ -103,13 +103,14 @@ class OffsetToCommit:
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """OffsetCommit, or TxnOffsetCommit if it names a producer."""
+    """OffsetCommit, or TxnOffsetCommit if it names a producer. ``client_host`` as in JoinGroup."""
 
     group_id: str
     member: MemberIdentity
     offsets: Mapping[TopicPartition, OffsetToCommit]
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
+    client_host: str = ""
 
     @property
     def is_transactional(self) -> bool:

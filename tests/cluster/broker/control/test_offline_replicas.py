@@ -16,6 +16,7 @@ from cluster.log.checkpoints import partition_metadata_text
 from cluster.metadata.paths import state_path
 from cluster.metadata.znodes import StateNode
 from cluster.seams.storage import File
+from tests.cluster.log.builders import append
 from tests.simulation.nodes import MemoryCluster
 from tests.support.virtual_time import run
 
@@ -100,6 +101,42 @@ def test_a_broker_is_asked_again_what_it_can_host(monkeypatch: pytest.MonkeyPatc
             monkeypatch.undo()
             await cluster.until(lambda: leaders() == [1, 1, 1])
             await created
+            assert cluster.failures == []
+
+    run(main())
+
+
+def test_a_log_that_lacked_a_descriptor_at_the_start_is_led_without_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With all that was in it: it is opened, not made, once there are fewer files."""
+
+    async def main() -> None:
+        async with MemoryCluster(1) as cluster:
+            await cluster.create_topic("t")
+            log = cluster.nodes[1].logs.get("t", 0)
+            assert log is not None
+            append(log)
+            await cluster.crash(1)
+            storage = cluster.storages[1]
+            open_file = storage.open
+
+            def full(path: str, *, create: bool = True, keep: bool = False) -> File:
+                if keep and "/t-0/" in path:
+                    raise OSError(errno.EMFILE, "too many open files", path)
+                return open_file(path, create=create, keep=keep)
+
+            monkeypatch.setattr(storage, "open", full)
+            await cluster.start(1)
+
+            def leader() -> int:
+                return StateNode.decode(state_path("t", 0), cluster.tree.get(state_path("t", 0))[0]).leader
+
+            await cluster.until(lambda: leader() == -1)
+            await asyncio.sleep(60)
+            assert leader() == -1
+            monkeypatch.undo()
+            await cluster.until(lambda: leader() == 1)
+            log = cluster.nodes[1].logs.get("t", 0)
+            assert log is not None and log.log_end_offset == 1
             assert cluster.failures == []
 
     run(main())

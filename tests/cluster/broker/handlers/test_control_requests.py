@@ -312,6 +312,53 @@ def test_stop_replica_is_fenced_by_the_leader_epoch(leader_epoch: int, code: int
     with_topic(check)
 
 
+@pytest.mark.parametrize("is_another_topic", [False, True], ids=["the same topic", "another topic"])
+def test_a_role_waits_until_the_log_of_before_is_deleted(
+    is_another_topic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its checkpoint lines go with it, off the loop: a log that had a role meanwhile would have none from then on."""
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        node = cluster.nodes[1]
+        topic_id = uuid4() if is_another_topic else node.replicas.partitions[TOPIC, 0].topic_id
+        for _ in range(3):
+            await client.produce(TOPIC, batch(b"a"))
+        log = node.logs.get(TOPIC, 0)
+        assert log is not None
+        log.advance_log_start_offset(2)
+        node.logs.checkpoint_log_starts()
+        begun, goes_on = asyncio.Event(), asyncio.Event()
+        real = node._blocking
+
+        async def slow(work: Any) -> None:
+            begun.set()
+            await real(work)
+            await goes_on.wait()
+
+        peer, other = Client(await cluster.connect(1, "PEERS")), Client(await cluster.connect(1, "PEERS"))
+        monkeypatch.setattr(node._roles, "_blocking", slow)
+        state = STOP_REPLICA.StopReplicaTopicState.StopReplicaPartitionState(
+            partition_index=0, leader_epoch=-2, delete_partition=True
+        )
+        topic = STOP_REPLICA.StopReplicaTopicState(topic_name=TOPIC, partition_states=[state])
+        stop = STOP_REPLICA(**from_controller(node, topic_states=[topic]))
+        stopping = asyncio.ensure_future(peer.connection.send(stop, 4))
+        await begun.wait()
+        monkeypatch.setattr(node._roles, "_blocking", real)
+        leading = asyncio.ensure_future(other.connection.send(leader_and_isr(node, 9, topic_id=topic_id), 7))
+        await asyncio.sleep(1)
+        assert not leading.done()
+        goes_on.set()
+        assert [each.error_code for each in (await stopping).partition_errors] == [ErrorCode.NONE]
+        assert code_of(await leading) == (ErrorCode.NONE, ErrorCode.NONE)
+        now = node.logs.get(TOPIC, 0)
+        assert now is not None and now is not log
+        assert (now.topic_id, now.log_start_offset, now.log_end_offset) == (topic_id, 0, 0)
+        assert (await client.produce(TOPIC, batch(b"b"))).error is ErrorCode.NONE
+
+    with_topic(check)
+
+
 def test_a_waiting_fetch_is_told_of_the_new_epoch() -> None:
     """A parked fetch of a known epoch is fenced at once; one that names none waits on."""
 

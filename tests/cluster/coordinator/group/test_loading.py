@@ -144,3 +144,39 @@ def test_a_timer_that_was_late_does_nothing() -> None:
     world.leave(MemberIdentity(A))
     world.do(world.coordinator.timer_fired(name, world.now_ms + SESSION_MS))
     world.do(world.coordinator.timer_fired(name._replace(group_id="another"), world.now_ms))
+
+
+@pytest.mark.parametrize("producer_id", [-1, 7])
+def test_topics_that_were_deleted_meanwhile_are_forgotten(producer_id: int) -> None:
+    """A log that is being read has their offsets still: a topic of the same name must not find them, here or later."""
+    world = World()
+    world.commit(4, producer_id=producer_id)
+    world.commit(5, partition=("other", 0))
+    world.settle()
+    world.do(world.coordinator.resigned(HOME, world.now_ms))
+    world.leader_epoch += 1
+    loader = world.coordinator.elected(HOME, world.leader_epoch)
+    assert loader is not None
+    for batch in world.log[:1]:
+        loader.feed(batch)
+    world.coordinator.topics_deleted({T0})
+    assert world.groups == []
+    for batch in world.log[1:]:
+        loader.feed(batch)
+    world.do(world.coordinator.loaded(loader, world.now_ms))
+    world.settle()
+    for _ in range(2):
+        if producer_id >= 0:
+            world.end_transaction(producer_id, is_committed=True)
+        assert (world.fetch().offset, world.fetch(("other", 0)).offset) == (-1, 5)
+        world.fail_over()
+
+
+def test_topics_that_are_deleted_later_are_no_matter_of_the_next_loading() -> None:
+    """What was deleted before a partition was taken over was removed by its coordinator of that time."""
+    world = World()
+    world.coordinator.topics_deleted({T0})
+    world.commit(4)
+    world.settle()
+    world.fail_over()
+    assert world.fetch().offset == 4

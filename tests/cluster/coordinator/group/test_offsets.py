@@ -299,6 +299,41 @@ def test_a_deletion_reaches_open_transactions() -> None:
         assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 1)
 
 
+def test_a_deleted_topic_is_forgotten_although_the_removal_of_its_group_fails() -> None:
+    """The group stays, with what it has of other topics."""
+    for is_back_first in (False, True):
+        world = World()
+        world.commit(5)
+        world.commit(1, partition=U0)
+        world.settle()
+        world.do(world.coordinator.delete_group(world.waiter(), GROUP, world.now_ms))
+        groups = world.groups
+        assert [group.state for group in groups] == [GroupState.DEAD]
+        if is_back_first:
+            world.settle(ErrorCode.NOT_ENOUGH_REPLICAS)
+            world.do(world.coordinator.forget_topics(groups, {T0}, world.now_ms))
+        else:
+            world.do(world.coordinator.forget_topics(groups, {T0}, world.now_ms))
+            world.settle_one(ErrorCode.NOT_ENOUGH_REPLICAS)
+        world.settle()
+        assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 1)
+        world.fail_over()
+        assert (world.fetch().offset, world.fetch(U0).offset) == (-1, 1)
+
+
+def test_a_deleted_topic_is_forgotten_although_its_group_is_removed() -> None:
+    """Its own tombstones come first, and nothing of the group comes back."""
+    world = World()
+    world.commit(5)
+    world.settle()
+    world.do(world.coordinator.delete_group(world.waiter(), GROUP, world.now_ms))
+    world.do(world.coordinator.forget_topics(world.groups, {T0}, world.now_ms))
+    world.settle()
+    assert world.coordinator.group(GROUP) is None
+    world.fail_over()
+    assert world.coordinator.group(GROUP) is None
+
+
 def test_a_group_of_another_kind_keeps_its_offsets() -> None:
     """What its members read is not known, so nothing may be deleted while there are any."""
     world = World()
@@ -377,7 +412,7 @@ def test_a_commit_that_cannot_fit_is_refused_before_it_is_made() -> None:
 
 def test_all_groups_together_are_bounded() -> None:
     """gapless.groups.max.bytes: no further partition, no longer metadata, no further group. What goes makes room."""
-    world = World(GroupSettings(groups_max_bytes=7000))
+    world = World(GroupSettings(groups_max_bytes=8600))
     for _ in range(20):
         world.commit(5, metadata="m" * 1000)
         world.settle()
@@ -394,7 +429,7 @@ def test_all_groups_together_are_bounded() -> None:
 
 def test_groups_that_are_loaded_count() -> None:
     """They stay, whether there is room for them or not."""
-    world = World(GroupSettings(groups_max_bytes=7000))
+    world = World(GroupSettings(groups_max_bytes=8600))
     world.commit(5, metadata="m" * 4000)
     world.settle()
     world.fail_over()
@@ -417,7 +452,7 @@ def test_what_is_refused_takes_no_room() -> None:
 
 def test_what_is_being_stored_takes_room() -> None:
     """Until its result is there, no matter which."""
-    world = World(GroupSettings(groups_max_bytes=7000))
+    world = World(GroupSettings(groups_max_bytes=8600))
     world.commit(5, metadata="m" * 4000)
     refused = world.commit(5, partition=U0, metadata="m" * 4000)
     assert world.answers[refused] == {U0: ErrorCode.INVALID_COMMIT_OFFSET_SIZE}
@@ -443,7 +478,7 @@ def test_a_group_without_room_goes_on() -> None:
 
 def test_a_full_room_is_not_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be tens of thousands of groups: no refusal looks at them all."""
-    world = World(GroupSettings(groups_max_bytes=7000))
+    world = World(GroupSettings(groups_max_bytes=8600))
     world.commit(5, metadata="m" * 4000)
     world.settle()
     monkeypatch.setattr(world.coordinator, "all_groups", list)
