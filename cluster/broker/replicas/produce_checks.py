@@ -91,6 +91,19 @@ def check_leadership(leader: LeaderState | None, leader_id: int, acks: int) -> L
     return leader
 
 
+def check_coordinators_size(header: BatchHeader, config: LogConfig) -> None:
+    """Row 17, of what a coordinator writes for a producer. A marker is always small enough, and must be written.
+
+    Raises ``RequestRefused``.
+    """
+    if header.is_control:
+        return
+    if header.size_bytes > config.max_message_bytes:
+        raise RequestRefused(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {header.size_bytes} bytes")
+    if header.size_bytes > config.segment_bytes:
+        raise RequestRefused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {header.size_bytes} bytes")
+
+
 def check_batch(
     records: memoryview,
     header: BatchHeader,
