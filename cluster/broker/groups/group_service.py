@@ -22,7 +22,7 @@ from cluster.broker.groups.group_timers import GroupTimers
 from cluster.broker.internal_topics import OFFSETS_TOPIC
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import Beside, chunks
-from cluster.broker.replicas.ordered_appends import OrderedAppends, OwnAppend
+from cluster.broker.replicas.ordered_appends import MayWrite, OrderedAppends, OwnAppend
 from cluster.broker.replicas.own_writes import NO_OFFSET, Told
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
@@ -33,6 +33,7 @@ from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, GroupSettings, TimerName
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.loading import GroupLoader
+from cluster.coordinator.group.purposes import OffsetsStored
 from cluster.coordinator.group.records import CorruptGroupRecord, TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, JoinRequest, MemberIdentity, SyncRequest
 from cluster.coordinator.partitioning import partition_for
@@ -78,6 +79,8 @@ class GroupService:
         self._timers = GroupTimers(self._loop, shares, self._timer_due)
         self._answers = GroupAnswers(self._loop)
         self._appends = OrderedAppends(replicas.own_writes, clock, config["offsets.commit.timeout.ms"], shares)
+        #: Commits of transactions that are being decided -> whether they may be written.
+        self._guards: dict[object, MayWrite] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._periodic = Timers(replicas.storage_failed)
 
@@ -124,12 +127,19 @@ class GroupService:
         )
         return left.result()
 
-    async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
+    async def commit(
+        self, request: CommitRequest, may_write: MayWrite | None = None
+    ) -> dict[TopicPartition, ErrorCode]:
+        """``may_write`` is asked right before offsets are written: whether their transaction is still open."""
         await self._in_turn()
-        answer: dict[TopicPartition, ErrorCode] = await self._ask(
-            lambda waiter, now_ms: self.coordinator.commit(waiter, request, now_ms)
-        )
-        return answer
+        waiter: asyncio.Future[dict[TopicPartition, ErrorCode]] = self._loop.create_future()
+        if may_write is not None:
+            self._guards[waiter] = may_write
+        try:
+            self._carry_out(self.coordinator.commit(waiter, request, self._clock.wall_ms()), waiter)
+            return await waiter
+        finally:
+            self._guards.pop(waiter, None)
 
     async def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> DeleteOffsetsAnswer:
         await self._in_turn()
@@ -255,7 +265,9 @@ class GroupService:
             )
 
         told = partial(self._append_settled, append)
-        return OwnAppend(OFFSETS_TOPIC, append.partition, append.leader_epoch, build, told)
+        purpose = append.purpose
+        may_write = self._guards.get(purpose.waiter) if isinstance(purpose, OffsetsStored) else None
+        return OwnAppend(OFFSETS_TOPIC, append.partition, append.leader_epoch, build, told, may_write=may_write)
 
     def _new_member_id(self, prefix: str) -> str:
         return member_id(prefix, self._random, self._clock.wall_ms())

@@ -65,11 +65,11 @@ async def _commit(
         return dict.fromkeys(offsets, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     partition = (OFFSETS_TOPIC, services.groups.partition_of(request.group_id))
     producer = request.producer_id, request.producer_epoch
-    code = await services.verifier.verify_offsets(request.transactional_id, *producer, partition)
+    code, may_write = await services.verifier.verify_offsets(request.transactional_id, *producer, partition)
     if code is not ErrorCode.NONE:
         return dict.fromkeys(offsets, code)
     member = MemberIdentity("", None, NO_GENERATION)
     if version >= MEMBER_VERSION:
         member = MemberIdentity(request.member_id, request.group_instance_id, request.generation_id)
     asked = CommitRequest(request.group_id, member, offsets, *producer)
-    return await services.groups.commit(asked)
+    return await services.groups.commit(asked, may_write)

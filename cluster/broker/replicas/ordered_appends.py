@@ -20,10 +20,13 @@ from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 
+MayWrite = Callable[[], bool]
+
 
 class OwnAppend(NamedTuple):
     """One batch, made by ``build`` from the wall clock when its turn has come. ``told`` hears of an error, or of none
     and the position in the log. ``in_that_epoch``: it is decided for that leader epoch alone, no matter who leads on.
+    ``may_write``, asked right before, may refuse it with INVALID_TXN_STATE.
     """
 
     topic: str
@@ -32,6 +35,7 @@ class OwnAppend(NamedTuple):
     build: Callable[[int], bytes]
     told: Told
     in_that_epoch: bool = False
+    may_write: MayWrite | None = None
 
 
 @dataclass(slots=True)
@@ -92,6 +96,9 @@ class OrderedAppends:
     def _write(self, append: OwnAppend) -> None:
         pending = _Pending(append)
         self._in_order[append.topic, append.partition].append(pending)
+        if append.may_write is not None and not append.may_write():
+            self._settle(pending, ErrorCode.INVALID_TXN_STATE, NO_OFFSET)
+            return
         self._own_writes.append(
             append.topic,
             append.partition,

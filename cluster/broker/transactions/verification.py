@@ -13,6 +13,7 @@ from typing import NamedTuple
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.pauses import Shares
+from cluster.broker.replicas.ordered_appends import MayWrite
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.transaction_checks import NOT_ASKED, Verified, is_open, is_to_be_verified
 from cluster.broker.transactions.marker_links import MarkerLinks
@@ -107,13 +108,24 @@ class Verifier:
 
     async def verify_offsets(
         self, transactional_id: str, producer_id: int, producer_epoch: int, key: TopicPartition
-    ) -> ErrorCode:
-        """Whether offsets may be written to a partition of ``__consumer_offsets``, in the codes of TxnOffsetCommit."""
+    ) -> tuple[ErrorCode, MayWrite]:
+        """Whether offsets may be written to a partition of ``__consumer_offsets``, in the codes of TxnOffsetCommit; and
+        what to ask right before they are."""
         replica = self._replicas.get(key)
-        if not self.is_enabled or replica is None or is_open(replica.log, producer_id, producer_epoch):
-            return ErrorCode.NONE
+        if not self.is_enabled or replica is None:
+            return ErrorCode.NONE, lambda: True
+        log = replica.log
+        entry = log.producers.get(producer_id)
+
+        def may_write() -> bool:
+            return is_open(log, producer_id, producer_epoch) or log.producers.get(producer_id) is entry
+
+        if is_open(log, producer_id, producer_epoch):
+            # A marker that comes meanwhile changes the entry, which is then no longer open either.
+            return ErrorCode.NONE, may_write
         found = await self._ask(transactional_id, producer_id, producer_epoch, frozenset({key}))
-        return _told(found.get(key, ErrorCode.UNKNOWN_SERVER_ERROR), ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        code = found.get(key, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _told(code, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), may_write
 
     async def _ask(
         self, transactional_id: str, producer_id: int, producer_epoch: int, keys: frozenset[TopicPartition]

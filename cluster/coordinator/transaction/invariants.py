@@ -21,6 +21,7 @@
 from __future__ import annotations
 
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
+from cluster.coordinator.transaction.ownership import metadata_bytes
 from cluster.coordinator.transaction.state import (
     IDLE,
     MAX_PRODUCER_EPOCH,
@@ -49,6 +50,8 @@ def validate(coordinator: TransactionCoordinator) -> None:
             if metadata.transactional_id != transactional_id or owned.partition_of(transactional_id) != partition:
                 raise InvariantBroken(metadata, "filed-by-id", f"under {transactional_id!r} in {partition}")
             validate_metadata(metadata)
+        if served.size_bytes != sum(map(metadata_bytes, served.transactions.values())):
+            raise InvariantBroken(served, "bytes-counted", f"{served.size_bytes}")
 
 
 def validate_metadata(metadata: TransactionMetadata) -> None:
