@@ -6,7 +6,7 @@ Owns the names of states, and which transactions a filter lets through. Does not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from cluster.coordinator.transaction import requests
@@ -18,26 +18,22 @@ from cluster.protocol.errors import ErrorCode
 STATE_NAMES: Mapping[TransactionState, str] = {
     state: "".join(word.capitalize() for word in state.name.split("_")) for state in TransactionState
 }
-_STATES = {name: state for state, name in STATE_NAMES.items()}
+#: The states of which ListTransactions may ask; of another one it is told that there is none.
+STATES = frozenset(STATE_NAMES.values())
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionFilter:
-    """What ListTransactions asks for; empty collections let all through. ``least_ms``: open for longer than that, or
-    -1 for any."""
+    """What ListTransactions asks for; None lets all through. ``least_ms``: open for longer than that, or -1 for any."""
 
-    states: Collection[str] = ()
-    producer_ids: Collection[int] = ()
+    states: Set[str] | None = None
+    producer_ids: Set[int] | None = None
     least_ms: int = -1
 
-    @property
-    def unknown_states(self) -> list[str]:
-        return [name for name in self.states if name not in _STATES]
-
     def has(self, metadata: TransactionMetadata, now_ms: int) -> bool:
-        if self.states and STATE_NAMES[metadata.state] not in self.states:
+        if self.states is not None and STATE_NAMES[metadata.state] not in self.states:
             return False
-        if self.producer_ids and metadata.producer_id not in self.producer_ids:
+        if self.producer_ids is not None and metadata.producer_id not in self.producer_ids:
             return False
         return self.least_ms < 0 or now_ms - metadata.start_timestamp_ms > self.least_ms
 

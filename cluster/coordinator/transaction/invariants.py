@@ -4,6 +4,7 @@
 
 * ``one-role``: a partition is loading or served, not both, and is one of ``__transaction_state``.
 * ``filed-by-id``: a transaction is filed under its id, in the partition that its id belongs to.
+* ``bytes-counted``: what all ids of a partition take is the sum of what each takes.
 * ``stored-states``: no transaction is in a state that is never stored: DEAD or the fence of an epoch.
 * ``producer-ids``: producer ids are not negative; epochs are not either, except of an id whose first record is not
   written yet, which is EMPTY; none is above the last one.
