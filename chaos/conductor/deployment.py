@@ -278,6 +278,8 @@ class Deployment:
             "min.insync.replicas": str(settings.min_insync_replicas),
             "default.replication.factor": str(settings.asked.replication_factor),
             "offsets.topic.replication.factor": str(settings.asked.replication_factor),
+            "transaction.state.log.replication.factor": str(settings.asked.replication_factor),
+            "transaction.state.log.min.isr": str(settings.min_insync_replicas),
             **settings.broker_config.as_text(),
             "broker.id": str(broker_id),
             "listeners": ",".join(f"{name}://{HOST}:{ports.get(name, 0)}" for name in names),

@@ -13,6 +13,8 @@ from typing import Any
 from cluster.broker.answering import answering, answering_later
 from cluster.broker.exchange import Api, Exchange
 from cluster.broker.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_configs,
     api_versions,
     controller_only,
@@ -23,6 +25,8 @@ from cluster.broker.handlers import (
     describe_groups,
     describe_log_dirs,
     describe_producers,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -31,19 +35,22 @@ from cluster.broker.handlers import (
     leave_group,
     list_groups,
     list_offsets,
+    list_transactions,
     offset_commit,
     offset_delete,
     offset_fetch,
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from cluster.broker.handlers.from_controller import FROM_CONTROLLER
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.pauses import Shares
 from cluster.broker.portions import Beside, Steps
 from cluster.broker.services import Services
-from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
+from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, WIDER_FOR_BROKERS, ApiKey
 
 _SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Steps[Any]]] = {
     ApiKey.LIST_OFFSETS: list_offsets.handle,
@@ -57,9 +64,15 @@ _SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Steps[Any]]] = {
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
     ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
     ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
+    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
+    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
 }
 _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
+    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
+    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
+    ApiKey.END_TXN: end_txn.handle,
+    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
     ApiKey.JOIN_GROUP: join_group.handle,
     ApiKey.SYNC_GROUP: sync_group.handle,
     ApiKey.OFFSET_COMMIT: offset_commit.handle,
@@ -83,6 +96,7 @@ _BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any
     ApiKey.ALTER_PARTITION: controller_only.serve,
     ApiKey.CONTROLLED_SHUTDOWN: controller_only.serve,
     ApiKey.ALLOCATE_PRODUCER_IDS: controller_only.serve,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
 }
 
 
@@ -93,7 +107,7 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     # And shares of their own: no crowd of clients delays a follower's fetch.
     shares = Shares(services.shares.now_ns) if for_brokers else services.shares
     handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
-        ApiKey.PRODUCE: partial(produce.handle, services.replicas, beside),
+        ApiKey.PRODUCE: partial(produce.handle, services.replicas, services.verifier, beside),
         ApiKey.FETCH: partial(fetch.handle, services.replicas, beside, shares, from_brokers=for_brokers),
         ApiKey.DELETE_RECORDS: partial(delete_records.handle, services, beside),
         ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside, shares),
@@ -109,7 +123,7 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
             handlers[key] = answering_later(key, partial(handler, services), beside)
         for key, obey in FROM_CONTROLLER.items():
             handlers[key] = answering_later(key, partial(_without_exchange, partial(obey, services)), beside)
-        windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *FROM_CONTROLLER)}
+        windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *FROM_CONTROLLER)} | WIDER_FOR_BROKERS
     handlers[ApiKey.API_VERSIONS] = api_versions.handler((key, *windows[key]) for key in sorted(windows))
     return {key: _api(key, windows[key], handle) for key, handle in handlers.items()}
 

@@ -15,21 +15,18 @@ _HEAD = f"""# What is served
 <!-- Made by `python -m cluster.broker.document`; do not edit. -->
 
 The brokers speak the protocol of Kafka 3.8. Any client that uses only the requests below works with them: producers,
-including idempotent ones, consumers that subscribe as a group or assign partitions and offsets, and admin clients for
-topics, settings and groups. **Transactions, authentication and ACLs are not supported.**
+including idempotent ones and those with transactions, consumers that subscribe as a group or assign partitions and
+offsets, and admin clients for topics, settings, groups and transactions. **Authentication and ACLs are not supported.**
 
-| Request | Response |
-| --- | --- |
-| a `transactional.id` | CLUSTER_AUTHORIZATION_FAILED from FindCoordinator, with the reason, and from InitProducerId |
-| any other request that is not listed here | the connection is closed; most clients send only what ApiVersions offers |
-
-The broker's log names the first client that requested a transaction, with the reason. With librdkafka (confluent-kafka,
-kcat, ...) `init_transactions` fails with a fatal error; kafka-python and aiokafka raise at `init_transactions` or
-`start`; Java's `initTransactions` throws with the reason (according to its source).
+A request that is not listed here closes the connection; most clients send only what ApiVersions offers.
 
 Groups are those of `group.protocol=classic` ([groups.md](groups.md)). `__consumer_offsets` is created when a client
 first looks for the coordinator of a group; librdkafka also does so if it only assigns partitions. The topic needs
 `offsets.topic.replication.factor` live brokers: with fewer of them, clients wait, and the broker's log has the reason.
+
+Transactions ([transactions.md](transactions.md)) are those of Kafka before KIP-890's second part. `__transaction_state`
+is created when a client first looks for the coordinator of a transactional ID. It needs
+`transaction.state.log.replication.factor` live brokers.
 
 ## For clients
 
@@ -45,7 +42,7 @@ _CLIENTS: Mapping[ApiKey, str] = {
     ApiKey.METADATA: "creates a requested topic if `auto.create.topics.enable`",
     ApiKey.OFFSET_COMMIT: "at the group's coordinator",
     ApiKey.OFFSET_FETCH: "at the group's coordinator",
-    ApiKey.FIND_COORDINATOR: "of groups; for transactions always an error (above)",
+    ApiKey.FIND_COORDINATOR: "of groups and transactional ids",
     ApiKey.JOIN_GROUP: "at the group's coordinator",
     ApiKey.HEARTBEAT: "at the group's coordinator",
     ApiKey.LEAVE_GROUP: "at the group's coordinator",
@@ -56,8 +53,12 @@ _CLIENTS: Mapping[ApiKey, str] = {
     ApiKey.CREATE_TOPICS: "at the controller",
     ApiKey.DELETE_TOPICS: "at the controller",
     ApiKey.DELETE_RECORDS: "",
-    ApiKey.INIT_PRODUCER_ID: "for idempotence; a transactional id is refused (above)",
+    ApiKey.INIT_PRODUCER_ID: "with a transactional id at its coordinator",
     ApiKey.OFFSET_FOR_LEADER_EPOCH: "",
+    ApiKey.ADD_PARTITIONS_TO_TXN: "at the transaction's coordinator",
+    ApiKey.ADD_OFFSETS_TO_TXN: "at the transaction's coordinator",
+    ApiKey.END_TXN: "at the transaction's coordinator",
+    ApiKey.TXN_OFFSET_COMMIT: "at the group's coordinator",
     ApiKey.DESCRIBE_CONFIGS: "topics and brokers",
     ApiKey.ALTER_CONFIGS: "topics and brokers",
     ApiKey.DESCRIBE_LOG_DIRS: "",
@@ -70,17 +71,15 @@ _CLIENTS: Mapping[ApiKey, str] = {
     ApiKey.OFFSET_DELETE: "at the group's coordinator",
     ApiKey.DESCRIBE_CLUSTER: "",
     ApiKey.DESCRIBE_PRODUCERS: "",
+    ApiKey.DESCRIBE_TRANSACTIONS: "at the transaction's coordinator",
+    ApiKey.LIST_TRANSACTIONS: "the transactional ids of one broker",
 }
 
 #: What is not served, by what it is for.
 _ABSENT: Mapping[str, tuple[ApiKey, ...]] = {
-    "transactions": (
-        ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN,
-        ApiKey.WRITE_TXN_MARKERS, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS,
-    ),
     "authentication": (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE),
     "ACLs": (ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS),
-}  # fmt: skip
+}
 
 
 def document() -> str:

@@ -11,6 +11,7 @@ from cluster.config.broker import BrokerConfig
 
 #: Groups and committed offsets.
 OFFSETS_TOPIC = "__consumer_offsets"
+#: Transactional ids and their transactions.
 TRANSACTIONS_TOPIC = "__transaction_state"
 #: Topics that only brokers write to.
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
@@ -38,6 +39,18 @@ def plan(name: str, config: BrokerConfig) -> TopicPlan:
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
                 "segment.bytes": str(config["offsets.topic.segment.bytes"]),
+            },
+        )
+    if name == TRANSACTIONS_TOPIC:
+        return TopicPlan(
+            config["transaction.state.log.num.partitions"],
+            config["transaction.state.log.replication.factor"],
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(config["transaction.state.log.min.isr"]),
+                "segment.bytes": str(config["transaction.state.log.segment.bytes"]),
+                "unclean.leader.election.enable": "false",
             },
         )
     return TopicPlan()

@@ -18,15 +18,14 @@ from cluster.broker.admission import Admission
 from cluster.broker.api_table import api_table
 from cluster.broker.checkpoints import Blocking, Checkpoints, in_thread
 from cluster.broker.control.control_plane import ControlPlane
+from cluster.broker.coordinators import Coordinators, StoredPartitions
 from cluster.broker.disk_failures import DiskFailures
 from cluster.broker.endpoints import PeerAddresses, advertised_endpoints
 from cluster.broker.exchange import Api
-from cluster.broker.groups.group_service import GroupService
-from cluster.broker.groups.group_settings import group_settings
 from cluster.broker.handlers.from_controller import deliver
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.housekeeping import Housekeeping, note_log_start
-from cluster.broker.internal_topics import OFFSETS_TOPIC, plan
+from cluster.broker.internal_topics import plan
 from cluster.broker.journal import JournalFile
 from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metadata_cache import MetadataCache
@@ -111,7 +110,7 @@ class Node:
         self._proposals: IsrProposals | None = None
         self._fetchers = Fetchers(self._make_fetcher)
         self._replicas: ReplicaManager | None = None
-        self._groups: GroupService | None = None
+        self._coordinators: Coordinators | None = None
         self._roles: Roles | None = None
         self._checkpoints: Checkpoints | None = None
         self._housekeeping: Housekeeping | None = None
@@ -185,7 +184,7 @@ class Node:
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock
-        of_groups = group_settings(config, await control.stored_partitions(OFFSETS_TOPIC))
+        stored = await StoredPartitions.read(control)
         self._proposals = IsrProposals(control.controller.alter_partition, clock, loop)
         shares = Shares(clock.monotonic_ns)
         replicas = self._replicas = ReplicaManager(
@@ -204,13 +203,13 @@ class Node:
             blocking=self._seams.blocking,
             shares=shares,
         )
-        groups = self._groups = GroupService(
-            of_groups, config, replicas, clock, self._seams.random, self._seams.blocking, Shares(clock.monotonic_ns)
+        coordinators = self._coordinators = Coordinators.make(
+            stored, config, replicas, self.metadata, control, clock, self._seams.random, self._seams.blocking
         )
         roles = self._roles = Roles(
             replicas, self._fetchers, self.logs, topic_settings=self._topic_settings, clock=clock,
             storage=self._seams.storage, blocking=self._blocking, storage_failed=self._storage_failed,
-            role_taken=groups.role_taken,
+            role_taken=coordinators.role_taken,
         )  # fmt: skip
         checkpoints = self._checkpoints = Checkpoints(
             self.logs, replicas.high_watermarks, config, clock, self._storage_failed, self._blocking
@@ -222,14 +221,14 @@ class Node:
         )  # fmt: skip
         creator = TopicCreator(control.controller.ask, partial(plan, config=config), config["request.timeout.ms"])
         services = self._services = Services(
-            config, self.counters, self.metadata, control, replicas, roles, checkpoints, groups, creator, usable_bytes,
-            self._seams.blocking, shares,
+            config, self.counters, self.metadata, control, replicas, roles, checkpoints, *coordinators, creator,
+            usable_bytes, self._seams.blocking, shares,
         )  # fmt: skip
         self._fill_api_tables(services)
         self.metadata.on_update(self._metadata_updated)
         await control.start()
         replicas.start()
-        groups.start()
+        coordinators.start()
         checkpoints.start()
         self._admission.start()
         self._housekeeping.start()
@@ -321,8 +320,8 @@ class Node:
         if self._proposals is not None:
             await self._proposals.close()
         self._fetchers.close()
-        if self._groups is not None:
-            await self._groups.stop()
+        if self._coordinators is not None:
+            await self._coordinators.stop()
         self._admission.close()
         for listener in self._listeners.values():
             await listener.close()

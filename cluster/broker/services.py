@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cluster.broker.checkpoints import Blocking, Checkpoints
 from cluster.broker.control.control_plane import ControlPlane
@@ -14,6 +14,9 @@ from cluster.broker.pauses import Shares
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.topic_creation import TopicCreator
+from cluster.broker.transactions.marker_writing import MarkerWriter
+from cluster.broker.transactions.transaction_service import TransactionService
+from cluster.broker.transactions.verification import Verifier
 from cluster.config.broker import BrokerConfig
 
 
@@ -29,11 +32,12 @@ class Services:
     roles: Roles
     checkpoints: Checkpoints
     groups: GroupService
+    transactions: TransactionService
+    markers: MarkerWriter
+    verifier: Verifier
     topic_creator: TopicCreator
     #: Free space where the logs are.
     usable_bytes: Callable[[], int]
     blocking: Blocking
     #: What long work of all requests may take of a turn of the loop.
     shares: Shares
-    #: Types of coordinators of which the log says already that there is none.
-    not_coordinated: set[int] = field(default_factory=set)

@@ -160,36 +160,35 @@ _COORDINATORS: list[Key] = [
         "offsets.load.buffer.size", 5_242_880, "Bytes of __consumer_offsets that a new coordinator reads at once.", 1
     ),
     integer("offsets.commit.timeout.ms", 5000, "Maximum time a commit waits for its replicas.", 1),
-    integer("transaction.max.timeout.ms", 900_000, "Maximum timeout of a transaction.", 1, carried=True),
-    integer("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state.", 1, carried=True),
+    integer("transaction.max.timeout.ms", 900_000, "Maximum timeout of a transaction.", 1, INT_MAX),
+    integer("transaction.state.log.num.partitions", 50, "Partitions of __transaction_state.", 1),
+    integer("transaction.state.log.replication.factor", 3, "Replication factor of __transaction_state.", 1),
+    integer("transaction.state.log.min.isr", 2, "min.insync.replicas of __transaction_state.", 1),
+    integer("transaction.state.log.segment.bytes", 104_857_600, "Segment size of __transaction_state.", 1),
     integer(
-        "transaction.state.log.replication.factor", 3, "Replication factor of __transaction_state.", 1, carried=True
-    ),
-    integer("transaction.state.log.min.isr", 2, "min.insync.replicas of __transaction_state.", 1, carried=True),
-    integer(
-        "transaction.state.log.segment.bytes", 104_857_600, "Segment size of __transaction_state.", 1, carried=True
+        "transaction.state.log.load.buffer.size",
+        5_242_880,
+        "Bytes of __transaction_state that a new coordinator reads at once.",
+        1,
     ),
     integer(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         10_000,
         "How often to look for transactions to abort.",
         1,
-        carried=True,
     ),
     integer(
         "transaction.remove.expired.transaction.cleanup.interval.ms",
         3_600_000,
         "How often to look for expired IDs.",
         1,
-        carried=True,
     ),
     flag(
         "transaction.partition.verification.enable",
         True,
         "Refuse writes to partitions not added to the transaction.",
-        carried=True,
     ),
-    integer("transactional.id.expiration.ms", 604_800_000, "When an idle transactional ID expires.", 1, carried=True),
+    integer("transactional.id.expiration.ms", 604_800_000, "When an idle transactional ID expires.", 1),
     integer("producer.id.expiration.ms", 86_400_000, "Age at which the state of an idle producer expires.", 1),
     integer("producer.id.expiration.check.interval.ms", 600_000, "How often to look for expired producer state.", 1),
 ]
@@ -254,6 +253,23 @@ _OURS: list[Key] = [
         "that, a new member gets GROUP_MAX_SIZE_REACHED and a commit for a new partition INVALID_COMMIT_OFFSET_SIZE. "
         "A host whose groups take more than a sixteenth gets no new group in the last quarter, and nothing in the last "
         "eighth.",
+        1,
+        INT_MAX,
+    ),
+    integer(
+        "gapless.max.transactional.ids",
+        10_000,
+        "Maximum transactional IDs that a broker keeps of those that it coordinates. A new one beyond that replaces "
+        "those without a transaction that have not changed for five minutes; if there are none, it is refused with "
+        "THROTTLING_QUOTA_EXCEEDED and may retry.",
+        1,
+        INT_MAX,
+    ),
+    integer(
+        "gapless.transactions.max.bytes",
+        67_108_864,
+        "Maximum bytes that a broker keeps of transactional IDs and the partitions of their transactions. Beyond that, "
+        "a new ID or partition is refused with THROTTLING_QUOTA_EXCEEDED.",
         1,
         INT_MAX,
     ),

@@ -1,11 +1,8 @@
 """Where the coordinator of a group or a transactional id is: what FindCoordinator may answer.
 
-Owns the shape of that answer and its errors. Does not own which broker coordinates a group: the leader of its partition
-of ``__consumer_offsets`` does. Until there is one, COORDINATOR_NOT_AVAILABLE has every client ask again.
-
-Transactions are not served, and that error would have clients ask forever. They get CLUSTER_AUTHORIZATION_FAILED, which
-ends the wait of kafka-python, aiokafka, librdkafka and Java's client: of all errors librdkafka ends with this one and
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED alone, and Java's client and kafka-python show more with this one.
+Owns the shape of that answer and its errors. Does not own which broker coordinates: the leader of the partition of
+``__consumer_offsets`` or ``__transaction_state`` does. Until there is one, COORDINATOR_NOT_AVAILABLE has every client
+ask again.
 """
 
 from __future__ import annotations
@@ -38,11 +35,6 @@ def not_available(message: str) -> Location:
     return Location(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
 
-def refused(key_type: int, key: str) -> Location:
-    """There never is a coordinator for ``key``, which is not a group's."""
-    if key_type != CoordinatorType.TRANSACTION:
-        return Location(ErrorCode.INVALID_REQUEST, f"coordinator type {key_type}")
-    return Location(
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        f"gapless does not serve transactions, so {key!r} has no coordinator: leave transactional.id unset",
-    )
+def refused(key_type: int) -> Location:
+    """There are no coordinators of that type."""
+    return Location(ErrorCode.INVALID_REQUEST, f"coordinator type {key_type}")

@@ -98,6 +98,11 @@ SUPPORTED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DELETE_RECORDS: (0, 2),
     ApiKey.INIT_PRODUCER_ID: (0, 4),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    # From 4 on AddPartitionsToTxn is for brokers; what follows is KIP-890's second part, as is TxnOffsetCommit 4.
+    ApiKey.ADD_PARTITIONS_TO_TXN: (0, 3),
+    ApiKey.ADD_OFFSETS_TO_TXN: (0, 3),
+    ApiKey.END_TXN: (0, 3),
+    ApiKey.TXN_OFFSET_COMMIT: (0, 3),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.ALTER_CONFIGS: (0, 2),
     # Kafka 3.8 has 0 too, which is laid out like 1 and which kafka-python's schemas no longer have.
@@ -111,6 +116,8 @@ SUPPORTED: dict[ApiKey, tuple[int, int]] = {
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.DESCRIBE_CLUSTER: (0, 1),
     ApiKey.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+    ApiKey.LIST_TRANSACTIONS: (0, 1),
 }
 
 #: Between brokers of one cluster there is one version each; never advertised on a client listener.
@@ -121,7 +128,11 @@ INTER_BROKER: dict[ApiKey, tuple[int, int]] = {
     ApiKey.CONTROLLED_SHUTDOWN: (3, 3),
     ApiKey.ALTER_PARTITION: (3, 3),
     ApiKey.ALLOCATE_PRODUCER_IDS: (0, 0),
+    ApiKey.WRITE_TXN_MARKERS: (1, 1),
 }
+
+#: What clients are served too, with the versions that brokers ask each other.
+WIDER_FOR_BROKERS: dict[ApiKey, tuple[int, int]] = {ApiKey.ADD_PARTITIONS_TO_TXN: (0, 4)}
 
 _NEVER = 1 << 15
 

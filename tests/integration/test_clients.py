@@ -13,7 +13,6 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ import pytest
 from confluent_kafka.admin import ConfigResource, NewPartitions
 
 from cluster.client.connection import BrokerConnection
-from cluster.coordinator.location import CoordinatorType, refused
 from cluster.process.processes import until
 from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -205,7 +203,6 @@ def test_a_topic_that_is_not_there_is_an_error_to_each(clients: Clients) -> None
 
 #: A client's wait for what is not served ends within this, with some to spare.
 SOON_S = 10.0
-NO_TRANSACTIONS = "gapless does not serve transactions"
 
 
 def test_the_loads_reader_assigns(clients: Clients) -> None:
@@ -223,39 +220,6 @@ def test_the_loads_reader_assigns(clients: Clients) -> None:
     wait_for(came, "the record")
     reader.close()
     assert not any(each.errors or each.broken for each in polls)
-
-
-def test_a_transactional_producer_of_librdkafka_fails_with_the_reason(clients: Clients) -> None:
-    """``init_transactions`` is over within seconds, with a fatal error that names what is not served."""
-    producer = confluent_kafka.Producer({**clients.confluent.settings, "transactional.id": "tx"})
-    with pytest.raises(confluent_kafka.KafkaException) as failed:
-        producer.init_transactions(SOON_S)
-    error = failed.value.args[0]
-    assert (error.code(), error.fatal()) == (confluent_kafka.KafkaError.CLUSTER_AUTHORIZATION_FAILED, True)
-    assert NO_TRANSACTIONS in error.str()
-
-
-def test_a_transactional_producer_of_kafka_python_raises(clients: Clients) -> None:
-    """At ``init_transactions``, not when its time is up."""
-    producer = kafka.KafkaProducer(
-        bootstrap_servers=clients.kafka_python.servers, transactional_id="tx-2", max_block_ms=int(SOON_S * 1000)
-    )
-    with pytest.raises(kafka.errors.KafkaError, match="Could not find a coordinator"):
-        producer.init_transactions()
-    producer.close(1)
-
-
-def test_the_log_says_once_what_is_not_served(shared_cluster: UpCluster) -> None:
-    """However often a broker is asked for the coordinator of a transaction."""
-    asked = partial(ask, shared_cluster, api_key=ApiKey.FIND_COORDINATOR, since=1)
-    kind = CoordinatorType.TRANSACTION
-    for broker_id in BROKER_IDS:
-        for _ in range(2):
-            answers = asked(broker_id, lambda request: request(key="t", key_type=kind, coordinator_keys=["t"]))
-            codes = [each.coordinators[0].error_code if each.coordinators else each.error_code for each in answers]
-            assert codes == [refused(kind, "t").error_code] * 4
-        log = (shared_cluster.data / "nodes" / str(broker_id) / "broker.log").read_text()
-        assert log.count(NO_TRANSACTIONS) == 1, broker_id
 
 
 def test_kafka_python_describes_the_cluster(shared_cluster: UpCluster, clients: Clients) -> None:

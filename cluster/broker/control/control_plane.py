@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from cluster.broker.control.links.controller_client import ControllerClient
-from cluster.broker.control.links.peers import Deliver, Peers
-from cluster.broker.control.links.producer_ids import ProducerIdManager
+from cluster.broker.control.links.peers import Deliver, Peer, Peers
+from cluster.broker.control.links.producer_ids import CoordinatorLoading, ProducerIdManager
 from cluster.broker.control.membership.event_queue import EventQueue, Shift
 from cluster.broker.control.membership.leaving import move_leadership_away
 from cluster.broker.control.membership.membership import Membership, registration
@@ -84,7 +84,7 @@ class ControlPlane:
             journal=journal,
             control_request_error=rules.control_request_error,
         )
-        links = Peers(
+        links = self._links = Peers(
             broker_id=broker_id,
             transport=transport,
             session=self._session,
@@ -215,9 +215,20 @@ class ControlPlane:
             return None
         return len(TopicRegistration.decode(topic, data).partitions)
 
+    def link_to(self, broker_id: int) -> Peer:
+        """A connection of its own to a broker, in process to this one."""
+        return self._links.link_to(broker_id)
+
     async def next_producer_id(self) -> int:
         """An id that no one was given before. Raises CoordinatorLoading, NoProducerIds."""
         return self._producer_ids.take()
+
+    def take_producer_id(self) -> int | None:
+        """The same, or None while none is at hand. Raises NoProducerIds."""
+        try:
+            return self._producer_ids.take()
+        except CoordinatorLoading:
+            return None
 
     # What the parts tell each other.
 

@@ -11,17 +11,20 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from cluster.broker.checkpoints import Blocking
+from cluster.broker.coordinator_loading import LoadingFailed, read_partition
 from cluster.broker.groups.group_answers import GroupAnswers
-from cluster.broker.groups.group_appends import GroupAppends
-from cluster.broker.groups.group_loading import LoadingFailed, read_partition
+from cluster.broker.groups.group_loading import feeding
 from cluster.broker.groups.group_timers import GroupTimers
 from cluster.broker.internal_topics import OFFSETS_TOPIC
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import Beside, chunks
+from cluster.broker.replicas.ordered_appends import MayWrite, OrderedAppends, OwnAppend
+from cluster.broker.replicas.own_writes import NO_OFFSET, Told
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
@@ -31,11 +34,13 @@ from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, GroupSettings, TimerName
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.loading import GroupLoader
-from cluster.coordinator.group.records import TopicPartition
+from cluster.coordinator.group.purposes import OffsetsStored
+from cluster.coordinator.group.records import CorruptGroupRecord, TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, JoinRequest, MemberIdentity, SyncRequest
 from cluster.coordinator.partitioning import partition_for
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random, derive
 
@@ -74,9 +79,9 @@ class GroupService:
         self.coordinator = GroupCoordinator(settings, self._new_member_id)
         self._timers = GroupTimers(self._loop, shares, self._timer_due)
         self._answers = GroupAnswers(self._loop)
-        self._appends = GroupAppends(
-            replicas.own_writes, clock, config["offsets.commit.timeout.ms"], self._append_settled, shares
-        )
+        self._appends = OrderedAppends(replicas.own_writes, clock, config["offsets.commit.timeout.ms"], shares)
+        #: Commits of transactions that are being decided -> whether they may be written.
+        self._guards: dict[object, MayWrite] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._periodic = Timers(replicas.storage_failed)
 
@@ -123,8 +128,11 @@ class GroupService:
         )
         return left.result()
 
-    async def commit(self, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
-        """Of partitions that exist: what is deleted afterwards is removed with its offset (``forget_topics``)."""
+    async def commit(
+        self, request: CommitRequest, may_write: MayWrite | None = None
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Of partitions that exist: what is deleted afterwards is removed with its offset (``forget_topics``).
+        ``may_write`` is asked right before offsets are written: whether their transaction is still open."""
         await self._in_turn()
         exists = self._replicas.partition_exists
         gone = dict.fromkeys(
@@ -134,9 +142,14 @@ class GroupService:
             request = replace(request, offsets={key: to for key, to in request.offsets.items() if key not in gone})
             if not request.offsets:
                 return gone
-        answer: dict[TopicPartition, ErrorCode] = await self._ask(
-            lambda waiter, now_ms: self.coordinator.commit(waiter, request, now_ms)
-        )
+        waiter: asyncio.Future[dict[TopicPartition, ErrorCode]] = self._loop.create_future()
+        if may_write is not None:
+            self._guards[waiter] = may_write
+        try:
+            self._carry_out(self.coordinator.commit(waiter, request, self._clock.wall_ms()), waiter)
+            answer = await waiter
+        finally:
+            self._guards.pop(waiter, None)
         return {**answer, **gone} if gone else answer
 
     async def delete_offsets(self, group_id: str, partitions: Collection[TopicPartition]) -> DeleteOffsetsAnswer:
@@ -193,6 +206,23 @@ class GroupService:
             self._carry_out(decide(groups, self._clock.wall_ms()))
             await pause()
 
+    def end_transaction(
+        self, partition: int, leader_epoch: int, marker: bytes, producer_id: int, told: Told, *, is_committed: bool
+    ) -> None:
+        """Append a marker to a partition of ``__consumer_offsets``: in the order of its commits, so that the offsets of
+        the transaction count, or are dropped, as soon as it is stored. Refused while the partition is read."""
+        home = self.coordinator.homes.get(partition)
+        if home is None or home.is_loading:
+            told(ErrorCode.NOT_COORDINATOR if home is None else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, NO_OFFSET)
+            return
+
+        def settled(error_code: ErrorCode, position: int) -> None:
+            if error_code is ErrorCode.NONE and self.coordinator.homes.get(partition) is home:
+                self.coordinator.transaction_ended(partition, producer_id, is_committed=is_committed)
+            told(error_code, position)
+
+        self._appends.add([OwnAppend(OFFSETS_TOPIC, partition, leader_epoch, lambda _wall_ms: marker, settled)])
+
     def _resign(self, partition: int) -> None:
         loading = self._loading.pop(partition, None)
         if loading is not None:
@@ -207,7 +237,9 @@ class GroupService:
             return self.coordinator.homes.get(partition) is loader.home
 
         try:
-            if not await read_partition(replica.log, loader, self._beside, chunk_bytes, is_wanted):
+            if not await read_partition(
+                replica.log, feeding(loader), CorruptGroupRecord, self._beside, chunk_bytes, is_wanted
+            ):
                 return
         except LogError as error:
             logger.error("the groups of %r cannot be loaded: %s", replica, error)
@@ -233,7 +265,21 @@ class GroupService:
         for change in decision.timers:
             self._timers.change(change, decision.now_ms)
         if decision.appends:
-            self._appends.add(decision.appends)
+            self._appends.add(map(self._own_append, decision.appends))
+
+    def _own_append(self, append: GroupAppend) -> OwnAppend:
+        def build(wall_ms: int) -> bytes:
+            return build_batch(
+                [NewRecord(wall_ms, key, value) for key, value in append.records],
+                producer_id=append.producer_id,
+                producer_epoch=append.producer_epoch,
+                transactional=append.producer_id >= 0,
+            )
+
+        told = partial(self._append_settled, append)
+        purpose = append.purpose
+        may_write = self._guards.get(purpose.waiter) if isinstance(purpose, OffsetsStored) else None
+        return OwnAppend(OFFSETS_TOPIC, append.partition, append.leader_epoch, build, told, may_write=may_write)
 
     def _new_member_id(self, prefix: str) -> str:
         return member_id(prefix, self._random, self._clock.wall_ms())

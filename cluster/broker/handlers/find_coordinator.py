@@ -1,16 +1,16 @@
 """FindCoordinator (10): single keys up to version 3, several from version 4.
 
-A group has the leader of its partition of ``__consumer_offsets``. That topic is created when first asked for; before
-there is a leader, COORDINATOR_NOT_AVAILABLE has clients ask again. Transactions have none: the first refusal is logged.
+A group has the leader of its partition of ``__consumer_offsets``, a transactional id that of its partition of
+``__transaction_state``. These topics are created when first asked for; before there is a leader,
+COORDINATOR_NOT_AVAILABLE has clients ask again.
 """
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.internal_topics import OFFSETS_TOPIC
+from cluster.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from cluster.broker.portions import Steps
 from cluster.broker.services import Services
 from cluster.coordinator.location import CoordinatorType, Location, not_available, refused
@@ -18,15 +18,13 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
-logger = logging.getLogger(__name__)
-
 BATCH_VERSION = 4
 
 
 def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     response = response_class(ApiKey.FIND_COORDINATOR)
     if exchange.api_version < BATCH_VERSION:
-        found = located(services, request.key_type, request.key, exchange)
+        found = _located(services, request.key_type, request.key, exchange.listener)
         return response(
             error_code=found.error_code,
             error_message=found.message,
@@ -37,7 +35,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
         )
     answers = []
     for key in dict.fromkeys(request.coordinator_keys):
-        found = located(services, request.key_type, key, exchange)
+        found = _located(services, request.key_type, key, exchange.listener)
         answers.append(
             response.Coordinator(
                 key=key,
@@ -52,26 +50,22 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     return response(coordinators=answers)
 
 
-def located(services: Services, key_type: int, key: str, exchange: Exchange) -> Location:
-    """Where the coordinator is. The first refusal of each kind is logged, and no other: clients may ask again."""
+def _located(services: Services, key_type: int, key: str, listener: str) -> Location:
+    """Where the coordinator is, as those who ask on ``listener`` reach it."""
     if key_type == CoordinatorType.GROUP:
-        return _of_group(services, key, exchange.listener)
-    found = refused(key_type, key)
-    if key_type not in services.not_coordinated and found.message is not None:
-        services.not_coordinated.add(key_type)
-        client = f"client {exchange.client_id!r}"
-        logger.warning("%.200s asked without success: %.300s. Said once; see docs/apis.md", client, found.message)
-    return found
+        return _leader_of(services, OFFSETS_TOPIC, services.groups.partition_of(key), listener)
+    if key_type == CoordinatorType.TRANSACTION:
+        return _leader_of(services, TRANSACTIONS_TOPIC, services.transactions.partition_of(key), listener)
+    return refused(key_type)
 
 
-def _of_group(services: Services, group_id: str, listener: str) -> Location:
-    """The leader of the group's partition, as those who ask on ``listener`` reach it."""
+def _leader_of(services: Services, topic: str, number: int, listener: str) -> Location:
     metadata = services.metadata
-    if metadata.topic(OFFSETS_TOPIC) is None:
-        services.topic_creator.create(OFFSETS_TOPIC)
-        return not_available(f"{OFFSETS_TOPIC} is being created")
-    partition = metadata.partition(OFFSETS_TOPIC, services.groups.partition_of(group_id))
+    if metadata.topic(topic) is None:
+        services.topic_creator.create(topic)
+        return not_available(f"{topic} is being created")
+    partition = metadata.partition(topic, number)
     endpoint = None if partition is None else metadata.endpoint(partition.leader, listener)
     if partition is None or endpoint is None:
-        return not_available(f"the partition of {OFFSETS_TOPIC} has no leader")
+        return not_available(f"the partition of {topic} has no leader")
     return Location(ErrorCode.NONE, None, partition.leader, endpoint.host, endpoint.port)

@@ -1,4 +1,5 @@
-"""InitProducerId (22): an id for an idempotent producer. Transactional ids have no coordinator, and are refused."""
+"""InitProducerId (22): an id and an epoch for a producer: a new id for an idempotent one, from any broker; those of its
+transactional id for one with transactions, from its coordinator."""
 
 from __future__ import annotations
 
@@ -6,24 +7,37 @@ from typing import Any
 
 from cluster.broker.control.links.producer_ids import CoordinatorLoading, NoProducerIds
 from cluster.broker.exchange import Exchange
-from cluster.broker.handlers.find_coordinator import located
 from cluster.broker.services import Services
-from cluster.coordinator.location import CoordinatorType
+from cluster.coordinator.transaction.decisions import TransactionAnswer
+from cluster.coordinator.transaction.state import ProducerIdAndEpoch
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
+#: Before it a producer that was fenced is told INVALID_PRODUCER_EPOCH.
+FENCED_VERSION = 4
+
 
 async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
-    response = response_class(ApiKey.INIT_PRODUCER_ID)
-    if request.transactional_id == "" or (request.producer_id >= 0) != (request.producer_epoch >= 0):
-        return response(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
-    if request.transactional_id is not None:
-        found = located(services, CoordinatorType.TRANSACTION, request.transactional_id, exchange)
-        return response(error_code=found.error_code, producer_id=-1, producer_epoch=-1)
     try:
-        producer_id = await services.control.next_producer_id()
+        answer = await _answer(services, request)
     except (CoordinatorLoading, NoProducerIds) as error:
-        return response(error_code=error.error_code, producer_id=-1, producer_epoch=-1)
-    # A fresh id each time, also to a producer that shows its old one: nothing of the old one is to be believed.
-    return response(error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0)
+        answer = TransactionAnswer(error.error_code)
+    code = answer.error_code
+    if code is ErrorCode.PRODUCER_FENCED and exchange.api_version < FENCED_VERSION:
+        code = ErrorCode.INVALID_PRODUCER_EPOCH
+    response = response_class(ApiKey.INIT_PRODUCER_ID)
+    return response(error_code=code, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
+
+
+async def _answer(services: Services, request: Any) -> TransactionAnswer:
+    has_id = request.producer_id >= 0
+    if request.transactional_id == "" or has_id != (request.producer_epoch >= 0):
+        return TransactionAnswer(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is None:
+        # A fresh id each time, also to a producer that shows its old one: nothing of the old one is to be believed.
+        return TransactionAnswer(ErrorCode.NONE, await services.control.next_producer_id(), 0)
+    expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None
+    return await services.transactions.init_producer_id(
+        request.transactional_id, request.transaction_timeout_ms, expected
+    )

@@ -1,4 +1,5 @@
-"""Produce (0): the request goes to the replica manager whole; the answer follows when its acks say so.
+"""Produce (0): the request goes to the replica manager whole; the answer follows when its acks say so. Before records
+that may begin a transaction, its coordinator is asked.
 
 One that names hundreds of partitions is parsed and answered off the event loop, and written in shares of its turns.
 """
@@ -7,17 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
-from cluster.broker.portions import Beside
+from cluster.broker.pauses import Pauses
+from cluster.broker.portions import Beside, chunks
 from cluster.broker.replicas.replica_manager import ReplicaManager
+from cluster.broker.replicas.transaction_checks import NOT_ASKED
+from cluster.broker.transactions.verification import ToVerify, Verifier
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode, ManyPartitions
 from cluster.protocol.produce import (
-    ProducePartition,
     ProduceRequest,
     ProduceResult,
     build_response,
@@ -32,17 +34,17 @@ ZSTD_VERSION = 7
 PARTITIONS_AT_ONCE = 200
 
 
-def handle(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: memoryview) -> None:
+def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchange: Exchange, body: memoryview) -> None:
     version = exchange.api_version
     try:
         request = parse_request(body, version, PARTITIONS_AT_ONCE)
     except ManyPartitions:
         # The frame is used again, and batches are completed in place.
-        exchange.hold(_handle_many(replicas, beside, exchange, memoryview(bytearray(body))))
+        exchange.hold(_handle_many(replicas, verifier, beside, exchange, memoryview(bytearray(body))))
         return
     transactional_id, acks, _, partitions = request
-    if transactional_id is not None:
-        _answer(exchange, acks, _refused(partitions))
+    if transactional_id is not None and (asked := verifier.unverified(partitions)):
+        exchange.hold(_handle_verified(replicas, verifier, exchange, memoryview(bytearray(body)), asked))
         return
     if len(partitions) > 1:
         request = _distinct(request)
@@ -54,17 +56,38 @@ def handle(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: m
         exchange.hold(rest)
 
 
-async def _handle_many(replicas: ReplicaManager, beside: Beside, exchange: Exchange, body: memoryview) -> None:
+async def _handle_verified(
+    replicas: ReplicaManager, verifier: Verifier, exchange: Exchange, body: memoryview, asked: list[ToVerify]
+) -> None:
+    """The coordinator is asked first, whether the transaction has these partitions."""
+    version = exchange.api_version
+    request = _distinct(parse_request(body, version))
+    verified = await verifier.verify(request.transactional_id or "", asked)
+    answer, zstd_allowed = partial(_answer, exchange, request.acks), version >= ZSTD_VERSION
+    now_ms = exchange.connection.counters.now_ns() // 1_000_000
+    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait, verified)
+    if rest is not None:
+        await rest
+
+
+async def _handle_many(
+    replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchange: Exchange, body: memoryview
+) -> None:
     version = exchange.api_version
     async with beside.room_for(len(body)):
         request = await beside.run(lambda: _distinct(parse_request(body, version)))
         # Without the request: it has the records, and the answer may wait for followers long after they are stored.
         answer = partial(_finish_many, beside, exchange, request.acks)
+        verified = NOT_ASKED
         if request.transactional_id is not None:
-            answer(await beside.run(partial(_refused, request.partitions)))
-        else:
-            zstd_allowed = version >= ZSTD_VERSION
-            await replicas.writes.produce_in_shares(request, exchange.client_id, zstd_allowed, answer, exchange.wait)
+            asked, pause = [], Pauses(verifier.shares)
+            for some in chunks(request.partitions, PARTITIONS_AT_ONCE):
+                asked += verifier.unverified(some)
+                await pause()
+            verified = await verifier.verify(request.transactional_id, asked)
+        await replicas.writes.produce_in_shares(
+            request, exchange.client_id, version >= ZSTD_VERSION, answer, exchange.wait, verified
+        )
 
 
 def _finish_many(beside: Beside, exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:
@@ -85,13 +108,6 @@ async def _answer_many(beside: Beside, exchange: Exchange, acks: int, results: l
 def _distinct(request: ProduceRequest) -> ProduceRequest:
     """Of a partition that is named several times the last batch counts, as in Kafka's map."""
     return request._replace(partitions=each_once(request.partitions))
-
-
-def _refused(partitions: Sequence[ProducePartition]) -> list[ProduceResult]:
-    return [
-        ProduceResult(wanted.topic, wanted.partition, ErrorCode.INVALID_TXN_STATE, error_message="no transactions")
-        for wanted in partitions
-    ]
 
 
 def _answer(exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:

@@ -14,6 +14,7 @@ from cluster.broker.replicas.purgatory import DelayedProduce
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.waiters import Acknowledgement
+from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError, OutOfFiles
 from cluster.protocol.batch import parse_header
 from cluster.protocol.errors import ErrorCode, InvalidBatch
@@ -51,22 +52,37 @@ class OwnWrites:
     def __repr__(self) -> str:
         return "<OwnWrites>"
 
-    def append(self, topic: str, number: int, leader_epoch: int, batch: bytes, timeout_ms: int, told: Told) -> None:
-        """Append ``batch`` if this broker has led the partition without a break since ``leader_epoch``. ``told`` is
-        called before this returns, or when the high watermark is beyond the batch, the leadership ends or the time is
-        over.
+    def append(
+        self,
+        topic: str,
+        number: int,
+        leader_epoch: int,
+        batch: bytes,
+        timeout_ms: int,
+        told: Told,
+        *,
+        in_that_epoch: bool = False,
+    ) -> None:
+        """Append ``batch`` if this broker has led the partition without a break since ``leader_epoch``, or, with
+        ``in_that_epoch``, if it leads in that very one. ``told`` is called before this returns, or when the high
+        watermark is beyond the batch, the leadership ends or the time is over.
+
+        A batch with a producer is a marker, or one of that producer's transaction.
 
         Too many open files are COORDINATOR_NOT_AVAILABLE, unlike a disk that failed: this broker leads still.
         """
         try:
             replica = self._find(topic, number)
-            if replica.leader is None or not replica.leader.leading_since <= leader_epoch <= replica.leader_epoch:
+            first_epoch = (
+                replica.leader_epoch if in_that_epoch or replica.leader is None else replica.leader.leading_since
+            )
+            if replica.leader is None or not first_epoch <= leader_epoch <= replica.leader_epoch:
                 raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"not the leader since epoch {leader_epoch}")
-            records = memoryview(bytearray(batch))
-            now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
-            info, epoch = replica.append(records, parse_header(records), ACKS_ALL, now_ms, wall_ms, Effort.all())
+            info, epoch = self._appended(replica, bytearray(batch))
         except (RequestRefused, InvalidBatch, LogError) as error:
-            logger.warning("a batch for %s-%d is not appended: %s", topic, number, error)
+            # A marker is tried again and again.
+            level = logging.DEBUG if parse_header(batch).is_control else logging.WARNING
+            logger.log(level, "a batch for %s-%d is not appended: %s", topic, number, error)
             told(self._refused(error), NO_OFFSET)
             return
         required_offset = info.must_commit_offset + 1
@@ -82,6 +98,12 @@ class OwnWrites:
         result = ProduceResult(topic, number, ErrorCode.NONE, info.first_offset)
         delayed = DelayedProduce([result], (0,), respond, self._wheel, timeout_ms)
         replica.waiters.add_produce(required_offset, epoch, delayed, 0)
+
+    def _appended(self, replica: Replica, batch: bytearray) -> tuple[AppendInfo, int]:
+        header, now_ms = parse_header(batch), self._clock.monotonic_ms()
+        if header.producer_id >= 0:
+            return replica.append_of_coordinator(batch, header, now_ms)
+        return replica.append(memoryview(batch), header, ACKS_ALL, now_ms, self._clock.wall_ms(), Effort.all())
 
     def _refused(self, error: RequestRefused | InvalidBatch | LogError) -> ErrorCode:
         if isinstance(error, LogError) and error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:

@@ -1,14 +1,14 @@
 """The checks of a produce request in Kafka's order, which is the order of this module: docs/produce-checks.md.
 
-* 1: ``handlers/produce.py``, of the request as a whole
 * 2-6: ``admit``; ``Writes`` passes over it for a batch that is plainly right
+* 4, after them: ``transaction_checks``
 * 7, 8: ``check_leadership``
-* 9-17, 20: ``check_batch``: what the header tells (``cluster/protocol/batch.py``), what is inside (``check_inside``)
+* 9-17: ``check_batch``: what the header tells (``cluster/protocol/batch.py``), what is inside (``check_inside``)
 * 16-22: the log, through the broker's ``Rules`` (``cluster/log/appending.py``): what is left of 16 and 17,
   then what the sequence says
 * 23: ``Writes``, through the broker's ``Rules``
 
-Owns rows 2 to 17 and 20, and the batch that is stored instead of one whose offsets are not in order or whose codec is
+Owns rows 2 to 17 but 4, and the batch that is stored instead of one whose offsets are not in order or whose codec is
 not the topic's (``compression.type``). Does not own the walk over records (``cluster.protocol.record_checks``).
 Compressed or not, every batch of a producer is looked inside, as in Kafka's ``LogValidator``; unlike its
 ``assignOffsetsNonCompressed`` this looks at the offset deltas of uncompressed records too: they would be read as sent.
@@ -25,7 +25,6 @@ from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import VerdictKind
 from cluster.protocol.batch import (
     CODEC_MASK,
-    TRANSACTIONAL_BIT,
     BatchHeader,
     only_batch,
     parse_header,
@@ -91,6 +90,19 @@ def check_leadership(leader: LeaderState | None, leader_id: int, acks: int) -> L
     return leader
 
 
+def check_coordinators_size(header: BatchHeader, config: LogConfig) -> None:
+    """Row 17, of what a coordinator writes for a producer. A marker is always small enough, and must be written.
+
+    Raises ``RequestRefused``.
+    """
+    if header.is_control:
+        return
+    if header.size_bytes > config.max_message_bytes:
+        raise RequestRefused(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {header.size_bytes} bytes")
+    if header.size_bytes > config.segment_bytes:
+        raise RequestRefused(ErrorCode.RECORD_LIST_TOO_LARGE, f"a batch of {header.size_bytes} bytes")
+
+
 def check_batch(
     records: memoryview,
     header: BatchHeader,
@@ -99,16 +111,13 @@ def check_batch(
     effort: Effort,
     looked: Looked | None = None,
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch to store, with its header: rows 9 to 17, and 20. ``looked``: what ``look_inside`` found before.
+    """The batch to store, with its header: rows 9 to 17. ``looked``: what ``look_inside`` found before.
 
     Raises ``InvalidBatch`` and ``RequestRefused``, and ``Postponed`` for more than ``effort`` lets be examined here.
     """
     config = log.config
     validate_from_client(records, header, config.max_message_bytes)
-    records, header = check_inside(records, header, log, config, wall_ms, effort, looked)
-    if header.attributes & TRANSACTIONAL_BIT:
-        raise RequestRefused(ErrorCode.INVALID_TXN_STATE, "there is no transaction")
-    return records, header
+    return check_inside(records, header, log, config, wall_ms, effort, looked)
 
 
 def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, effort: Effort) -> Looked:

@@ -21,7 +21,7 @@ from cluster.broker.replicas.fetch_checks import (
 )
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.host import Host, RequestRefused, TopicSettings
-from cluster.broker.replicas.produce_checks import Looked, check_batch, check_leadership
+from cluster.broker.replicas.produce_checks import Looked, check_batch, check_coordinators_size, check_leadership
 from cluster.broker.replicas.waiters import Waiters
 from cluster.isr import IsrAnswer, IsrProposal
 from cluster.log.appending import AppendInfo
@@ -205,10 +205,22 @@ class Replica:
         traffic = self._traffic
         traffic.messages_in += header.record_count
         traffic.bytes_in += len(records)
-        self.waiters.wake_followers()
-        if leader.advance(log.log_end_offset, now_ms):
-            self.waiters.committed(leader)
+        self._grown(leader, now_ms)
         return info, epoch
+
+    def append_of_coordinator(self, batch: bytearray, header: BatchHeader, now_ms: int) -> tuple[AppendInfo, int]:
+        """Append what a coordinator writes for a producer, under acks=all: a marker, or offsets of its transaction.
+        Returns as ``append`` does. Raises ``RequestRefused`` or ``LogError``."""
+        leader, log = check_leadership(self.leader, self.leader_id, -1), self.log
+        check_coordinators_size(header, log.config)
+        info = log.append_as_coordinator(batch, leader.leader_epoch)
+        self._grown(leader, now_ms)
+        return info, leader.leader_epoch
+
+    def _grown(self, leader: LeaderState, now_ms: int) -> None:
+        self.waiters.wake_followers()
+        if leader.advance(self.log.log_end_offset, now_ms):
+            self.waiters.committed(leader)
 
     def _role_changed(self) -> None:
         self.waiters.settle_produces(self.leader)

@@ -20,11 +20,12 @@ from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, lo
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
+from cluster.broker.replicas.transaction_checks import NOT_ASKED, Verified, check_identity, check_verified
 from cluster.broker.replicas.waiters import Acknowledgement
 from cluster.log.appending import AppendInfo
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
-from cluster.protocol.batch import BatchHeader, only_batch
+from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
 from cluster.protocol.record_checks import BYTES_AT_ONCE, Effort, Postponed
@@ -68,6 +69,8 @@ class Writes:
         self._storage_failed = storage_failed
         self._blocking = blocking
         self._shares = shares
+        #: ``transaction.partition.verification.enable``
+        self.verifies = True
         self._effort = Effort()
         self._one_at_a_time = asyncio.Lock()
 
@@ -82,15 +85,16 @@ class Writes:
         now_ms: int,
         respond: Respond,
         waits: Waits,
+        verified: Verified = NOT_ASKED,
     ) -> Awaitable[None] | None:
         """Append what a producer sent, and respond when its acks say so. ``now_ms`` is monotonic; ``waits`` gets what
-        waits for acknowledgements, if anything.
+        waits for acknowledgements, if anything; ``verified`` is what the coordinator of its transaction said.
 
         Nothing of the frame is kept. What is returned, if anything, is to be awaited before another request of the same
         connection is taken: it continues with the batches that are examined elsewhere.
         """
         wall_ms = self._clock.wall_ms()
-        _, acks, _, partitions = request
+        transactional_id, acks, _, partitions = request
         results: list[ProduceResult] = []
         waiting: list[Waiting] = []
         postponed: list[tuple[int, ProducePartition]] = []
@@ -108,6 +112,8 @@ class Writes:
                 if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
                     partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
+                if header.attributes & TRANSACTIONAL_BIT:
+                    self._check_transaction(partition, transactional_id, header, verified)
                 info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort)
             except (RequestRefused, InvalidBatch, LogError) as error:
                 results.append(self._refused(wanted, error))
@@ -121,7 +127,7 @@ class Writes:
             postponed.append((len(results), _kept(wanted)))
             results.append(_NOT_YET)
         if postponed:
-            return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, respond, waits)
+            return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, respond, waits, verified)
         if waiting:
             self._wait(request, results, waiting, respond, waits)
         else:
@@ -129,11 +135,18 @@ class Writes:
         return None
 
     async def produce_in_shares(
-        self, request: ProduceRequest, client_id: str | None, zstd_allowed: bool, respond: Respond, waits: Waits
+        self,
+        request: ProduceRequest,
+        client_id: str | None,
+        zstd_allowed: bool,
+        respond: Respond,
+        waits: Waits,
+        verified: Verified = NOT_ASKED,
     ) -> None:
         """The same for a request that names very many partitions, whose records are its own."""
         results = [_NOT_YET] * len(request.partitions)
-        await self._go_on(request, client_id, zstd_allowed, results, [], enumerate(request.partitions), respond, waits)
+        all_parts = enumerate(request.partitions)
+        await self._go_on(request, client_id, zstd_allowed, results, [], all_parts, respond, waits, verified)
 
     async def _go_on(
         self,
@@ -145,6 +158,7 @@ class Writes:
         postponed: Iterable[tuple[int, ProducePartition]],
         respond: Respond,
         waits: Waits,
+        verified: Verified,
     ) -> None:
         """The rest of a request."""
         effort, pause = Effort.all(), Pauses(self._shares)
@@ -155,12 +169,16 @@ class Writes:
             try:
                 partition, records = self._admit(wanted, request.acks, client_id, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
+                if header.attributes & TRANSACTIONAL_BIT:
+                    self._check_transaction(partition, request.transactional_id, header, verified)
                 now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
                 try:
                     info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, few)
                     effort.bytes_left -= few_bytes - few.bytes_left
                 except Postponed:
-                    partition, info, epoch = await self._looked_and_appended(wanted, records, header, request, effort)
+                    partition, info, epoch = await self._looked_and_appended(
+                        wanted, records, header, request, effort, verified
+                    )
             except (RequestRefused, InvalidBatch, LogError) as error:
                 results[index] = self._refused(wanted, error)
             else:
@@ -169,6 +187,14 @@ class Writes:
             self._wait(request, results, still, respond, waits)
         else:
             respond(results)
+
+    def _check_transaction(
+        self, partition: Replica, transactional_id: str | None, header: BatchHeader, verified: Verified
+    ) -> None:
+        """Row 4. Raises ``RequestRefused``."""
+        check_identity(transactional_id, header)
+        if self.verifies and partition.leader is not None:
+            check_verified(partition.log, header, verified)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
         """No one has told of what was acknowledged since the first of them was written."""
@@ -189,6 +215,7 @@ class Writes:
         header: BatchHeader,
         request: ProduceRequest,
         effort: Effort,
+        verified: Verified,
     ) -> tuple[Replica, AppendInfo, int]:
         """One at a time: each may unpack to a hundred megabytes. Raises as ``Replica.append`` does."""
         async with self._one_at_a_time:
@@ -196,6 +223,8 @@ class Writes:
             looked = await self._beside(partial(look_inside, records, header, config, effort))
             # Roles may have changed meanwhile.
             partition = self._find(wanted.topic, wanted.partition)
+            if header.attributes & TRANSACTIONAL_BIT:
+                self._check_transaction(partition, request.transactional_id, header, verified)
             now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
             return partition, *partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
 

@@ -185,8 +185,9 @@ class GroupCoordinator(FiledGroups):
     def transaction_ended(self, partition: int, producer_id: int, *, is_committed: bool) -> None:
         """A marker is in the log, and the results of all appends before it were told. While loading, feed it."""
         for group in list(self.groups.get(partition, {}).values()):
-            group.offsets.ended(producer_id, is_committed=is_committed)
-            self._changed(group)
+            if group.offsets.has_uncommitted:
+                group.offsets.ended(producer_id, is_committed=is_committed)
+                self._changed(group)
 
     def delete_offsets(
         self, waiter: Waiter, group_id: str, partitions: Collection[TopicPartition], now_ms: int

@@ -10,7 +10,7 @@ in another epoch of the partition is recognized and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 
 from cluster.coordinator.partitioning import partition_for
@@ -18,7 +18,6 @@ from cluster.coordinator.transaction import requests
 from cluster.coordinator.transaction.decisions import (
     AppendRecord,
     DropMarkers,
-    Effect,
     SendMarkers,
     TransactionAnswer,
     TransactionMarkers,
@@ -26,9 +25,10 @@ from cluster.coordinator.transaction.decisions import (
     coordinator_error,
     refusal,
 )
+from cluster.coordinator.transaction.effects import DONE, begin_append, begin_completion
 from cluster.coordinator.transaction.expiry import abort_if_timed_out, expire_if_idle
 from cluster.coordinator.transaction.markers import awaits, sort_answers
-from cluster.coordinator.transaction.ownership import OwnedPartitions, ServedPartition
+from cluster.coordinator.transaction.ownership import OwnedPartitions, ServedPartition, TransactionRoom
 from cluster.coordinator.transaction.requests import TakeProducerId
 from cluster.coordinator.transaction.state import (
     COMPLETED,
@@ -39,16 +39,15 @@ from cluster.coordinator.transaction.state import (
     TopicPartition,
     TransactionMetadata,
     TransactionState,
-    TransitMetadata,
     complete_transition,
     without_pending,
 )
-from cluster.coordinator.transaction.transitions import marker_written, prepare_complete
+from cluster.coordinator.transaction.transitions import marker_written
 from cluster.protocol.errors import ErrorCode
 
+UNLIMITED = TransactionRoom()
 CONSUMER_OFFSETS = "__consumer_offsets"
 
-_DONE = TransactionAnswer(ErrorCode.NONE)
 #: The former transaction is being aborted: the client asks again.
 _ASK_AGAIN = TransactionAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
 
@@ -56,8 +55,15 @@ _ASK_AGAIN = TransactionAnswer(ErrorCode.CONCURRENT_TRANSACTIONS)
 class TransactionCoordinator:
     """``partition_count``: of ``__transaction_state``; the times: the keys of these names."""
 
-    def __init__(self, partition_count: int, max_timeout_ms: int, id_expiration_ms: int) -> None:
+    def __init__(
+        self,
+        partition_count: int,
+        max_timeout_ms: int,
+        id_expiration_ms: int,
+        room: TransactionRoom = UNLIMITED,
+    ) -> None:
         self.owned = OwnedPartitions(partition_count)
+        self._room = room
         self._max_timeout_ms = max_timeout_ms
         self._id_expiration_ms = id_expiration_ms
 
@@ -79,7 +85,7 @@ class TransactionCoordinator:
         if served is None:
             return TxnDecision()
         prepared = [each for each in served.transactions.values() if each.state in PREPARED]
-        return TxnDecision(effects=tuple(self._begin_completion(partition, served, each, now_ms) for each in prepared))
+        return TxnDecision(effects=tuple(begin_completion(partition, served, each, now_ms) for each in prepared))
 
     def resigned(self, partition: int, coordinator_epoch: int | None) -> TxnDecision:
         """Another broker leads the partition, in that epoch; None where this broker lost its replica."""
@@ -111,6 +117,8 @@ class TransactionCoordinator:
             if producer_id is None:
                 return refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             metadata = TransactionMetadata(transactional_id, producer_id, NO_PRODUCER_EPOCH, timeout_ms, now_ms)
+            if not self.owned.has_room(self._room, None, metadata):
+                return refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
         decided = requests.init_producer_id(metadata, timeout_ms, expected, take_producer_id, now_ms)
         if isinstance(decided, ErrorCode):
             return refusal(decided)
@@ -119,7 +127,7 @@ class TransactionCoordinator:
             answer = TransactionAnswer(ErrorCode.NONE, transit.producer_id, transit.producer_epoch)
         else:
             answer = _ASK_AGAIN
-        return TxnDecision(effects=(self._append(partition, served, decided, answer),))
+        return TxnDecision(effects=(begin_append(partition, served, decided, answer),))
 
     def add_partitions(
         self,
@@ -168,28 +176,38 @@ class TransactionCoordinator:
         served = self.owned.find(partition)
         if isinstance(served, ErrorCode):
             return refusal(served)
-        decided = decide(served.transactions.get(transactional_id))
+        before = served.transactions.get(transactional_id)
+        decided = decide(before)
         if isinstance(decided, ErrorCode):
             return refusal(decided)
-        return TxnDecision(effects=(self._append(partition, served, decided, _DONE),))
+        if not self.owned.has_room(self._room, before, decided):
+            return refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        return TxnDecision(effects=(begin_append(partition, served, decided, DONE),))
 
     # Time.
 
-    def abort_timed_out(self, now_ms: int) -> TxnDecision:
-        """Begin to abort every transaction that is open too long."""
-        return self._due(lambda metadata: abort_if_timed_out(metadata, now_ms))
+    def abort_timed_out(self, ids: Iterable[tuple[int, str]], now_ms: int) -> TxnDecision:
+        """Begin to abort the transactions that are open too long. ``ids``: some of ``owned.all_ids``, as they were."""
+        return self._due(ids, lambda metadata: abort_if_timed_out(metadata, now_ms))
 
-    def expire_idle(self, now_ms: int) -> TxnDecision:
-        """Begin to forget every id that has been without a transaction for too long."""
-        return self._due(lambda metadata: expire_if_idle(metadata, self._id_expiration_ms, now_ms))
+    def expire_idle(self, ids: Iterable[tuple[int, str]], now_ms: int, idle_ms: int | None = None) -> TxnDecision:
+        """Begin to forget the ids that have been without a transaction for ``idle_ms``; None: for the time after which
+        they are to be forgotten in any case."""
+        least_ms = self._id_expiration_ms if idle_ms is None else idle_ms
+        return self._due(ids, lambda metadata: expire_if_idle(metadata, least_ms, now_ms))
 
-    def _due(self, decide: Callable[[TransactionMetadata], TransactionMetadata | None]) -> TxnDecision:
-        appends = [
-            self._append(partition, served, decided, _DONE)
-            for partition, served in self.owned.served.items()
-            for metadata in list(served.transactions.values())
-            if (decided := decide(metadata)) is not None
-        ]
+    def _due(
+        self, ids: Iterable[tuple[int, str]], decide: Callable[[TransactionMetadata], TransactionMetadata | None]
+    ) -> TxnDecision:
+        appends = []
+        for partition, transactional_id in ids:
+            served = self.owned.served.get(partition)
+            metadata = None if served is None else served.transactions.get(transactional_id)
+            if served is None or metadata is None:
+                continue
+            decided = decide(metadata)
+            if decided is not None:
+                appends.append(begin_append(partition, served, decided, DONE))
         return TxnDecision(effects=tuple(appends))
 
     # What the shell reports.
@@ -206,13 +224,13 @@ class TransactionCoordinator:
         if error is not ErrorCode.NONE:
             return self._append_failed(served, metadata, append, error)
         if append.transit.state is TransactionState.DEAD:
-            del served.transactions[append.transactional_id]
+            served.remove(append.transactional_id)
             return TxnDecision(append.answer)
         completed = complete_transition(metadata, append.transit)
-        served.transactions[append.transactional_id] = completed
+        served.put(completed)
         if completed.state not in PREPARED:
             return TxnDecision(append.answer)
-        effect = self._begin_completion(append.transaction_partition, served, completed, now_ms)
+        effect = begin_completion(append.transaction_partition, served, completed, now_ms)
         return TxnDecision(append.answer, (effect,))
 
     def _append_failed(
@@ -222,10 +240,8 @@ class TransactionCoordinator:
         the partition is left; Kafka does so after COORDINATOR_NOT_AVAILABLE alone."""
         if append.transit.state in COMPLETED:
             return TxnDecision(effects=(replace(append, is_retry=True),))
-        served.transactions[append.transactional_id] = replace(
-            without_pending(metadata),
-            has_failed_epoch_fence=metadata.has_failed_epoch_fence or append.is_epoch_fence,
-        )
+        has_failed = metadata.has_failed_epoch_fence or append.is_epoch_fence
+        served.put(replace(without_pending(metadata), has_failed_epoch_fence=has_failed))
         return refusal(error)
 
     def markers_answered(
@@ -241,60 +257,15 @@ class TransactionCoordinator:
             raise IllegalTxnTransition(f"{metadata} awaits no such markers: {markers}")
         answers = sort_answers(markers, errors)
         metadata = marker_written(metadata, answers.done)
-        served.transactions[markers.transactional_id] = metadata
+        served.put(metadata)
         if answers.is_abandoned:
             return TxnDecision()
         if answers.retry:
             return TxnDecision(effects=(SendMarkers(replace(markers, topic_partitions=answers.retry), is_retry=True),))
         if metadata.topic_partitions:
             return TxnDecision()
-        return TxnDecision(effects=(self._append(partition, served, metadata, _DONE),))
+        return TxnDecision(effects=(begin_append(partition, served, metadata, DONE),))
 
     def markers_gone(self, markers: TransactionMarkers) -> TxnDecision:
         """Their partitions do not exist anymore: no one reads them, and none of them is waited for."""
         return self.markers_answered(markers, dict.fromkeys(markers.topic_partitions, ErrorCode.NONE))
-
-    # Both ends of a record.
-
-    def _append(
-        self, partition: int, served: ServedPartition, metadata: TransactionMetadata, answer: TransactionAnswer
-    ) -> AppendRecord:
-        """Keep the metadata with its transition pending; the record to append for it."""
-        transit = metadata.pending
-        if transit is None:
-            raise IllegalTxnTransition(f"{metadata} has nothing to write")
-        before = served.transactions.get(metadata.transactional_id)
-        served.transactions[metadata.transactional_id] = metadata
-        return AppendRecord(
-            transaction_partition=partition,
-            coordinator_epoch=served.coordinator_epoch,
-            transactional_id=metadata.transactional_id,
-            transit=transit,
-            answer=answer,
-            # The epoch is raised in memory alone until the abort is written.
-            is_epoch_fence=before is not None and _is_fence(before, transit),
-        )
-
-    def _begin_completion(
-        self, partition: int, served: ServedPartition, metadata: TransactionMetadata, now_ms: int
-    ) -> Effect:
-        """The outcome is in the log: send the markers, or write the completion where no partition needs one."""
-        completing = prepare_complete(metadata, now_ms)
-        if not metadata.topic_partitions:
-            return self._append(partition, served, completing, _DONE)
-        served.transactions[metadata.transactional_id] = completing
-        return SendMarkers(
-            TransactionMarkers(
-                transaction_partition=partition,
-                coordinator_epoch=served.coordinator_epoch,
-                transactional_id=metadata.transactional_id,
-                producer_id=metadata.producer_id,
-                producer_epoch=metadata.producer_epoch,
-                commit=metadata.state is TransactionState.PREPARE_COMMIT,
-                topic_partitions=metadata.topic_partitions,
-            )
-        )
-
-
-def _is_fence(before: TransactionMetadata, transit: TransitMetadata) -> bool:
-    return transit.state is TransactionState.PREPARE_ABORT and transit.producer_epoch > before.producer_epoch

@@ -104,6 +104,11 @@ class MarkerQueue:
         """Forget those of one partition of ``__transaction_state``."""
         self._waiting = [each for each in self._waiting if each.transaction_partition != transaction_partition]
 
+    def drain(self) -> list[TransactionMarkers]:
+        """Take all, wherever they are to go."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
     def take(self, leader_of: LeaderOf) -> MarkerRequests:
         """All that can be sent now. Parts of one transaction for one broker become one; the others continue to wait."""
         found: defaultdict[tuple[int | None, TransactionMarkers], set[TopicPartition]] = defaultdict(set)

@@ -1,28 +1,71 @@
 """Which partitions of ``__transaction_state`` this broker coordinates, in which epoch, and what is known in each.
 
-Owns loading, serving and leaving, and the error codes of a request that comes at the wrong time. The coordinator epoch
-of a partition is its leader epoch: what was begun in one is never completed in another. Does not own a transaction's
-state (``state.py``), nor how records become one (``loading.py``).
+Owns loading, serving and leaving, the error codes of a request that comes at the wrong time, and whether there is room
+for more. The coordinator epoch of a partition is its leader epoch: what was begun in one is never completed in another.
+Does not own a transaction's state (``state.py``), nor how records become one (``loading.py``).
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cluster.coordinator.partitioning import partition_for
 from cluster.coordinator.transaction.state import TransactionMetadata
 from cluster.protocol.errors import ErrorCode
 
+#: About what a transactional id takes in memory, besides its text, and each partition of its transaction.
+_ID_BYTES = 1000
+_PARTITION_BYTES = 150
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
+class TransactionRoom:
+    """What one broker keeps at most: transactional ids, and bytes of these with the partitions of their transactions.
+    What is read from the log is kept in any case."""
+
+    most_ids: int = sys.maxsize
+    most_bytes: int = sys.maxsize
+
+
 class ServedPartition:
-    """A partition whose records are all known. ``transactions`` are by transactional id."""
+    """A partition whose records are all known. ``transactions`` are by transactional id, to be changed by ``put`` and
+    ``remove`` alone; ``size_bytes`` is about what they take."""
 
-    coordinator_epoch: int
-    transactions: dict[str, TransactionMetadata]
+    __slots__ = ("_transactions", "coordinator_epoch", "size_bytes")
+
+    def __init__(self, coordinator_epoch: int, transactions: dict[str, TransactionMetadata]) -> None:
+        self.coordinator_epoch = coordinator_epoch
+        self._transactions = transactions
+        self.size_bytes = sum(map(metadata_bytes, transactions.values()))
 
     def __repr__(self) -> str:
         return f"ServedPartition(epoch {self.coordinator_epoch}, {len(self.transactions)} transactional ids)"
+
+    @property
+    def transactions(self) -> Mapping[str, TransactionMetadata]:
+        return self._transactions
+
+    def put(self, metadata: TransactionMetadata) -> None:
+        """Take what is known now."""
+        self.size_bytes += growth(self._transactions.get(metadata.transactional_id), metadata)
+        self._transactions[metadata.transactional_id] = metadata
+
+    def remove(self, transactional_id: str) -> None:
+        self.size_bytes -= metadata_bytes(self._transactions.pop(transactional_id))
+
+
+def metadata_bytes(metadata: TransactionMetadata) -> int:
+    """About what one id takes in memory. A pending transition shares its partitions."""
+    pending = 0 if metadata.pending is None else len(metadata.pending.topic_partitions)
+    partitions = max(len(metadata.topic_partitions), pending)
+    return _ID_BYTES + len(metadata.transactional_id) + partitions * _PARTITION_BYTES
+
+
+def growth(before: TransactionMetadata | None, after: TransactionMetadata) -> int:
+    """By how much more an id takes, or less."""
+    return metadata_bytes(after) - (0 if before is None else metadata_bytes(before))
 
 
 class OwnedPartitions:
@@ -35,6 +78,17 @@ class OwnedPartitions:
 
     def __repr__(self) -> str:
         return f"OwnedPartitions({self.served}, loading {self.loading})"
+
+    def has_room(self, room: TransactionRoom, before: TransactionMetadata | None, after: TransactionMetadata) -> bool:
+        """Whether an id may become ``after``; one that does not grow always may."""
+        if before is None and sum(len(each.transactions) for each in self.served.values()) >= room.most_ids:
+            return False
+        grown = growth(before, after)
+        return grown <= 0 or grown + sum(each.size_bytes for each in self.served.values()) <= room.most_bytes
+
+    def all_ids(self) -> list[tuple[int, str]]:
+        """(partition, transactional id) of all that is served now."""
+        return [(partition, each) for partition, served in self.served.items() for each in served.transactions]
 
     def partition_of(self, transactional_id: str) -> int:
         return partition_for(transactional_id, self.partition_count)

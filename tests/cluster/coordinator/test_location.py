@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from cluster.coordinator.location import CoordinatorType, not_available, refused
+from cluster.coordinator.location import not_available, refused
 from cluster.protocol.errors import ErrorCode
 
 #: What clients retry when they look for a coordinator.
 RETRIED = {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR}
-
-
-def test_transactions_have_none() -> None:
-    """An error that nobody retries, with what is not served, for whom, and no broker."""
-    found = refused(CoordinatorType.TRANSACTION, "k")
-    assert found.error_code not in RETRIED
-    assert (found.broker_id, found.host, found.port) == (-1, "", -1)
-    assert found.message is not None
-    assert "transactions" in found.message and "'k'" in found.message
 
 
 def test_there_is_none_yet() -> None:
@@ -26,5 +17,7 @@ def test_there_is_none_yet() -> None:
 
 
 def test_an_unknown_kind() -> None:
-    """A key type that Kafka does not have is an invalid request."""
-    assert refused(7, "k").error_code is ErrorCode.INVALID_REQUEST
+    """A key type that Kafka does not have is an invalid request, and there is no broker."""
+    found = refused(7)
+    assert found.error_code is ErrorCode.INVALID_REQUEST
+    assert (found.broker_id, found.host, found.port) == (-1, "", -1)

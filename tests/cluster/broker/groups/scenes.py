@@ -47,9 +47,9 @@ def with_groups(check: Callable[[MemoryCluster, Member], Awaitable[None]], broke
 
 
 def service(cluster: MemoryCluster, broker_id: int) -> GroupService:
-    groups = cluster.nodes[broker_id]._groups
-    assert groups is not None
-    return groups
+    coordinators = cluster.nodes[broker_id]._coordinators
+    assert coordinators is not None
+    return coordinators.groups
 
 
 def partition_of(cluster: MemoryCluster, group_id: str = GROUP) -> int:

@@ -26,7 +26,9 @@ def test_the_answer_does_not_hold_the_request() -> None:
     """What is called when the followers have the records refers to acks alone."""
     asked: list[Any] = []
 
-    async def produce_in_shares(request: Any, _client: Any, _zstd: bool, respond: Any, _waits: Any) -> None:
+    async def produce_in_shares(
+        request: Any, _client: Any, _zstd: bool, respond: Any, _waits: Any, _verified: Any
+    ) -> None:
         assert len(request.partitions) == PARTITIONS_AT_ONCE + 1
         asked.extend([request, respond])
 
@@ -37,7 +39,8 @@ def test_the_answer_does_not_hold_the_request() -> None:
         works: list[Any] = []
         exchange: Any = SimpleNamespace(api_version=9, client_id="c", hold=works.append, wait=None)
         replicas: Any = SimpleNamespace(writes=SimpleNamespace(produce_in_shares=produce_in_shares))
-        handle(replicas, Beside(beside), exchange, body())
+        verifier: Any = None
+        handle(replicas, verifier, Beside(beside), exchange, body())
         await works[0]
 
     asyncio.run(main())

@@ -36,7 +36,6 @@ REFUSED: dict[str, tuple[ErrorCode, str, dict[str, object], Callable[[], bytes |
     "transactional batch": (
         ErrorCode.INVALID_TXN_STATE, TOPIC, {}, lambda: batch(b"v", producer_id=1, base_sequence=0, transactional=True)
     ),
-    "transactional id": (ErrorCode.INVALID_TXN_STATE, TOPIC, {"transactional_id": "x"}, lambda: batch(b"v")),
     "sequence without state": (
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, TOPIC, {}, lambda: batch(b"v", producer_id=1, base_sequence=5)
     ),

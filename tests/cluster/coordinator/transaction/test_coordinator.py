@@ -70,7 +70,12 @@ def test_a_fence_that_was_not_written_is_repeated_with_the_same_epoch():
     """The client was told of neither."""
     bench = Bench(metadata_in(S.ONGOING))
     assert code_of(bench.written(bench.init(), E.NOT_ENOUGH_REPLICAS)) is E.COORDINATOR_NOT_AVAILABLE
-    assert append_of(bench.coordinator.abort_timed_out(NOW + TIMEOUT_MS)).transit.producer_epoch == EPOCH + 1
+    assert (
+        append_of(
+            bench.coordinator.abort_timed_out(bench.coordinator.owned.all_ids(), NOW + TIMEOUT_MS)
+        ).transit.producer_epoch
+        == EPOCH + 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,7 +132,7 @@ def test_an_id_expires():
     """A tombstone; if it fails the id stays, and while it is on its way nothing else begins."""
     bench = Bench(metadata_in(S.COMPLETE_ABORT))
     for error, left in ((E.REQUEST_TIMED_OUT, {"id"}), (E.NONE, set())):
-        expiring = bench.coordinator.expire_idle(NOW + 990)
+        expiring = bench.coordinator.expire_idle(bench.coordinator.owned.all_ids(), NOW + 990)
         assert append_of(expiring).value is None
         assert code_of(bench.init()) is E.CONCURRENT_TRANSACTIONS
         bench.written(expiring, error)

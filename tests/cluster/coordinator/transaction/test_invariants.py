@@ -36,12 +36,22 @@ BREAKS = [
 def test_a_broken_one_is_named(name, known, fields):
     """What is sound passes; what is broken is told by its name."""
     bench = Bench()
-    bench.known["id"] = known
+    bench.coordinator.owned.served[0].put(known)
     is_named(
         name,
         lambda: invariants.validate(bench.coordinator),
-        lambda: bench.known.update(id=replace(known, **fields)),
+        lambda: served_by(bench).update(id=replace(known, **fields)),
     )
+
+
+def served_by(bench):
+    return bench.coordinator.owned.served[0]._transactions
+
+
+def test_bytes_are_counted():
+    """As ids come, grow and go."""
+    bench = Bench(metadata_in(S.ONGOING))
+    is_named("bytes-counted", lambda: invariants.validate(bench.coordinator), lambda: served_by(bench).clear())
 
 
 def test_a_partition_has_one_role():
@@ -71,4 +81,9 @@ def test_successors():
 def test_all_are_broken_here():
     """What the module states is what it raises, and each is broken above."""
     assert stated(invariants) == raised(invariants)
-    assert stated(invariants) == {name for name, *_ in BREAKS} | {"one-role", "epochs-ascend", "decision-stands"}
+    assert stated(invariants) == {name for name, *_ in BREAKS} | {
+        "bytes-counted",
+        "one-role",
+        "epochs-ascend",
+        "decision-stands",
+    }

@@ -251,8 +251,8 @@ class Transactions(RuleBasedStateMachine):
     @rule(elapsed_ms=st.integers(0, 3000))
     def time_passes(self, elapsed_ms):
         self.now_ms += elapsed_ms
-        self.carry_out(self.coordinator.abort_timed_out(self.now_ms), None)
-        self.carry_out(self.coordinator.expire_idle(self.now_ms), None)
+        self.carry_out(self.coordinator.abort_timed_out(self.coordinator.owned.all_ids(), self.now_ms), None)
+        self.carry_out(self.coordinator.expire_idle(self.coordinator.owned.all_ids(), self.now_ms), None)
 
     @rule(kept=st.integers(0, 5), arrive=st.lists(st.booleans(), max_size=5))
     def fail_over(self, kept, arrive):

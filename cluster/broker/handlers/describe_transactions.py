@@ -1,0 +1,48 @@
+"""DescribeTransactions (65): what the coordinator knows of transactional ids (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.broker.exchange import Exchange
+from cluster.broker.portions import Steps, chunks
+from cluster.broker.services import Services
+from cluster.broker.transactions.marker_links import by_topic
+from cluster.coordinator.transaction.describing import STATE_NAMES, describe
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import response_class
+
+#: Partitions that are told before others have their turn.
+AT_ONCE = 1000
+
+
+def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
+    response = response_class(ApiKey.DESCRIBE_TRANSACTIONS)
+    state_class = response.TransactionState
+    owned = services.transactions.coordinator.owned
+    states = []
+    for transactional_id in dict.fromkeys(request.transactional_ids):
+        found = describe(owned, transactional_id)
+        if isinstance(found, ErrorCode):
+            states.append(state_class(error_code=found, transactional_id=transactional_id, topics=[]))
+            yield None
+            continue
+        topics = []
+        for some in chunks(by_topic(found.topic_partitions), AT_ONCE):
+            topics += [state_class.TopicData(topic=topic, partitions=numbers) for topic, numbers in some]
+            yield None
+        states.append(
+            state_class(
+                error_code=ErrorCode.NONE,
+                transactional_id=transactional_id,
+                transaction_state=STATE_NAMES[found.state],
+                transaction_timeout_ms=found.timeout_ms,
+                transaction_start_time_ms=found.start_timestamp_ms,
+                producer_id=found.producer_id,
+                producer_epoch=found.producer_epoch,
+                topics=topics,
+            )
+        )
+        yield None
+    return response(transaction_states=states)

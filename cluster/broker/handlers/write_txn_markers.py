@@ -1,0 +1,63 @@
+"""WriteTxnMarkers (27): the end of transactions in partitions that are led here, as their coordinators decided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.broker.exchange import Exchange
+from cluster.broker.pauses import Pauses
+from cluster.broker.services import Services
+from cluster.broker.transactions.marker_links import by_topic
+from cluster.broker.transactions.marker_writing import MarkerErrors
+from cluster.coordinator.transaction.decisions import TransactionMarkers
+from cluster.coordinator.transaction.state import TopicPartition
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.messages import response_class
+
+#: The coordinator's own affair, which it does not tell.
+_UNTOLD_PARTITION, _UNTOLD_ID = -1, ""
+
+
+async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
+    asked, pause = [], Pauses(services.shares)
+    for marker in request.markers:
+        partitions: set[TopicPartition] = set()
+        for topic in marker.topics:
+            partitions.update((topic.name, number) for number in topic.partition_indexes)
+            await pause()
+        asked.append(
+            TransactionMarkers(
+                transaction_partition=_UNTOLD_PARTITION,
+                coordinator_epoch=marker.coordinator_epoch,
+                transactional_id=_UNTOLD_ID,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                commit=marker.transaction_result,
+                topic_partitions=frozenset(partitions),
+            )
+        )
+    results = []
+    for markers, errors in zip(asked, await services.markers.write(asked), strict=True):
+        results.append(_result(markers.producer_id, errors))
+        await pause()
+    return response_class(ApiKey.WRITE_TXN_MARKERS)(markers=results)
+
+
+def _result(producer_id: int, errors: MarkerErrors) -> Any:
+    result_class = response_class(ApiKey.WRITE_TXN_MARKERS).WritableTxnMarkerResult
+    topic_class = result_class.WritableTxnMarkerTopicResult
+    return result_class(
+        producer_id=producer_id,
+        topics=[
+            topic_class(
+                name=topic,
+                partitions=[
+                    topic_class.WritableTxnMarkerPartitionResult(
+                        partition_index=number, error_code=errors[topic, number]
+                    )
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(errors)
+        ],
+    )

@@ -1,0 +1,110 @@
+"""WriteTxnMarkers and the verification of partitions, as a broker asks them of another one.
+
+Owns both messages and the connections, one for each broker. Does not own when something is asked, nor asking it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Set
+from itertools import groupby
+from typing import Any
+
+from cluster.broker.control.links.peers import Peer
+from cluster.coordinator.transaction.decisions import TransactionMarkers
+from cluster.coordinator.transaction.state import TopicPartition
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.messages import request_class
+
+WRITE_TXN_MARKERS_VERSION = 1
+#: AddPartitionsToTxn, as brokers ask each other.
+VERIFY_VERSION = 4
+
+
+class MarkerLinks:
+    """Of one broker. ``link_to`` makes a connection of its own to a broker."""
+
+    def __init__(self, link_to: Callable[[int], Peer]) -> None:
+        self._link_to = link_to
+        self._peers: dict[int, Peer] = {}
+
+    def __repr__(self) -> str:
+        return f"<MarkerLinks to {sorted(self._peers)}>"
+
+    def close(self) -> None:
+        for peer in self._peers.values():
+            peer.close()
+        self._peers.clear()
+
+    async def write(self, broker_id: int, asked: Sequence[TransactionMarkers]) -> list[dict[TopicPartition, ErrorCode]]:
+        """What a broker answers to each of these. Raises OSError or StoreError if it is out of reach."""
+        answer = await self._peer(broker_id).ask(_request(asked), WRITE_TXN_MARKERS_VERSION)
+        errors: dict[int, dict[TopicPartition, ErrorCode]] = {}
+        for result in answer.markers:
+            of_producer = errors.setdefault(result.producer_id, {})
+            for topic in result.topics:
+                for each in topic.partitions:
+                    of_producer[topic.name, each.partition_index] = ErrorCode.of(each.error_code)
+        return [errors.get(markers.producer_id, {}) for markers in asked]
+
+    async def verify(
+        self,
+        broker_id: int,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        topic_partitions: Set[TopicPartition],
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Whether a broker, which coordinates the transaction, says that these are in it. Raises as ``write`` does."""
+        request = request_class(ApiKey.ADD_PARTITIONS_TO_TXN)
+        asked = request.AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            verify_only=True,
+            topics=[
+                request.AddPartitionsToTxnTransaction.AddPartitionsToTxnTopic(name=topic, partitions=numbers)
+                for topic, numbers in by_topic(topic_partitions)
+            ],
+        )
+        answer = await self._peer(broker_id).ask(request(transactions=[asked]), VERIFY_VERSION)
+        return {
+            (topic.name, each.partition_index): ErrorCode.of(each.partition_error_code)
+            for result in answer.results_by_transaction
+            for topic in result.topic_results
+            for each in topic.results_by_partition
+        }
+
+    def _peer(self, broker_id: int) -> Peer:
+        peer = self._peers.get(broker_id)
+        if peer is None:
+            peer = self._peers[broker_id] = self._link_to(broker_id)
+        return peer
+
+
+def _request(asked: Sequence[TransactionMarkers]) -> Any:
+    request = request_class(ApiKey.WRITE_TXN_MARKERS)
+    marker_class = request.WritableTxnMarker
+    return request(
+        markers=[
+            marker_class(
+                producer_id=markers.producer_id,
+                producer_epoch=markers.producer_epoch,
+                transaction_result=markers.commit,
+                coordinator_epoch=markers.coordinator_epoch,
+                topics=[
+                    marker_class.WritableTxnMarkerTopic(name=topic, partition_indexes=numbers)
+                    for topic, numbers in by_topic(markers.topic_partitions)
+                ],
+            )
+            for markers in asked
+        ]
+    )
+
+
+def by_topic(topic_partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
+    """The partitions of each topic, in order."""
+    return [
+        (topic, [number for _, number in pairs])
+        for topic, pairs in groupby(sorted(topic_partitions), key=lambda pair: pair[0])
+    ]

@@ -1,0 +1,291 @@
+"""TransactionService: the transaction coordinator as the rest of a broker sees it.
+
+Owns the way from a request to its answer: a decision is asked for, its records are appended and its markers sent, and
+what became of them is reported; which partitions of ``__transaction_state`` are taken over and given back; and the
+looks for what time alone makes due. Does not own any decision (``TransactionCoordinator``), layouts, nor how markers
+reach their partitions (``MarkerSender``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Set
+from functools import partial
+
+from cluster.broker.checkpoints import Blocking
+from cluster.broker.coordinator_loading import LoadingFailed, read_partition
+from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
+from cluster.broker.pauses import Pauses, Shares
+from cluster.broker.portions import Beside, chunks
+from cluster.broker.replicas.ordered_appends import OrderedAppends, OwnAppend
+from cluster.broker.replicas.replica import Replica
+from cluster.broker.replicas.replica_manager import ReplicaManager
+from cluster.broker.timers import Timers
+from cluster.broker.transactions.marker_sending import MarkerSender
+from cluster.config.broker import BrokerConfig
+from cluster.coordinator.transaction.coordinator import TransactionCoordinator
+from cluster.coordinator.transaction.decisions import (
+    AppendRecord,
+    SendMarkers,
+    TransactionAnswer,
+    TransactionMarkers,
+    TxnDecision,
+)
+from cluster.coordinator.transaction.loading import TransactionTable
+from cluster.coordinator.transaction.records import CorruptTransactionRecord
+from cluster.coordinator.transaction.requests import TakeProducerId
+from cluster.coordinator.transaction.state import IllegalTxnTransition, ProducerIdAndEpoch, TopicPartition
+from cluster.log.errors import LogError
+from cluster.protocol.batch import BatchHeader
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import NewRecord, Record, build_batch
+from cluster.seams.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+#: The pause before a record that could not be appended, and must be, is tried again.
+RETRY_S = 0.1
+#: Transactional ids of which one decision is made, of those that concern all.
+IDS_AT_ONCE = 100
+#: An id without a transaction that has not changed for this long makes room for another if there are enough.
+ROOM_MS = 300_000
+#: The pause between two looks for such ids: each goes through all of them.
+ROOM_PAUSE_S = 10.0
+
+#: What makes a decision at a time.
+Decide = Callable[[int], TxnDecision]
+Waiter = asyncio.Future[TransactionAnswer]
+
+
+class TransactionService:
+    """Of one broker. ``take_producer_id`` raises ``NoProducerIds`` when there are none left."""
+
+    def __init__(
+        self,
+        coordinator: TransactionCoordinator,
+        config: BrokerConfig,
+        replicas: ReplicaManager,
+        sender: MarkerSender,
+        take_producer_id: TakeProducerId,
+        clock: Clock,
+        blocking: Blocking,
+        shares: Shares,
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.coordinator = coordinator
+        self._config = config
+        self._replicas = replicas
+        self._sender = sender
+        self._take_producer_id = take_producer_id
+        self._clock = clock
+        self._beside = Beside(blocking)
+        self._shares = shares
+        self._appends = OrderedAppends(replicas.own_writes, clock, config["request.timeout.ms"], shares)
+        self._loading: dict[int, asyncio.Task[None]] = {}
+        self._retries: dict[AppendRecord, asyncio.TimerHandle] = {}
+        self._making_room: asyncio.Task[None] | None = None
+        self._periodic = Timers(replicas.storage_failed)
+        sender.answered = self._markers_answered
+        sender.gone = self._markers_gone
+
+    def __repr__(self) -> str:
+        return f"<TransactionService {self.coordinator!r}>"
+
+    def start(self) -> None:
+        """Begin to look for what is due."""
+        every = "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+        seldom = "transaction.remove.expired.transaction.cleanup.interval.ms"
+        self._periodic.start([(self._config[every], self.abort_timed_out), (self._config[seldom], self.expire)])
+
+    async def stop(self) -> None:
+        """Coordinate nothing: those that wait look for another broker."""
+        await self._periodic.stop()
+        if self._making_room is not None:
+            self._making_room.cancel()
+        owned = self.coordinator.owned
+        for partition in [*owned.served, *owned.loading]:
+            self._resign(partition)
+        for handle in self._retries.values():
+            handle.cancel()
+        self._retries.clear()
+        await self._sender.close()
+
+    def partition_of(self, transactional_id: str) -> int:
+        """The partition of ``__transaction_state`` whose leader coordinates an id."""
+        return self.coordinator.owned.partition_of(transactional_id)
+
+    def wall_ms(self) -> int:
+        """The time by which transactions are judged."""
+        return self._clock.wall_ms()
+
+    # requests
+
+    async def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None
+    ) -> TransactionAnswer:
+        """Raises ``NoProducerIds``."""
+        answer = await self._ask(
+            lambda now_ms: self.coordinator.init_producer_id(
+                transactional_id, timeout_ms, expected, self._take_producer_id, now_ms
+            )
+        )
+        if answer.error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED and self._making_room is None:
+            self._making_room = self._loop.create_task(self._make_room())
+        return answer
+
+    async def add_partitions(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, topic_partitions: Set[TopicPartition]
+    ) -> ErrorCode:
+        answer = await self._ask(
+            lambda now_ms: self.coordinator.add_partitions(
+                transactional_id, producer_id, producer_epoch, topic_partitions, now_ms
+            )
+        )
+        return answer.error_code
+
+    async def add_offsets(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, group_id: str, partition_count: int
+    ) -> ErrorCode:
+        """``partition_count``: of ``__consumer_offsets``."""
+        answer = await self._ask(
+            lambda now_ms: self.coordinator.add_offsets(
+                transactional_id, producer_id, producer_epoch, group_id, partition_count, now_ms
+            )
+        )
+        return answer.error_code
+
+    async def end_txn(self, transactional_id: str, producer_id: int, producer_epoch: int, *, commit: bool) -> ErrorCode:
+        answer = await self._ask(
+            lambda now_ms: self.coordinator.end_txn(
+                transactional_id, producer_id, producer_epoch, now_ms, commit=commit
+            )
+        )
+        return answer.error_code
+
+    async def _ask(self, decide: Decide) -> TransactionAnswer:
+        if self._shares.is_over():
+            await self._shares.next()
+        waiter: Waiter = self._loop.create_future()
+        self._carry_out(decide(self._clock.wall_ms()), waiter)
+        return await waiter
+
+    # what happens besides
+
+    def role_taken(self, replica: Replica) -> None:
+        """A replica of this broker leads, follows or stops: of ``__transaction_state`` that moves transactions."""
+        if replica.topic != TRANSACTIONS_TOPIC:
+            return
+        if replica.leader is None:
+            self._resign(replica.partition)
+            return
+        elected = self.coordinator.elected(replica.partition, replica.leader_epoch)
+        self._carry_out(elected)
+        if elected.effects:
+            self._stop_loading(replica.partition)
+            # The end of the log is that of now: this broker appends nothing before it is read.
+            self._loading[replica.partition] = self._loop.create_task(self._load(replica, replica.leader_epoch))
+
+    def _resign(self, partition: int) -> None:
+        self._stop_loading(partition)
+        self._carry_out(self.coordinator.resigned(partition, None))
+
+    def _stop_loading(self, partition: int) -> None:
+        loading = self._loading.pop(partition, None)
+        if loading is not None:
+            loading.cancel()
+
+    async def _load(self, replica: Replica, epoch: int) -> None:
+        partition, table = replica.partition, TransactionTable()
+        began_ms = self._clock.monotonic_ms()
+
+        def is_wanted() -> bool:
+            return self.coordinator.owned.loading.get(partition) == epoch
+
+        def take(header: BatchHeader, records: list[Record]) -> None:
+            for record in () if header.is_control else records:
+                table.take(record.key, record.value)
+
+        chunk_bytes = self._config["transaction.state.log.load.buffer.size"]
+        try:
+            if not await read_partition(
+                replica.log, take, CorruptTransactionRecord, self._beside, chunk_bytes, is_wanted
+            ):
+                return
+        except LogError as error:
+            logger.error("the transactions of %r cannot be loaded: %s", replica, error)
+            self._replicas.storage_failed(error)
+            return
+        except LoadingFailed as error:
+            logger.critical("the transactions of %r have no coordinator: %s", replica, error)
+            return
+        self._loading.pop(partition, None)
+        self._carry_out(self.coordinator.loaded(partition, epoch, table.transactions, self._clock.wall_ms()))
+        ids, took_ms = len(table.transactions), self._clock.monotonic_ms() - began_ms
+        logger.log(logging.INFO if ids else logging.DEBUG, "%d transactional ids of %r, %d ms", ids, replica, took_ms)
+
+    async def abort_timed_out(self) -> None:
+        """Abort the transactions that are open too long."""
+        await self._each(self.coordinator.abort_timed_out)
+
+    async def expire(self) -> None:
+        """Forget the ids that no one has used for long."""
+        await self._each(self.coordinator.expire_idle)
+
+    async def _make_room(self) -> None:
+        """Forget ids that are idle, though not long enough to be forgotten in any case."""
+        try:
+            await self._each(lambda ids, now_ms: self.coordinator.expire_idle(ids, now_ms, ROOM_MS))
+            await asyncio.sleep(ROOM_PAUSE_S)
+        finally:
+            self._making_room = None
+
+    async def _each(self, decide: Callable[[list[tuple[int, str]], int], TxnDecision]) -> None:
+        """Decide on all ids, a few at a time."""
+        pause = Pauses(self._shares)
+        for ids in chunks(self.coordinator.owned.all_ids(), IDS_AT_ONCE):
+            self._carry_out(decide(ids, self._clock.wall_ms()))
+            await pause()
+
+    # effects, and what is reported
+
+    def _carry_out(self, decision: TxnDecision, waiter: Waiter | None = None) -> None:
+        if waiter is not None and decision.answer is not None and not waiter.done():
+            waiter.set_result(decision.answer)
+        for effect in decision.effects:
+            if isinstance(effect, AppendRecord):
+                self._append(effect, waiter)
+            elif isinstance(effect, SendMarkers):
+                self._sender.add(effect.markers, is_retry=effect.is_retry)
+            else:
+                self._sender.drop(effect.transaction_partition)
+
+    def _append(self, append: AppendRecord, waiter: Waiter | None) -> None:
+        if append.is_retry and append not in self._retries:
+            self._retries[append] = self._loop.call_later(RETRY_S, self._append, append, waiter)
+            return
+        self._retries.pop(append, None)
+
+        def build(wall_ms: int) -> bytes:
+            return build_batch([NewRecord(wall_ms, append.key, append.value)])
+
+        number, epoch = append.transaction_partition, append.coordinator_epoch
+        told = partial(self._append_settled, append, waiter)
+        self._appends.add([OwnAppend(TRANSACTIONS_TOPIC, number, epoch, build, told, in_that_epoch=True)])
+
+    def _append_settled(
+        self, append: AppendRecord, waiter: Waiter | None, error_code: ErrorCode, _position: int
+    ) -> None:
+        try:
+            decision = self.coordinator.appended(append, error_code, self._clock.wall_ms())
+        except IllegalTxnTransition:
+            # A mistake of ours, which must not end the append or the fetch that has moved the high watermark.
+            logger.exception("the result of %r", append)
+            decision = TxnDecision(TransactionAnswer(ErrorCode.UNKNOWN_SERVER_ERROR))
+        self._carry_out(decision, waiter)
+
+    def _markers_answered(self, markers: TransactionMarkers, errors: Mapping[TopicPartition, ErrorCode] | None) -> None:
+        self._carry_out(self.coordinator.markers_answered(markers, errors))
+
+    def _markers_gone(self, markers: TransactionMarkers) -> None:
+        self._carry_out(self.coordinator.markers_gone(markers))
