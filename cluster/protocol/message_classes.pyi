@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Generic, TypeVar, dataclass_transform
 from uuid import UUID
 
-_Answer = TypeVar("_Answer")
+_Answer = TypeVar("_Answer", covariant=True)
 
 @dataclass_transform(kw_only_default=True)
 class _Fields: ...
