@@ -57,7 +57,7 @@ class Resolved:
 
     @property
     def min_insync_replicas(self) -> int:
-        return int(self.topic_config["min.insync.replicas"])
+        return self.topic_config["min.insync.replicas"]
 
     @property
     def warnings(self) -> list[str]:

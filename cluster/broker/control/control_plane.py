@@ -107,7 +107,7 @@ class ControlPlane:
                 peer_for=links.link_to,
                 may_run=lambda: self._membership.is_registered,
                 controller_changed=self._controller_changed,
-                unclean_by_default=lambda: bool(self.configs.broker_config["unclean.leader.election.enable"]),
+                unclean_by_default=lambda: self.configs.broker_config["unclean.leader.election.enable"],
             )
         )
         #: The response to a decoded request that only the controller serves: (request, version).

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.controller.state_writer import CHUNK
 from cluster.broker.control.links.channels import BrokerAnswer
 from cluster.broker.control.membership.event_queue import Post, Shift
 from cluster.broker.pauses import Pauses
+from cluster.config.broker import BrokerConfig
 from cluster.controller.context import TopicPartition
 from cluster.controller.leadership import ElectionType, Refusal, plan_elections, plan_rebalance
 from cluster.controller.outbox import Outbox
@@ -57,10 +56,10 @@ class ElectionOutcome:
 class Elections:
     """For one controller. Its methods are called by the queue of control, one at a time."""
 
-    def __init__(self, controller: Controller, properties: Mapping[str, Any], post: Post) -> None:
+    def __init__(self, controller: Controller, properties: BrokerConfig, post: Post) -> None:
         self._controller = controller
         self._context = controller.context
-        self._percentage = int(properties["leader.imbalance.per.broker.percentage"])
+        self._percentage = properties["leader.imbalance.per.broker.percentage"]
         self._interval_s = float(properties["leader.imbalance.check.interval.seconds"])
         self._post = post
         self._timer: asyncio.TimerHandle | None = None

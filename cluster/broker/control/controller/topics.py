@@ -17,6 +17,7 @@ from uuid import UUID
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.membership.event_queue import Shift
 from cluster.config.asked import check_asked
+from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
 from cluster.config.topic import TOPIC_KEYS, validate
 from cluster.controller.context import Partition, Topic
@@ -94,7 +95,7 @@ class AdminOutcome:
 class Topics:
     """For one controller. Its methods are called by the queue of control, one at a time."""
 
-    def __init__(self, controller: Controller, properties: Mapping[str, Any], random: Random) -> None:
+    def __init__(self, controller: Controller, properties: BrokerConfig, random: Random) -> None:
         self._controller = controller
         self._context = controller.context
         self._properties = properties
