@@ -38,7 +38,7 @@ _HARMLESS = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.FENCED_
 #: Yields the response to a request, or None if the broker went away before it answered.
 BrokerAnswer = asyncio.Future[ControlAnswer | None]
 #: (broker, its epoch, [(topic id, partition)]) of replicas that a broker says it cannot host.
-OnOffline = Callable[[int, int, list[tuple[UUID | None, int]]], None]
+OnOffline = Callable[[int, int, list[tuple[UUID, int]]], None]
 
 
 class BrokerChannel:
@@ -144,6 +144,7 @@ class BrokerChannel:
         offline = [
             (topic.topic_id, error.partition_index)
             for topic in response.topics
+            if topic.topic_id is not None
             for error in topic.partition_errors
             if error.error_code in _OFFLINE
         ]

@@ -76,7 +76,7 @@ Heed = Callable[[Callable[[Office], Awaitable[None]], Office], Awaitable[None]]
 def enter_office(parts: OfficeParts, fence: EpochFence, heed: Heed, look_again: Callable[[], None]) -> Office:
     """The office of the epoch of ``fence``. ``look_again`` is called when a broker says that the epoch is over."""
 
-    def replicas_offline(broker_id: int, broker_epoch: int, replicas: list[tuple[UUID | None, int]]) -> None:
+    def replicas_offline(broker_id: int, broker_epoch: int, replicas: list[tuple[UUID, int]]) -> None:
         post(lambda: offline.add(broker_id, broker_epoch, replicas), patient=False)
 
     controller = Controller(
