@@ -15,8 +15,8 @@ from typing import NamedTuple
 from cluster.client.producer.encoding import record_parts, size_upper_bound, time_part
 from cluster.config import producer
 from cluster.config.errors import ConfigError
-from cluster.config.keys import TypedConfig
 from cluster.config.librdkafka import PRODUCER_KEYS
+from cluster.config.values import ProducerValues
 from cluster.protocol.batch import HEADER_BYTES
 from loadgen.choices import LEAST_BYTES, Keys, Sizes
 from loadgen.clients.librdkafka import producer_config
@@ -94,7 +94,7 @@ def _of_native(given: Mapping[str, ConfigValue], largest: LargestRecord) -> list
 def _of_librdkafka(given: Mapping[str, ConfigValue], largest: LargestRecord) -> list[Limit]:
     request, queue = "message.max.bytes", "queue.buffering.max.kbytes"
     texts = {key: text for key, text in producer_config("", "", given).items() if key in (request, queue)}
-    config = TypedConfig(PRODUCER_KEYS, PRODUCER_KEYS.parse(texts))
+    config = ProducerValues(PRODUCER_KEYS, PRODUCER_KEYS.parse(texts))
     needed = largest.key_bytes + largest.value_bytes + LIBRDKAFKA_OVERHEAD_BYTES
     return [
         Limit("producer", request, config[request], needed),

@@ -39,7 +39,9 @@ def broker(
 
     properties = _properties(config)
     try:
-        broker_id = validate(properties).broker_id
+        settings = validate(properties)
+        # Without ZooKeeper there is no broker, which is better said before it has begun.
+        broker_id, _ = settings.broker_id, settings.zookeeper_connect
     except ConfigError as error:
         raise BadRequest(f"{_source(str(error), config)}{error}") from error
     try:

@@ -135,8 +135,8 @@ class _Serving:
     ) -> None:
         self._deployment, self._observer = deployment, observer
         self._data, self._behind_links = data, behind_links
-        self._creates_topics = bool(settings.broker_config["auto.create.topics.enable"])
-        session_ms = int(settings.broker_config["zookeeper.session.timeout.ms"])
+        self._creates_topics = settings.broker_config["auto.create.topics.enable"]
+        session_ms = settings.broker_config["zookeeper.session.timeout.ms"]
         directory = RunDirectory(data.resolve())
         cluster = Deployed(deployment, observer, directory, session_ms)
         self._by_hand = ByHand(cluster, directory, SystemClock(), OsStorage(), settings.asked.seed, _note)

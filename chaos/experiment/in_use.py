@@ -7,31 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster.config.keys import TypedConfig
+from cluster.config.keys import TypedConfig, Value
+from cluster.config.values import ConsumerValues, ProducerValues
 from loadgen.clients.librdkafka import consumer_config, producer_config
 from loadgen.settings import NATIVE, ConfigValue
 
 
-def producer_in_use(client: str, given: TypedConfig) -> TypedConfig:
+def producer_in_use(client: str, given: ProducerValues) -> ProducerValues:
     """The configuration of a producer; ``given`` is what the load hands to it."""
     if client == NATIVE:
         from loadgen.clients.native import PRODUCER_DEFAULTS
 
-        return _over(PRODUCER_DEFAULTS, given)
-    return TypedConfig(given.table, given.table.parse(producer_config("", "", _handed(given))))
+        return ProducerValues(given.table, _over(PRODUCER_DEFAULTS, given))
+    return ProducerValues(given.table, given.table.parse(producer_config("", "", _handed(given))))
 
 
-def consumer_in_use(client: str, given: TypedConfig) -> TypedConfig:
+def consumer_in_use(client: str, given: ConsumerValues) -> ConsumerValues:
     """The configuration of a consumer; ``given`` is what the load hands to it."""
     if client == NATIVE:
         from loadgen.clients.native import CONSUMER_DEFAULTS
 
-        return _over(CONSUMER_DEFAULTS, given)
-    return TypedConfig(given.table, given.table.parse(consumer_config("", "", _handed(given))))
+        return ConsumerValues(given.table, _over(CONSUMER_DEFAULTS, given))
+    return ConsumerValues(given.table, given.table.parse(consumer_config("", "", _handed(given))))
 
 
-def _over(defaults: Mapping[str, ConfigValue], given: TypedConfig) -> TypedConfig:
-    return TypedConfig(given.table, {**given.table.parse(defaults), **given.given})
+def _over(defaults: Mapping[str, ConfigValue], given: TypedConfig) -> dict[str, Value]:
+    return {**given.table.parse(defaults), **given.given}
 
 
 def _handed(given: TypedConfig) -> dict[str, ConfigValue]:

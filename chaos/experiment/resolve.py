@@ -101,17 +101,17 @@ def _topic_text(asked: Asked, profile: profiles.Profile) -> dict[str, str]:
 
 def _check_that_all_is_kept(config: topic.TopicConfig, time_limit_s: float) -> None:
     """A run whose topic loses records as it goes would prove nothing, an hour later. Raises ExperimentError."""
-    if "compact" in str(config["cleanup.policy"]):
+    if "compact" in config["cleanup.policy"]:
         raise ExperimentError(
             "the final read needs every record, and compaction removes some: 'cleanup.policy' must be delete"
         )
     needed_ms = int(ms_of_seconds(time_limit_s)) + AFTER_THE_LOAD_MS
-    if 0 <= int(config["retention.ms"]) < needed_ms:
+    if 0 <= config["retention.ms"] < needed_ms:
         raise ExperimentError(
             f"the final read needs every record: 'retention.ms' {config['retention.ms']} is less than this run may "
             f"take ({needed_ms}); leave it out"
         )
-    if int(config["retention.bytes"]) >= 0:
+    if config["retention.bytes"] >= 0:
         raise ExperimentError(
             "the final read needs every record: leave out 'retention.bytes'; use --rate to limit the disk space"
         )

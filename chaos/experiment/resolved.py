@@ -9,6 +9,7 @@ from typing import Any
 from cluster.config.broker import BrokerConfig
 from cluster.config.keys import KeyType, TypedConfig
 from cluster.config.topic import TopicConfig
+from cluster.config.values import ConsumerValues, ProducerValues
 from loadgen.workload import Workload
 from verifier.evidence.run_model import DefectSetting
 
@@ -35,10 +36,10 @@ class Resolved:
     planted: tuple[DefectSetting, ...]
     broker_config: BrokerConfig
     topic_config: TopicConfig
-    producer_config: TypedConfig
-    consumer_config: TypedConfig
-    producer_in_use: TypedConfig
-    consumer_in_use: TypedConfig
+    producer_config: ProducerValues
+    consumer_config: ConsumerValues
+    producer_in_use: ProducerValues
+    consumer_in_use: ConsumerValues
 
     @property
     def topic(self) -> str:
@@ -48,16 +49,16 @@ class Resolved:
     @property
     def acks(self) -> str:
         """``"all"``, ``"1"`` or ``"0"``."""
-        acks = str(self.producer_in_use["acks"])
+        acks = self.producer_in_use["acks"]
         return "all" if acks == "-1" else acks
 
     @property
     def idempotence(self) -> bool:
-        return bool(self.producer_in_use["enable.idempotence"])
+        return self.producer_in_use["enable.idempotence"]
 
     @property
     def min_insync_replicas(self) -> int:
-        return int(self.topic_config["min.insync.replicas"])
+        return self.topic_config["min.insync.replicas"]
 
     @property
     def warnings(self) -> list[str]:

@@ -98,7 +98,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, lo
         failure.append(error)
         stopping.set()
 
-    store = ZooKeeperStore(config["zookeeper.connect"], config["zookeeper.session.timeout.ms"])
+    store = ZooKeeperStore(config.zookeeper_connect, config["zookeeper.session.timeout.ms"])
     seams = Seams(
         clock,
         derive(spec.seed, "broker", spec.broker_id),

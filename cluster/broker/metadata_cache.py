@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from cluster.controller.context import LEADER_DURING_DELETE
 from cluster.metadata.znodes import Endpoint
+from cluster.protocol.message_classes import UpdateMetadataRequest
+
+_TopicState = UpdateMetadataRequest.UpdateMetadataTopicState
 
 #: ``type`` of an UpdateMetadata request that names all topics there are.
 FULL = 2
@@ -73,7 +76,7 @@ class MetadataCache:
             f"topics={len(self._topics)})"
         )
 
-    def update(self, request: Any) -> list[tuple[str, int]]:
+    def update(self, request: UpdateMetadataRequest) -> list[tuple[str, int]]:
         """Apply an UpdateMetadata request that passed the fence: its brokers replace ours, its partitions are merged.
 
         A full one (``type`` 2) replaces the topics too. Returns the (topic, partition) pairs that are gone with it.
@@ -156,7 +159,7 @@ class MetadataCache:
     def set_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         self._configs[name] = dict(config)
 
-    def _topic_for(self, topic_state: Any) -> TopicMetadata:
+    def _topic_for(self, topic_state: _TopicState) -> TopicMetadata:
         name = topic_state.topic_name
         topic_id = topic_state.topic_id or UUID(int=0)
         topic = self._topics.get(name)
@@ -179,12 +182,12 @@ class MetadataCache:
                 self._configs.pop(name, None)
 
 
-def _live_broker(broker: Any) -> LiveBroker:
+def _live_broker(broker: UpdateMetadataRequest.UpdateMetadataBroker) -> LiveBroker:
     endpoints = tuple(Endpoint(end.listener, end.host, end.port) for end in broker.endpoints)
     return LiveBroker(broker.id, endpoints, broker.rack)
 
 
-def _partition(state: Any) -> PartitionMetadata:
+def _partition(state: _TopicState.UpdateMetadataPartitionState) -> PartitionMetadata:
     return PartitionMetadata(
         state.partition_index,
         state.leader,

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any
 
 from cluster.broker.admission import Admission
 from cluster.broker.api_table import api_table
@@ -47,6 +46,7 @@ from cluster.config.broker import BrokerConfig
 from cluster.log.config import LogConfig
 from cluster.log.manager import LogManager
 from cluster.metadata.store import MetadataStore
+from cluster.protocol.message_classes import Message
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 from cluster.seams.transport import Connection, FrameHandler, Listener, Transport
@@ -252,7 +252,7 @@ class Node:
             settings_changed=self._settings_changed,
         )
 
-    async def _deliver(self, request: Any) -> Any:
+    async def _deliver(self, request: Message) -> Message:
         if self._services is None:
             raise RuntimeError("the broker is not started")
         return await deliver(self._services, request)

@@ -8,7 +8,7 @@ it asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -88,7 +88,7 @@ def refusal(error: Exception, name: str) -> tuple[ErrorCode, str]:
     return ErrorCode.REQUEST_TIMED_OUT, "ZooKeeper, where configurations are, does not answer"
 
 
-async def describe(services: Services, resource_type: int, name: str, keys: list[str] | None) -> list[Setting]:
+async def describe(services: Services, resource_type: int, name: str, keys: Sequence[str] | None) -> list[Setting]:
     """The settings of a resource; ``keys``: these alone, as far as it has them. Raises ``REFUSALS``."""
     resource = _find(services, resource_type, name)
     configs = services.control.configs

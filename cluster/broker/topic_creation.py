@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from cluster.broker.internal_topics import INTERNAL_TOPICS, TopicPlan
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import CreateTopicsRequest, CreateTopicsResponse
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +29,10 @@ class TopicCreator:
     """``ask`` sends a request of a version to the controller and returns its answer; ``plan`` says what to make."""
 
     def __init__(
-        self, ask: Callable[[Any, int], Awaitable[Any]], plan: Callable[[str], TopicPlan], timeout_ms: int
+        self,
+        ask: Callable[[CreateTopicsRequest, int], Awaitable[CreateTopicsResponse]],
+        plan: Callable[[str], TopicPlan],
+        timeout_ms: int,
     ) -> None:
         self._ask = ask
         self._plan = plan
@@ -59,17 +60,16 @@ class TopicCreator:
         finally:
             del self._asking[name]
 
-    def _request(self, name: str) -> Any:
-        request = request_class(ApiKey.CREATE_TOPICS)
+    def _request(self, name: str) -> CreateTopicsRequest:
         wanted = self._plan(name)
-        topic = request.CreatableTopic(
+        topic = CreateTopicsRequest.CreatableTopic(
             name=name,
             num_partitions=wanted.partitions,
             replication_factor=wanted.replication_factor,
             assignments=[],
             configs=[
-                request.CreatableTopic.CreatableTopicConfig(name=key, value=value)
+                CreateTopicsRequest.CreatableTopic.CreatableTopicConfig(name=key, value=value)
                 for key, value in wanted.config.items()
             ],
         )
-        return request(topics=[topic], timeout_ms=self._timeout_ms, validate_only=False)
+        return CreateTopicsRequest(topics=[topic], timeout_ms=self._timeout_ms, validate_only=False)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import cast
 
 from cluster.broker.replicas.host import TopicSettings
 from cluster.config import topic as topic_config
 from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
-from cluster.log.config import LogConfig
+from cluster.log.config import LogConfig, UnknownProducer
 
 #: How many times the bound of one partition is the bound of all, unless it is set.
 TOTAL_FACTOR = 5
@@ -24,7 +25,8 @@ logger = logging.getLogger(__name__)
 def log_defaults(broker: BrokerConfig) -> LogConfig:
     """What no topic can set: the broker's own settings of a log."""
     return LogConfig(
-        unknown_producer=broker["gapless.unknown.producer"],
+        # The table has no other choices.
+        unknown_producer=cast(UnknownProducer, broker["gapless.unknown.producer"]),
         max_producers=broker["gapless.max.producers"],
         min_segment_bytes=broker["gapless.min.segment.bytes"],
         min_segment_ms=broker["gapless.min.segment.ms"],
@@ -33,8 +35,7 @@ def log_defaults(broker: BrokerConfig) -> LogConfig:
 
 def max_producers(broker: BrokerConfig) -> int:
     """How many producers all partitions of this broker together remember."""
-    total: int = broker["gapless.max.producers.total"]
-    return total or TOTAL_FACTOR * int(broker["gapless.max.producers"])
+    return broker["gapless.max.producers.total"] or TOTAL_FACTOR * broker["gapless.max.producers"]
 
 
 def topic_settings(topic: str, given: Mapping[str, str], broker: BrokerConfig, defaults: LogConfig) -> TopicSettings:

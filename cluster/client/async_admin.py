@@ -15,8 +15,8 @@ from cluster.client.errors import AdminError
 from cluster.client.new_topic import NewTopic, creatable
 from cluster.client.partition_calls import PartitionCalls
 from cluster.client.retried_calls import Retriable, parse_address
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import CreateTopicsRequest
 
 
 class AsyncAdmin(PartitionCalls):
@@ -64,9 +64,7 @@ class AsyncAdmin(PartitionCalls):
             names = set(outstanding)
             try:
                 response = await self._ask_controller(
-                    ApiKey.CREATE_TOPICS,
-                    topics=list(outstanding.values()),
-                    timeout_ms=self._request_timeout_ms,
+                    CreateTopicsRequest(topics=list(outstanding.values()), timeout_ms=self._request_timeout_ms)
                 )
             except OSError:
                 unsure.update(names)

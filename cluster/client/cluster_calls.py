@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from cluster.client.argument_checks import (
     checked_brokers,
@@ -24,9 +24,19 @@ from cluster.client.argument_checks import (
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.errors import AdminError
 from cluster.client.retried_calls import Asker, Retriable
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
+    ListPartitionReassignmentsRequest,
+    Request,
+)
+
+_Answer = TypeVar("_Answer")
 
 #: ``resource_type`` of the configuration calls.
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -55,25 +65,24 @@ class ClusterCalls(Asker):
 
         async def attempt() -> None:
             asked = sorted(outstanding)
-            topic_class = request_class(ApiKey.DELETE_TOPICS).DeleteTopicState
+            order = DeleteTopicsRequest(
+                topics=[DeleteTopicsRequest.DeleteTopicState(name=name, topic_id=None) for name in asked],
+                topic_names=asked,
+                timeout_ms=self._request_timeout_ms,
+            )
             try:
-                response = await self._ask_controller(
-                    ApiKey.DELETE_TOPICS,
-                    topics=[topic_class(name=name, topic_id=None) for name in asked],
-                    topic_names=asked,
-                    timeout_ms=self._request_timeout_ms,
-                )
+                response = await self._ask_controller(order)
             except OSError:
                 unsure.update(asked)
                 raise
             for result in response.responses:
-                code = ErrorCode.of(result.error_code)
-                if code is ErrorCode.NONE or (code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and result.name in unsure):
-                    outstanding.discard(result.name)
+                name, code = result.name or "", ErrorCode.of(result.error_code)
+                if code is ErrorCode.NONE or (code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and name in unsure):
+                    outstanding.discard(name)
                 elif code is ErrorCode.REQUEST_TIMED_OUT:
-                    unsure.add(result.name)
+                    unsure.add(name)
                 else:
-                    _raise_unless_retriable(code, result.name)
+                    _raise_unless_retriable(code, name)
             if outstanding:
                 raise Retriable(f"not deleted: {', '.join(sorted(outstanding))}")
 
@@ -85,13 +94,12 @@ class ClusterCalls(Asker):
         checked_integer(total, f"the number of partitions of {topic}", 32)
 
         async def attempt() -> None:
-            topic_class = request_class(ApiKey.CREATE_PARTITIONS).CreatePartitionsTopic
-            response = await self._ask_controller(
-                ApiKey.CREATE_PARTITIONS,
-                topics=[topic_class(name=topic, count=total, assignments=None)],
+            order = CreatePartitionsRequest(
+                topics=[CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=total, assignments=None)],
                 timeout_ms=self._request_timeout_ms,
                 validate_only=False,
             )
+            response = await self._ask_controller(order)
             for result in response.results:
                 _require(result.error_code, f"{topic}: {result.error_message or 'no partitions added'}")
 
@@ -105,18 +113,16 @@ class ClusterCalls(Asker):
         configs = checked_configs(values)
 
         async def attempt() -> None:
-            resource = request_class(ApiKey.INCREMENTAL_ALTER_CONFIGS).AlterConfigsResource
+            resource = IncrementalAlterConfigsRequest.AlterConfigsResource
             entries = [
                 resource.AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
                 for key, value in configs.items()
             ]
-            response = await self._ask_about(
-                resource_type,
-                name,
-                ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            order = IncrementalAlterConfigsRequest(
                 resources=[resource(resource_type=resource_type, resource_name=name, configs=entries)],
                 validate_only=validate_only,
             )
+            response = await self._ask_about(resource_type, name, order)
             for result in response.responses:
                 _require(result.error_code, f"{name}: {result.error_message or 'not changed'}")
 
@@ -127,15 +133,13 @@ class ClusterCalls(Asker):
         _check_resource(resource_type, name)
 
         async def attempt() -> dict[str, str | None]:
-            resource = request_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResource
-            response = await self._ask_about(
-                resource_type,
-                name,
-                ApiKey.DESCRIBE_CONFIGS,
+            resource = DescribeConfigsRequest.DescribeConfigsResource
+            question = DescribeConfigsRequest(
                 resources=[resource(resource_type=resource_type, resource_name=name, configuration_keys=None)],
                 include_synonyms=False,
                 include_documentation=False,
             )
+            response = await self._ask_about(resource_type, name, question)
             [result] = response.results
             _require(result.error_code, f"{name}: {result.error_message or 'not described'}")
             return {entry.name: entry.value for entry in result.configs}
@@ -147,7 +151,7 @@ class ClusterCalls(Asker):
     ) -> dict[TopicPartition, ErrorCode]:
         """Of each partition (None: of all that needed an election) what became of it; ELECTION_NOT_NEEDED is fine."""
         checked_integer(kind, "the kind of an election", 8)
-        topic_class = request_class(ApiKey.ELECT_LEADERS).TopicPartitions
+        topic_class = ElectLeadersRequest.TopicPartitions
         asked = (
             None
             if partitions is None
@@ -158,12 +162,8 @@ class ClusterCalls(Asker):
         )
 
         async def attempt() -> dict[TopicPartition, ErrorCode]:
-            response = await self._ask_controller(
-                ApiKey.ELECT_LEADERS,
-                election_type=kind,
-                topic_partitions=asked,
-                timeout_ms=self._request_timeout_ms,
-            )
+            order = ElectLeadersRequest(election_type=kind, topic_partitions=asked, timeout_ms=self._request_timeout_ms)
+            response = await self._ask_controller(order)
             _require(response.error_code, "no election")
             return {
                 (topic.topic, result.partition_id): ErrorCode.of(result.error_code)
@@ -179,11 +179,10 @@ class ClusterCalls(Asker):
             checked_key(key): None if replicas is None else checked_brokers(replicas)
             for key, replicas in checked_mapping(moves, "moves").items()
         }
-        topic_class = request_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS).ReassignableTopic
+        topic_class = AlterPartitionReassignmentsRequest.ReassignableTopic
 
         async def attempt() -> None:
-            response = await self._ask_controller(
-                ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            order = AlterPartitionReassignmentsRequest(
                 topics=[
                     topic_class(
                         name=topic,
@@ -196,6 +195,7 @@ class ClusterCalls(Asker):
                 ],
                 timeout_ms=self._request_timeout_ms,
             )
+            response = await self._ask_controller(order)
             _require(response.error_code, response.error_message or "nothing reassigned")
             for topic in response.responses:
                 for result in topic.partitions:
@@ -211,7 +211,7 @@ class ClusterCalls(Asker):
 
         async def attempt() -> dict[TopicPartition, Reassignment]:
             response = await self._ask_controller(
-                ApiKey.LIST_PARTITION_REASSIGNMENTS, topics=None, timeout_ms=self._request_timeout_ms
+                ListPartitionReassignmentsRequest(topics=None, timeout_ms=self._request_timeout_ms)
             )
             _require(response.error_code, response.error_message or "not listed")
             return {
@@ -224,11 +224,11 @@ class ClusterCalls(Asker):
 
         return await self._retrying("ListPartitionReassignments", attempt)
 
-    async def _ask_about(self, resource_type: int, name: str, api_key: ApiKey, **fields: Any) -> Any:
+    async def _ask_about(self, resource_type: int, name: str, message: Request[_Answer]) -> _Answer:
         if resource_type == BROKER_RESOURCE and name:
             await self._metadata([])
-            return await self._ask_broker(int(name), api_key, **fields)
-        return await self._ask_any(api_key, **fields)
+            return await self._ask_broker(int(name), message)
+        return await self._ask_any(message)
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import MetadataResponse
 
 TopicPartition = tuple[str, int]
 
@@ -94,17 +95,17 @@ class ClusterView:
         return found
 
 
-def cluster_view(response: Any) -> ClusterView:
+def cluster_view(response: MetadataResponse) -> ClusterView:
     """The view of a MetadataResponse."""
     brokers = {
         broker.node_id: BrokerAddress(broker.node_id, broker.host, broker.port, broker.rack)
         for broker in response.brokers
     }
-    topics = {topic.name: _topic_view(topic) for topic in response.topics if topic.name is not None}
+    topics = {topic.name: _topic_view(topic.name, topic) for topic in response.topics if topic.name is not None}
     return ClusterView(response.cluster_id, response.controller_id, brokers, topics)
 
 
-def _topic_view(topic: Any) -> TopicView:
+def _topic_view(name: str, topic: MetadataResponse.MetadataResponseTopic) -> TopicView:
     partitions = {
         entry.partition_index: PartitionView(
             entry.partition_index,
@@ -117,4 +118,4 @@ def _topic_view(topic: Any) -> TopicView:
         )
         for entry in topic.partitions
     }
-    return TopicView(topic.name, topic.topic_id, ErrorCode.of(topic.error_code), bool(topic.is_internal), partitions)
+    return TopicView(name, topic.topic_id, ErrorCode.of(topic.error_code), topic.is_internal, partitions)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from cluster.protocol import messages
 from cluster.protocol.connection import RequestPipeline
 from cluster.protocol.errors import ProtocolError
+from cluster.protocol.message_classes import Request
 from cluster.protocol.primitives import INT32, refusing_malformed
 from cluster.seams.transport import MAX_FRAME_BYTES, Connection, Transport
 from cluster.seams.units import ms_of_seconds, seconds_of_ms
@@ -82,8 +83,8 @@ class BrokerConnection:
         """The id for a request that is built by hand and given to ``send_raw`` or ``exchange``."""
         return self._pipeline.next_correlation_id()
 
-    async def send(self, message: Any, version: int, timeout_ms: int | None = None) -> Any:
-        """Send a request message of ``cluster.protocol.messages`` and return the response message."""
+    async def send(self, message: Request[Answer], version: int, timeout_ms: int | None = None) -> Answer:
+        """Send a request message and return the response message."""
         api_key = message.API_KEY
         request = messages.encode_request(message, version, self.next_correlation_id(), self._client_id)
         return await self.exchange(

@@ -8,15 +8,13 @@ connections.
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from cluster.client.client_metadata import ClientMetadata, MetadataQuestion
 from cluster.client.cluster_view import cluster_view
 from cluster.client.errors import UnsupportedVersion
 from cluster.client.exchange import ClientResponse, LostConnection, Polled
 from cluster.client.network import NetworkClient
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import MetadataRequest
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -89,10 +87,9 @@ class MetadataUpdater:
             self._take_loss(lost)
         return others
 
-    def _request(self, question: MetadataQuestion) -> Any:
-        message_class = request_class(ApiKey.METADATA)
-        return message_class(
-            topics=[message_class.MetadataRequestTopic(name=name) for name in question.topics],
+    def _request(self, question: MetadataQuestion) -> MetadataRequest:
+        return MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in question.topics],
             allow_auto_topic_creation=self._allow_auto_topic_creation,
         )
 

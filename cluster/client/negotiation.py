@@ -5,13 +5,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from cluster.client.connection import BrokerConnection
 from cluster.client.errors import UnsupportedVersion
-from cluster.protocol import messages
 from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import ApiVersionsRequest, ApiVersionsResponse
 
 Windows = Mapping[int, tuple[int, int]]
 
@@ -35,14 +34,12 @@ async def api_versions(connection: BrokerConnection, timeout_ms: int | None = No
         version = answer
 
 
-def api_versions_request() -> Any:
+def api_versions_request() -> ApiVersionsRequest:
     """The question. It is asked in ``API_VERSIONS_VERSION`` first."""
-    return messages.request_class(ApiKey.API_VERSIONS)(
-        client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION
-    )
+    return ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=SOFTWARE_VERSION)
 
 
-def read_api_versions(response: Any, version: int) -> dict[int, tuple[int, int]] | int:
+def read_api_versions(response: ApiVersionsResponse, version: int) -> dict[int, tuple[int, int]] | int:
     """The windows in the response to a question of that version, or the version in which to ask again.
 
     Raises ``UnsupportedVersion``.
@@ -50,7 +47,7 @@ def read_api_versions(response: Any, version: int) -> dict[int, tuple[int, int]]
     windows = {entry.api_key: (entry.min_version, entry.max_version) for entry in response.api_keys}
     if response.error_code == ErrorCode.NONE:
         return windows
-    greatest: int = windows.get(ApiKey.API_VERSIONS, (0, 0))[1]
+    greatest = windows.get(ApiKey.API_VERSIONS, (0, 0))[1]
     if response.error_code != ErrorCode.UNSUPPORTED_VERSION or not 0 <= greatest < version:
         raise UnsupportedVersion(f"ApiVersions {version}: {ErrorCode.of(response.error_code).name}")
     return greatest

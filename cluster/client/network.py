@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 from cluster.client.cluster_view import BrokerAddress
@@ -23,6 +22,7 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.connection import InFlight
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.kafka_schemas import encode_body
+from cluster.protocol.message_classes import ApiVersionsResponse, Message
 from cluster.protocol.primitives import INT32, READ_ERRORS
 from cluster.seams.clock import Clock
 from cluster.seams.selector import Selector
@@ -153,8 +153,8 @@ class NetworkClient:
         header = messages.encode_request_header(request.api_key, request.version, correlation_id, self._client_id)
         self._send(node_id, correlation_id, request, [header, *body], expects_response, timeout_ms, now_ms)
 
-    def send_message(self, node_id: int, message: Any, context: Any, *, timeout_ms: int | None = None) -> None:
-        """Send a message of ``cluster.protocol.messages``, in the greatest version that the node and we know.
+    def send_message(self, node_id: int, message: Message, context: Any, *, timeout_ms: int | None = None) -> None:
+        """Send a request message, in the greatest version that the node and we know.
 
         The answer is the response message. Raises like ``send``, and ``UnsupportedVersion``.
         """
@@ -279,7 +279,7 @@ class NetworkClient:
         frame = messages.encode_request(api_versions_request(), version, correlation_id, self._client_id)
         self._send(node_id, correlation_id, request, [frame], True, None, self._clock.monotonic_ms())
 
-    def _versions_told(self, node_id: int, answer: Any, version: int, now_ms: int) -> None:
+    def _versions_told(self, node_id: int, answer: ApiVersionsResponse, version: int, now_ms: int) -> None:
         try:
             told = read_api_versions(answer, version)
         except UnsupportedVersion as error:
@@ -293,8 +293,4 @@ class NetworkClient:
 
 
 def _decoding(api_key: ApiKey, version: int) -> Decode:
-    return partial(_decode, api_key, version)
-
-
-def _decode(api_key: ApiKey, version: int, frame: memoryview) -> Any:
-    return messages.decode_response(api_key, version, frame)[1]
+    return lambda frame: messages.decode_response(api_key, version, frame)[1]

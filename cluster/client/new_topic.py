@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from cluster.client.argument_checks import (
     checked_brokers,
@@ -14,8 +13,7 @@ from cluster.client.argument_checks import (
     checked_partition,
     checked_topic,
 )
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import CreateTopicsRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class NewTopic:
     assignment: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
-def creatable(topic: NewTopic) -> Any:
+def creatable(topic: NewTopic) -> CreateTopicsRequest.CreatableTopic:
     """The topic as a struct of a CreateTopics request. Raises ``TypeError`` and ``ValueError``."""
     if not isinstance(topic, NewTopic):
         raise TypeError(f"a topic to be created is a NewTopic, not {type(topic).__name__}: NewTopic('name')")
@@ -37,7 +35,7 @@ def creatable(topic: NewTopic) -> Any:
     partitions = checked_integer(topic.partitions, f"the number of partitions of {name}", 32)
     replication_factor = checked_integer(topic.replication_factor, f"the replication factor of {name}", 16)
     assignment = checked_mapping(topic.assignment, f"the replicas of {name}")
-    topic_class = request_class(ApiKey.CREATE_TOPICS).CreatableTopic
+    topic_class = CreateTopicsRequest.CreatableTopic
     return topic_class(
         name=name,
         num_partitions=-1 if assignment else partitions,

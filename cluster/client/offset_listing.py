@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from cluster.client.cluster_view import TopicPartition
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import ListOffsetsRequest, ListOffsetsResponse
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
@@ -37,25 +35,24 @@ def list_offsets_request(
     replica_id: int = CONSUMER,
     isolation_level: int = 0,
     leader_epochs: Mapping[TopicPartition, int] | None = None,
-) -> Any:
+) -> ListOffsetsRequest:
     """The request for these timestamps. ``leader_epochs`` are those that the leader must have; -1 is any."""
-    message_class = request_class(ApiKey.LIST_OFFSETS)
-    topic_class = message_class.ListOffsetsTopic
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
     epochs = leader_epochs or {}
-    by_topic: dict[str, list[Any]] = {}
+    by_topic: dict[str, list[ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition]] = {}
     for (topic, partition), timestamp in wanted.items():
         entry = topic_class.ListOffsetsPartition(
             partition_index=partition, current_leader_epoch=epochs.get((topic, partition), -1), timestamp=timestamp
         )
         by_topic.setdefault(topic, []).append(entry)
-    return message_class(
+    return ListOffsetsRequest(
         replica_id=replica_id,
         isolation_level=isolation_level,
         topics=[topic_class(name=name, partitions=entries) for name, entries in by_topic.items()],
     )
 
 
-def listed_offsets(response: Any) -> dict[TopicPartition, ListedOffset | ErrorCode]:
+def listed_offsets(response: ListOffsetsResponse) -> dict[TopicPartition, ListedOffset | ErrorCode]:
     """What the answer says about each partition."""
     answers: dict[TopicPartition, ListedOffset | ErrorCode] = {}
     for topic in response.topics:

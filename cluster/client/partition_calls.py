@@ -23,9 +23,8 @@ from cluster.client.offset_listing import (
     listed_offsets,
 )
 from cluster.client.retried_calls import Retriable
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import DeleteRecordsRequest, DescribeLogDirsRequest, DescribeProducersRequest
 
 Wanted = TypeVar("Wanted")
 Found = TypeVar("Found")
@@ -81,12 +80,10 @@ class PartitionCalls(ClusterCalls):
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Forget what lies below these offsets (-1: the high watermark). Returns where each log begins then."""
         offsets = checked_numbers(before, "offsets of partitions", "an offset")
-        topic_class = request_class(ApiKey.DELETE_RECORDS).DeleteRecordsTopic
+        topic_class = DeleteRecordsRequest.DeleteRecordsTopic
 
         async def ask(leader: int, asked: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int | ErrorCode]:
-            response = await self._ask_broker(
-                leader,
-                ApiKey.DELETE_RECORDS,
+            order = DeleteRecordsRequest(
                 topics=[
                     topic_class(
                         name=topic,
@@ -99,6 +96,7 @@ class PartitionCalls(ClusterCalls):
                 ],
                 timeout_ms=self._request_timeout_ms,
             )
+            response = await self._ask_broker(leader, order)
             return {
                 (topic.name, result.partition_index): ErrorCode.of(result.error_code) or result.low_watermark
                 for topic in response.topics
@@ -112,18 +110,17 @@ class PartitionCalls(ClusterCalls):
     ) -> dict[TopicPartition, list[ProducerState]]:
         """The producers that the leader of each partition remembers."""
         wanted = dict.fromkeys(checked_keys(partitions))
-        topic_class = request_class(ApiKey.DESCRIBE_PRODUCERS).TopicRequest
+        topic_class = DescribeProducersRequest.TopicRequest
 
         async def ask(
             leader: int, asked: Mapping[TopicPartition, None]
         ) -> Mapping[TopicPartition, list[ProducerState] | ErrorCode]:
-            response = await self._ask_broker(
-                leader,
-                ApiKey.DESCRIBE_PRODUCERS,
+            question = DescribeProducersRequest(
                 topics=[
                     topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(asked).items()
-                ],
+                ]
             )
+            response = await self._ask_broker(leader, question)
             return {
                 (topic.name, result.partition_index): ErrorCode.of(result.error_code)
                 or [
@@ -155,7 +152,7 @@ class PartitionCalls(ClusterCalls):
         return await self._retrying("DescribeLogDirs", attempt)
 
     async def _log_directories_of(self, broker_id: int) -> dict[str, LogDirectory]:
-        response = await self._ask_broker(broker_id, ApiKey.DESCRIBE_LOG_DIRS, topics=None)
+        response = await self._ask_broker(broker_id, DescribeLogDirsRequest(topics=None))
         return {
             result.log_dir: LogDirectory(
                 ErrorCode.of(result.error_code),
@@ -198,7 +195,7 @@ class PartitionCalls(ClusterCalls):
         self, broker_id: int, wanted: Mapping[TopicPartition, int], replica_id: int, isolation_level: int
     ) -> dict[TopicPartition, ListedOffset | ErrorCode]:
         request = list_offsets_request(wanted, replica_id=replica_id, isolation_level=isolation_level)
-        return listed_offsets(await self._send_to_broker(broker_id, request))
+        return listed_offsets(await self._ask_broker(broker_id, request))
 
     async def _of_leaders(
         self,

@@ -10,13 +10,13 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from cluster.client.cluster_view import ClusterView, cluster_view
 from cluster.client.connection import BrokerConnection
 from cluster.client.negotiation import api_versions, choose_version
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import MetadataRequest, Request
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
 from cluster.seams.units import seconds_of_ms
@@ -76,15 +76,12 @@ class Asker:
         await asyncio.sleep(0)
 
     async def _metadata(self, topics: Sequence[str] | None) -> ClusterView:
-        message_class = request_class(ApiKey.METADATA)
-        topic_class = message_class.MetadataRequestTopic
-        wanted = None if topics is None else [topic_class(name=name) for name in topics]
-        response = await self._ask_any(ApiKey.METADATA, topics=wanted, allow_auto_topic_creation=False)
-        self._view = cluster_view(response)
+        wanted = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        question = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        self._view = cluster_view(await self._ask_any(question))
         return self._view
 
-    async def _ask_any(self, api_key: ApiKey, **fields: Any) -> Any:
-        message = request_class(api_key)(**fields)
+    async def _ask_any(self, message: Request[T]) -> T:
         last: OSError | None = None
         for address in self._addresses():
             try:
@@ -93,20 +90,17 @@ class Asker:
                 last = error
         raise last or ConnectionError("no broker to ask")
 
-    async def _ask_controller(self, api_key: ApiKey, **fields: Any) -> Any:
+    async def _ask_controller(self, message: Request[T]) -> T:
         view = await self._metadata([])
-        return await self._ask_broker(view.controller_id, api_key, **fields)
+        return await self._ask_broker(view.controller_id, message)
 
-    async def _ask_broker(self, broker_id: int, api_key: ApiKey, **fields: Any) -> Any:
-        return await self._send_to_broker(broker_id, request_class(api_key)(**fields))
-
-    async def _send_to_broker(self, broker_id: int, message: Any) -> Any:
+    async def _ask_broker(self, broker_id: int, message: Request[T]) -> T:
         broker = None if self._view is None else self._view.brokers.get(broker_id)
         if broker is None:
             raise Retriable(f"broker {broker_id} is not alive")
         return await self._send((broker.host, broker.port), message)
 
-    async def _send(self, address: tuple[str, int], message: Any) -> Any:
+    async def _send(self, address: tuple[str, int], message: Request[T]) -> T:
         node = await self._node(address)
         version = choose_version(ApiKey(message.API_KEY), node.windows)
         return await node.connection.send(message, version, self._request_timeout_ms)

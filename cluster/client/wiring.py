@@ -13,10 +13,13 @@ from cluster.client.network import NetworkClient
 from cluster.client.nodes import Nodes
 from cluster.client.retried_calls import parse_address
 from cluster.config.errors import ConfigError
-from cluster.config.keys import TypedConfig
+from cluster.config.values import AdminValues, ConsumerValues, ProducerValues
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
 from cluster.seams.selector import Selector
+
+#: What any of the clients was given.
+ClientConfig = ProducerValues | ConsumerValues | AdminValues
 
 
 class ClientIo(NamedTuple):
@@ -28,7 +31,7 @@ class ClientIo(NamedTuple):
 
 
 def client_io(
-    config: TypedConfig,
+    config: ClientConfig,
     selector: Selector,
     clock: Clock,
     random: Random,
@@ -66,7 +69,7 @@ def client_io(
     return ClientIo(metadata, network, updater)
 
 
-def bootstrap_servers(config: TypedConfig) -> list[tuple[str, int]]:
+def bootstrap_servers(config: ClientConfig) -> list[tuple[str, int]]:
     """The addresses to begin with. Raises ``ConfigError`` for invalid bootstrap servers."""
     what = f"{config.table.what} config 'bootstrap.servers'"
     if not config["bootstrap.servers"]:
@@ -77,7 +80,7 @@ def bootstrap_servers(config: TypedConfig) -> list[tuple[str, int]]:
         raise ConfigError(f"{what}: {error}") from error
 
 
-def no_broker_answered(config: TypedConfig) -> str:
+def no_broker_answered(config: ClientConfig) -> str:
     """What a wait that was too short says about its reason, if no broker has told anything of the cluster so far."""
     return f"No broker of bootstrap.servers has answered so far: {', '.join(config['bootstrap.servers'])}"
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from cluster.config.client_keys import COMMON
-from cluster.config.keys import INT_MAX, KeyTable, TypedConfig, integer
+from cluster.config.keys import INT_MAX, KeyTable, integer
+from cluster.config.values import AdminValues
 
 _EFFECTIVE = {"bootstrap.servers", "client.id", "request.timeout.ms", "retry.backoff.ms", "security.protocol"}
 
@@ -25,7 +26,7 @@ ADMIN_KEYS = KeyTable(
 )
 
 
-class AdminConfig(TypedConfig):
+class AdminConfig(AdminValues):
     """The typed configuration of one admin client."""
 
 

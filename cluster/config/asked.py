@@ -6,15 +6,15 @@ Owns the bounds. Does not own the keys, nor the requests.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
 
 #: Bytes of log for each byte of an index, if every batch has an entry: the smallest batch has 61, an entry up to 12.
 _LOG_BYTES_PER_INDEX_BYTE = 5
 
 
-def check_asked(wanted: Mapping[str, str], stored: Mapping[str, str], broker: Mapping[str, Any]) -> None:
+def check_asked(wanted: Mapping[str, str], stored: Mapping[str, str], broker: BrokerConfig) -> None:
     """What a client may not set although an operator may: segments so small or so short that they become too many, and
     files that stay on the disk for too long after they were deleted.
 

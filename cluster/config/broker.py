@@ -10,7 +10,7 @@ from functools import cached_property
 
 from cluster.config.broker_keys import BROKER_KEYS, REFUSED
 from cluster.config.errors import ConfigError
-from cluster.config.keys import TypedConfig, Value
+from cluster.config.keys import Value
 from cluster.config.listeners import (
     OWN,
     ListenerAddress,
@@ -22,6 +22,7 @@ from cluster.config.listeners import (
     peers_listener,
 )
 from cluster.config.topic import broker_defaults
+from cluster.config.values import BrokerValues
 
 _PLAINTEXT = "PLAINTEXT"
 _PEERS = "gapless.peer.addresses"
@@ -30,7 +31,7 @@ _PROTOCOLS = "listener.security.protocol.map"
 _SECURE = frozenset({"SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 
 
-class BrokerConfig(TypedConfig):
+class BrokerConfig(BrokerValues):
     """The typed configuration of one broker: ``config["replica.lag.time.max.ms"]`` is an int."""
 
     @property
@@ -39,13 +40,23 @@ class BrokerConfig(TypedConfig):
         value = self["broker.id"] if self["broker.id"] is not None else self["node.id"]
         if value is None:
             raise ConfigError("broker config key 'broker.id' is missing; set it, as in broker.id=1")
-        return int(value)
+        return value
+
+    @property
+    def zookeeper_connect(self) -> str:
+        """Raises ConfigError if zookeeper.connect is not set."""
+        servers = self["zookeeper.connect"]
+        if not servers:
+            raise ConfigError(
+                "broker config key 'zookeeper.connect' is missing; set it, as in zookeeper.connect=127.0.0.1:2181"
+            )
+        return servers
 
     @property
     def data_directory(self) -> str:
         """The one data directory: the first of log.dirs, else log.dir."""
         directories = self["log.dirs"]
-        return str(directories[0] if directories else self["log.dir"])
+        return directories[0] if directories else self["log.dir"]
 
     @property
     def listeners(self) -> tuple[ListenerAddress, ...]:

@@ -11,9 +11,10 @@ from functools import partial
 
 from cluster.config.client_keys import COMMON
 from cluster.config.errors import ConfigError
-from cluster.config.keys import INT_MAX, KeyTable, TypedConfig, flag, integer, text, texts
+from cluster.config.keys import INT_MAX, KeyTable, flag, integer, text, texts
 from cluster.config.librdkafka import CONSUMER_KEYS as CONFLUENT_KEYS
 from cluster.config.librdkafka import parse as parse_confluent
+from cluster.config.values import ConsumerValues
 
 CONSUMER_KEYS = KeyTable(
     "consumer",
@@ -54,7 +55,7 @@ CONSUMER_KEYS = KeyTable(
 )
 
 
-class ConsumerConfig(TypedConfig):
+class ConsumerConfig(ConsumerValues):
     """The typed configuration of one consumer. ``as_text()`` is what a confluent consumer is given."""
 
 

@@ -11,9 +11,10 @@ from functools import partial
 
 from cluster.config.client_keys import COMMON
 from cluster.config.errors import ConfigError
-from cluster.config.keys import INT_MAX, KeyTable, TypedConfig, Value, flag, integer, text
+from cluster.config.keys import INT_MAX, KeyTable, Value, flag, integer, text
 from cluster.config.librdkafka import PRODUCER_KEYS as CONFLUENT_KEYS
 from cluster.config.librdkafka import parse as parse_confluent
+from cluster.config.values import ProducerValues
 
 #: A key of ours: brokers remember a producer's last five batches, so that more than five requests in flight can store
 #: a record twice. To show that, someone has to be able to ask for it.
@@ -58,7 +59,7 @@ PRODUCER_KEYS = KeyTable(
 )
 
 
-class ProducerConfig(TypedConfig):
+class ProducerConfig(ProducerValues):
     """The typed configuration of one producer. ``as_text()`` is what a confluent producer is given."""
 
 
@@ -80,7 +81,7 @@ def validate(
     changes, notes = _settle_idempotence(config, asked)
     # librdkafka reads 0 as "forever".
     endless = confluent and config["delivery.timeout.ms"] == 0
-    least = int(config["linger.ms"]) + int(config["request.timeout.ms"])
+    least = config["linger.ms"] + config["request.timeout.ms"]
     if config["delivery.timeout.ms"] < least and not endless:
         if "delivery.timeout.ms" in asked:
             raise ConfigError(

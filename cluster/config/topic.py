@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster.config.errors import ConfigError
-from cluster.config.keys import INT_MAX, LONG_MAX, KeyTable, TypedConfig, Value, flag, integer, number, text, texts
+from cluster.config.keys import INT_MAX, LONG_MAX, KeyTable, Value, flag, integer, number, text, texts
+from cluster.config.values import TopicValues
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
@@ -76,7 +77,7 @@ BROKER_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
 }
 
 
-class TopicConfig(TypedConfig):
+class TopicConfig(TopicValues):
     """The typed configuration of one topic."""
 
 

@@ -1,7 +1,7 @@
 """The messages between brokers that kafka-python lacks: its generator, fed with schemas of our own.
 
 Owns the classes; the layouts are the JSON files of ``cluster.protocol.schemas``. They are reached through
-``cluster.protocol.messages`` like all others. Attributes are the snake_case of Kafka's names: ``controller_id``,
+``cluster.protocol.message_classes`` like all others. Attributes are the snake_case of Kafka's names: ``controller_id``,
 ``is_k_raft_controller``, ``topic_states``, ``partition_states``, ``partition_index``, ``leader_epoch``,
 ``new_isr_with_epochs``. Nested structs are attributes of the class, named like their type in the schema:
 ``LeaderAndIsrRequest.LeaderAndIsrTopicState(topic_name=..., ...)``. A uuid is a ``uuid.UUID``, None when zero.

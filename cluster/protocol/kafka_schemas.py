@@ -51,7 +51,16 @@ with _reading_schemas():
     from kafka.protocol.api_message import ApiMessage
     from kafka.protocol.schemas.fields.codecs import EncodeBufferPool
 
-__all__ = ["EncodeBufferPool", "admin", "consumer", "define_message", "encode_body", "metadata", "producer"]
+__all__ = [
+    "ApiMessage",
+    "EncodeBufferPool",
+    "admin",
+    "consumer",
+    "define_message",
+    "encode_body",
+    "metadata",
+    "producer",
+]
 
 #: Of the buffer in which messages are encoded, from one to the next: what kafka-python begins with.
 _KEPT_BYTES = 65_536

@@ -4,7 +4,8 @@ Owns headers (docs/reference/kafka.md "Headers"), the choice of class by API key
 Encoding is kafka-python's, decoding is ``schema_decoder``'s. Messages are instances of kafka-python's generated
 classes: attributes in snake_case, nested structs as attributes of their class
 (``MetadataResponse.MetadataResponseBroker``), absent fields at their defaults, a zero uuid as None. Default lists are
-shared by all instances: assign a new list, never append to a default one.
+shared by all instances: assign a new list, never append to a default one. Who knows which message it is takes its class
+from ``message_classes``, where mypy knows the fields.
 """
 
 from __future__ import annotations

@@ -11,10 +11,6 @@ LONGEST_FUNCTION = 69
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
-    "cluster.broker.control.controller.reassignments": (
-        310,
-        "moves: asked for, resumed, gone on with; their answers beside them",
-    ),
     "cluster.broker.node": (340, "the wiring of one broker, and the order in which it starts and stops"),
     "cluster.broker.replicas.replica": (350, "one replica's face towards requests, roles and settings"),
     "cluster.seams.asyncio_connection": (370, "one socket: reading, sending, pausing and ending share its state"),

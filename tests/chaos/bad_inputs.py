@@ -415,6 +415,7 @@ BAD += [
     (["up", "--detach", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
     (["up", "--profile", "fast"], ["unknown profile 'fast'; known profiles: chaos, kafka"]),
     (["broker"], ["'broker.id' is missing; set it, as in broker.id=1"]),
+    (["broker", "--config", "alone.properties"], ["'zookeeper.connect' is missing; set it, as in zookeeper.connect="]),
     (
         ["broker", "--config", "title.md"],
         ["--config title.md: line 2 of the properties is not key=value: 'Some"],
@@ -448,6 +449,7 @@ def make_files(tmp_path: Path) -> None:
     (tmp_path / "ssl.properties").write_text(
         "broker.id=1\nzookeeper.connect=127.0.0.1:1\nlisteners=SSL://127.0.0.1:0\n"
     )
+    (tmp_path / "alone.properties").write_text("broker.id=1\nlisteners=PLAINTEXT://127.0.0.1:0\n")
     (tmp_path / "kept" / "nodes" / "1" / "data").mkdir(parents=True)
     (tmp_path / "kept" / "run.json").touch()
     (tmp_path / "history.edn").touch()

@@ -11,7 +11,6 @@ import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from cluster.broker.control.links.controller_client import ControllerClient
 from cluster.broker.control.links.peers import Deliver, Peer, Peers
@@ -108,7 +107,7 @@ class ControlPlane:
                 peer_for=links.link_to,
                 may_run=lambda: self._membership.is_registered,
                 controller_changed=self._controller_changed,
-                unclean_by_default=lambda: bool(self.configs.broker_config["unclean.leader.election.enable"]),
+                unclean_by_default=lambda: self.configs.broker_config["unclean.leader.election.enable"],
             )
         )
         #: The response to a decoded request that only the controller serves: (request, version).
@@ -199,9 +198,9 @@ class ControlPlane:
         """Wait for the first registration; False if this broker leaves without one."""
         return await self._membership.knows_its_epoch()
 
-    def check_control_request(self, request: Any) -> ErrorCode:
+    def check_control_request(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """The fence in front of LeaderAndIsr, UpdateMetadata and StopReplica; remembers the newest controller epoch."""
-        return self._membership.check_control_request(request)
+        return self._membership.check_control_request(controller_epoch, broker_epoch)
 
     async def load_topic_configs(self, topics: Iterable[str]) -> None:
         """Have ``MetadataCache.topic_config`` know these topics. To be awaited before their logs are opened."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Pauses
@@ -17,33 +17,45 @@ from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.services import Services
 from cluster.broker.settings import REFUSALS, SettingsChange, alter, refusal
 from cluster.config.alteration import Alteration, altered, replaced
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+_Response = TypeVar("_Response", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 
 
-async def handle_incremental(services: Services, request: Any, _exchange: Exchange) -> Any:
-    return await _alter(services, request, ApiKey.INCREMENTAL_ALTER_CONFIGS, _incremental)
+async def handle_incremental(
+    services: Services, request: IncrementalAlterConfigsRequest, _exchange: Exchange
+) -> IncrementalAlterConfigsResponse:
+    return await _alter(services, request, IncrementalAlterConfigsResponse, _incremental)
 
 
-async def handle_whole(services: Services, request: Any, _exchange: Exchange) -> Any:
-    return await _alter(services, request, ApiKey.ALTER_CONFIGS, _whole)
+async def handle_whole(services: Services, request: AlterConfigsRequest, _exchange: Exchange) -> AlterConfigsResponse:
+    return await _alter(services, request, AlterConfigsResponse, _whole)
 
 
-def _incremental(entries: list[Any]) -> SettingsChange:
+def _incremental(
+    entries: Sequence[IncrementalAlterConfigsRequest.AlterConfigsResource.AlterableConfig],
+) -> SettingsChange:
     asked = [Alteration(entry.name, entry.config_operation, entry.value) for entry in entries]
     return lambda table, stored: altered(table, stored, asked)
 
 
-def _whole(entries: list[Any]) -> SettingsChange:
+def _whole(entries: Sequence[AlterConfigsRequest.AlterConfigsResource.AlterableConfig]) -> SettingsChange:
     asked = [(entry.name, entry.value) for entry in entries]
     return lambda table, _stored: replaced(table, asked)
 
 
 async def _alter(
-    services: Services, request: Any, api_key: ApiKey, change: Callable[[list[Any]], SettingsChange]
-) -> Any:
-    response = response_class(api_key)
+    services: Services,
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+    response: type[_Response],
+    change: Callable[[Any], SettingsChange],
+) -> _Response:
     times = Counter((asked.resource_type, asked.resource_name) for asked in request.resources)
     results, pause = [], Pauses(services.shares)
     for asked in request.resources:

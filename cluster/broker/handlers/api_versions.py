@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from cluster.broker.exchange import Exchange
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import decode_request, encode_response, response_class
+from cluster.protocol.message_classes import ApiVersionsRequest, ApiVersionsResponse
+from cluster.protocol.messages import decode_request, encode_response
 
 #: KIP-511: a name or version that is not like this is an INVALID_REQUEST, after which clients ask with version 0.
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -16,25 +17,25 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 def handler(windows: Iterable[tuple[ApiKey, int, int]]) -> Callable[[Exchange, memoryview], None]:
     """The handler for a listener that advertises ``windows`` (API, least and greatest version)."""
-    response = response_class(ApiKey.API_VERSIONS)
     advertised = [
-        response.ApiVersion(api_key=key, min_version=least, max_version=greatest) for key, least, greatest in windows
+        ApiVersionsResponse.ApiVersion(api_key=key, min_version=least, max_version=greatest)
+        for key, least, greatest in windows
     ]
     cached: dict[int, bytes] = {}
 
     def handle(exchange: Exchange, body: memoryview) -> None:
         version = exchange.api_version
         if version >= 3:
-            request = decode_request(ApiKey.API_VERSIONS, version, body)
+            request: ApiVersionsRequest = decode_request(ApiKey.API_VERSIONS, version, body)
             names = (request.client_software_name, request.client_software_version)
             if not all(_SOFTWARE.fullmatch(name or "") for name in names):
-                refusal = response(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+                refusal = ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
                 data = encode_response(ApiKey.API_VERSIONS, version, exchange.correlation_id, refusal)
                 exchange.respond([data])
                 return
         tail = cached.get(version)
         if tail is None:
-            message = response(error_code=ErrorCode.NONE, api_keys=advertised)
+            message = ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=advertised)
             tail = cached[version] = encode_response(ApiKey.API_VERSIONS, version, 0, message)[4:]
         exchange.respond([exchange.correlation_id.to_bytes(4, "big", signed=True), tail])
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cluster.broker.services import Services
 from cluster.controller.topics import is_legal_name
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ class ControllerOrigin(NamedTuple):
     broker_epoch: int
 
     @classmethod
-    def of(cls, request: Any) -> ControllerOrigin:
+    def of(cls, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> ControllerOrigin:
         """From any of the three messages."""
         return cls(request.controller_id, request.controller_epoch, request.broker_epoch)
 
@@ -47,8 +48,9 @@ async def check(services: Services, key: ApiKey, origin: ControllerOrigin, *, is
     control = services.control
     if not await control.knows_its_epoch():
         return ErrorCode.STALE_BROKER_EPOCH
-    is_possible = is_possible and min(origin.controller_id, origin.controller_epoch) >= 0
-    error = control.check_control_request(origin) if is_possible else ErrorCode.INVALID_REQUEST
+    error = ErrorCode.INVALID_REQUEST
+    if is_possible and min(origin.controller_id, origin.controller_epoch) >= 0:
+        error = control.check_control_request(origin.controller_epoch, origin.broker_epoch)
     if error is not ErrorCode.NONE:
         logger.info("%s of controller %d (epoch %d, for broker epoch %d) refused: %s", key.name, *origin, error.name)
     return error

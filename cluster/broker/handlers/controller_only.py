@@ -6,12 +6,15 @@ same request may come from this very broker, by no wire.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.services import Services
+from cluster.protocol.message_classes import Request
+
+_Answer = TypeVar("_Answer")
 
 
-async def serve(services: Services, request: Any, exchange: Exchange) -> Any:
+async def serve(services: Services, request: Request[_Answer], exchange: Exchange) -> _Answer:
     """Any of them."""
     return await services.control.serve(request, exchange.api_version, exchange.connection.is_gone)

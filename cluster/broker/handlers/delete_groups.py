@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import DeleteGroupsRequest, DeleteGroupsResponse
 
 
-async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
-    response = response_class(ApiKey.DELETE_GROUPS)
+async def handle(services: Services, request: DeleteGroupsRequest, _exchange: Exchange) -> DeleteGroupsResponse:
     pause = Pauses(services.shares)
     deletions = {}
     for group_id in dict.fromkeys(request.groups_names):
@@ -20,6 +16,6 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
         await pause()
     results = []
     for group_id, deletion in deletions.items():
-        results.append(response.DeletableGroupResult(group_id=group_id, error_code=await deletion))
+        results.append(DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=await deletion))
         await pause()
-    return response(results=results)
+    return DeleteGroupsResponse(results=results)

@@ -12,7 +12,8 @@ from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions
 from cluster.broker.replicas.record_deletion import DelayedDeletion, DeletionResult, WantedDeletion
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import decode_request, encode_response, response_class
+from cluster.protocol.message_classes import DeleteRecordsRequest, DeleteRecordsResponse
+from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
 
 
@@ -71,7 +72,7 @@ async def _of_large(services: Services, beside: Beside, exchange: Exchange, body
 def _wanted(api_version: int, body: bytes | memoryview) -> tuple[list[WantedDeletion], int]:
     """What is asked for, each partition once, and the time that the client gives. The request itself, which may be a
     million objects, ends here, on the thread that made it."""
-    request = decode_request(ApiKey.DELETE_RECORDS, api_version, body)
+    request: DeleteRecordsRequest = decode_request(ApiKey.DELETE_RECORDS, api_version, body)
     topics = named(
         (topic.name, ((asked.partition_index, asked.offset) for asked in topic.partitions)) for topic in request.topics
     )
@@ -106,14 +107,15 @@ def _encoding(exchange: Exchange, results: list[DeletionResult]) -> Callable[[],
 
 
 def _encoded(version: int, correlation_id: int, results: list[DeletionResult]) -> bytes:
-    response = response_class(ApiKey.DELETE_RECORDS)
-    topic_class = response.DeleteRecordsTopicResult
-    topics: dict[str, list[object]] = {}
+    topic_class = DeleteRecordsResponse.DeleteRecordsTopicResult
+    topics: dict[str, list[DeleteRecordsResponse.DeleteRecordsTopicResult.DeleteRecordsPartitionResult]] = {}
     for result in results:
         topics.setdefault(result.topic, []).append(
             topic_class.DeleteRecordsPartitionResult(
                 partition_index=result.partition, low_watermark=result.low_watermark, error_code=result.error_code
             )
         )
-    message = response(topics=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()])
+    message = DeleteRecordsResponse(
+        topics=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()]
+    )
     return encode_response(ApiKey.DELETE_RECORDS, version, correlation_id, message)

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.metadata import brokers_on, controller_on
 from cluster.broker.portions import Steps
 from cluster.broker.services import Services
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import DescribeClusterRequest, DescribeClusterResponse
 
 #: ``endpoint_type`` of the brokers; the other one is for controllers of KRaft.
 BROKERS = 1
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.DESCRIBE_CLUSTER)
+def handle(services: Services, request: DescribeClusterRequest, exchange: Exchange) -> Steps[DescribeClusterResponse]:
     metadata = services.metadata
     yield None
     if exchange.api_version >= 1 and request.endpoint_type != BROKERS:
-        return response(
+        return DescribeClusterResponse(
             error_code=ErrorCode.INVALID_REQUEST,
             error_message=f"endpoint type {request.endpoint_type}",
             cluster_id=metadata.cluster_id or "",
             brokers=[],
         )
-    return response(
+    return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
         endpoint_type=BROKERS,
         cluster_id=metadata.cluster_id or "",
         controller_id=controller_on(metadata, exchange.listener),
         brokers=[
-            response.DescribeClusterBroker(broker_id=broker.broker_id, host=end.host, port=end.port, rack=broker.rack)
+            DescribeClusterResponse.DescribeClusterBroker(
+                broker_id=broker.broker_id, host=end.host, port=end.port, rack=broker.rack
+            )
             for broker, end in brokers_on(metadata, exchange.listener)
         ],
     )

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.broker.settings import REFUSALS, Setting, describe, refusal
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import DescribeConfigsRequest, DescribeConfigsResponse
+
+_Entry = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
 
 
-async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
-    response = response_class(ApiKey.DESCRIBE_CONFIGS)
+async def handle(services: Services, request: DescribeConfigsRequest, _exchange: Exchange) -> DescribeConfigsResponse:
     results, pause = [], Pauses(services.shares)
     # Of a resource that is named twice the last word counts, in the first place.
     for asked in {(asked.resource_type, asked.resource_name): asked for asked in request.resources}.values():
@@ -28,7 +27,7 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
         except REFUSALS as error:
             code, message = refusal(error, asked.resource_name)
         results.append(
-            response.DescribeConfigsResult(
+            DescribeConfigsResponse.DescribeConfigsResult(
                 error_code=code,
                 error_message=message,
                 resource_type=asked.resource_type,
@@ -36,19 +35,18 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
                 configs=[_entry(setting, request) for setting in found],
             )
         )
-    return response(results=results)
+    return DescribeConfigsResponse(results=results)
 
 
-def _entry(setting: Setting, request: Any) -> Any:
-    entry = response_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResult.DescribeConfigsResourceResult
-    return entry(
+def _entry(setting: Setting, request: DescribeConfigsRequest) -> _Entry:
+    return _Entry(
         name=setting.name,
         value=setting.value,
         read_only=setting.read_only,
         config_source=setting.source,
         is_sensitive=setting.is_sensitive,
         synonyms=[
-            entry.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            _Entry.DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
             for synonym in setting.synonyms
         ]
         if request.include_synonyms

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps
 from cluster.broker.services import Services
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import DescribeGroupsRequest, DescribeGroupsResponse
 
 
-def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.DESCRIBE_GROUPS)
-    group_class = response.DescribedGroup
+def handle(services: Services, request: DescribeGroupsRequest, _exchange: Exchange) -> Steps[DescribeGroupsResponse]:
+    group_class = DescribeGroupsResponse.DescribedGroup
     groups = []
     for group_id in dict.fromkeys(request.groups):
         found = services.groups.coordinator.describe(group_id)
@@ -41,4 +37,4 @@ def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
             )
         )
         yield None
-    return response(groups=groups)
+    return DescribeGroupsResponse(groups=groups)

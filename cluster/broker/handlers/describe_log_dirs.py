@@ -5,29 +5,25 @@ Owns the answer. There is one data directory; none of its logs is ever moved to 
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.services import Services
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+_Topic = DescribeLogDirsResponse.DescribeLogDirsResult.DescribeLogDirsTopic
 
 
-def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.DESCRIBE_LOG_DIRS)
-    result_class = response.DescribeLogDirsResult
-    topic_class = result_class.DescribeLogDirsTopic
+def handle(services: Services, request: DescribeLogDirsRequest, _exchange: Exchange) -> Steps[DescribeLogDirsResponse]:
     wanted = None
     if request.topics is not None:
         wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[_Topic.DescribeLogDirsPartition]] = {}
     for (name, number), partition in sorted(services.replicas.partitions.items()):
         if wanted is None or (name, number) in wanted:
             topics.setdefault(name, []).append(
-                topic_class.DescribeLogDirsPartition(
+                _Topic.DescribeLogDirsPartition(
                     partition_index=number,
                     partition_size=partition.log.size_bytes,
                     offset_lag=_lag(partition),
@@ -35,13 +31,13 @@ def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
                 )
             )
         yield None
-    return response(
+    return DescribeLogDirsResponse(
         error_code=ErrorCode.NONE,
         results=[
-            result_class(
+            DescribeLogDirsResponse.DescribeLogDirsResult(
                 error_code=ErrorCode.NONE,
                 log_dir=services.config.data_directory,
-                topics=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()],
+                topics=[_Topic(name=name, partitions=partitions) for name, partitions in topics.items()],
                 usable_bytes=services.usable_bytes(),
             )
         ],

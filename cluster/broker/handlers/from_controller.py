@@ -12,14 +12,15 @@ from typing import Any
 from cluster.broker.handlers import leader_and_isr, stop_replica, update_metadata
 from cluster.broker.services import Services
 from cluster.protocol.apis import ApiKey
+from cluster.protocol.message_classes import Message
 
-FROM_CONTROLLER: dict[ApiKey, Callable[[Services, Any], Awaitable[Any]]] = {
+FROM_CONTROLLER: dict[ApiKey, Callable[[Services, Any], Awaitable[Message]]] = {
     ApiKey.LEADER_AND_ISR: leader_and_isr.handle,
     ApiKey.STOP_REPLICA: stop_replica.handle,
     ApiKey.UPDATE_METADATA: update_metadata.handle,
 }
 
 
-async def deliver(services: Services, request: Any) -> Any:
+async def deliver(services: Services, request: Message) -> Message:
     """Handle any of the three, as if it had come by a connection."""
     return await FROM_CONTROLLER[ApiKey(request.API_KEY)](services, request)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.coordinator.group.requests import JoinRequest
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import JoinGroupRequest, JoinGroupResponse
 
 #: From this version on there may be no protocol name; before it that is an empty one.
 _NULLABLE_NAME_VERSION = 7
 
 
-async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+async def handle(services: Services, request: JoinGroupRequest, exchange: Exchange) -> JoinGroupResponse:
     version = exchange.api_version
     protocols, pause = [], Pauses(services.shares)
     for each in request.protocols:
@@ -36,16 +33,15 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     # What waits for the other members, for as long as these like, is not the request.
     exchange.connection.release_request()
     answer = await services.groups.join(asked)
-    response = response_class(ApiKey.JOIN_GROUP)
     members, pause = [], Pauses(services.shares)
     for member in answer.members:
         members.append(
-            response.JoinGroupResponseMember(
+            JoinGroupResponse.JoinGroupResponseMember(
                 member_id=member.member_id, group_instance_id=member.group_instance_id, metadata=member.metadata
             )
         )
         await pause()
-    return response(
+    return JoinGroupResponse(
         error_code=answer.error_code,
         generation_id=answer.generation_id,
         protocol_type=answer.protocol_type,

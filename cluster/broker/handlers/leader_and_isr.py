@@ -7,7 +7,6 @@ opened before one has a role. Does not own what a replica makes of its role (``r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cluster.broker.handlers.control_fence import ControllerOrigin, can_be, check
 from cluster.broker.replicas.assignments import ReplicaAssignment, Role
@@ -16,13 +15,13 @@ from cluster.log.checkpoints import TopicPartition
 from cluster.metadata.store import SessionExpiredError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import LeaderAndIsrRequest, LeaderAndIsrResponse
 
 #: ``leader_recovery_state`` of a leader that was elected from outside the in-sync set.
 RECOVERING = 1
 
 
-async def handle(services: Services, request: Any) -> Any:
+async def handle(services: Services, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     origin = ControllerOrigin.of(request)
     error = await check(services, ApiKey.LEADER_AND_ISR, origin, is_possible=_is_possible(request))
     codes: Mapping[TopicPartition, ErrorCode] = {}
@@ -32,14 +31,14 @@ async def handle(services: Services, request: Any) -> Any:
     return _answer(request, error, codes)
 
 
-def _is_possible(request: Any) -> bool:
+def _is_possible(request: LeaderAndIsrRequest) -> bool:
     topics = request.topic_states
     states = [state for topic in topics for state in topic.partition_states]
     ids = [number for state in states for number in (state.partition_index, *state.replicas)]
     return all(topic.topic_id is not None for topic in topics) and can_be((topic.topic_name for topic in topics), ids)
 
 
-def assignments(request: Any) -> list[ReplicaAssignment]:
+def assignments(request: LeaderAndIsrRequest) -> list[ReplicaAssignment]:
     """The partitions of a decoded request."""
     return [
         ReplicaAssignment(
@@ -57,6 +56,7 @@ def assignments(request: Any) -> list[ReplicaAssignment]:
             ),
         )
         for topic in request.topic_states
+        if topic.topic_id is not None
         for state in topic.partition_states
     ]
 
@@ -73,7 +73,7 @@ async def _carry_out(
         # We are being registered again, and the controller will tell that life of ours everything again.
         return ErrorCode.STALE_BROKER_EPOCH, {}
     # That took its time: another controller may have spoken meanwhile, and the last word is its own.
-    error = control.check_control_request(origin)
+    error = control.check_control_request(origin.controller_epoch, origin.broker_epoch)
     if error is not ErrorCode.NONE:
         return error, {}
     if not roles.opens_logs(asked):
@@ -81,16 +81,17 @@ async def _carry_out(
     async with services.checkpoints.lock:
         await roles.open_logs(asked)
         # So did that.
-        error = control.check_control_request(origin)
+        error = control.check_control_request(origin.controller_epoch, origin.broker_epoch)
         return (error, {}) if error is not ErrorCode.NONE else (error, roles.assign(asked))
 
 
-def _answer(request: Any, error: ErrorCode, codes: Mapping[TopicPartition, ErrorCode]) -> Any:
-    response = response_class(ApiKey.LEADER_AND_ISR)
-    topic_class = response.LeaderAndIsrTopicError
+def _answer(
+    request: LeaderAndIsrRequest, error: ErrorCode, codes: Mapping[TopicPartition, ErrorCode]
+) -> LeaderAndIsrResponse:
+    topic_class = LeaderAndIsrResponse.LeaderAndIsrTopicError
     if error is not ErrorCode.NONE:
-        return response(error_code=error, topics=[])
-    return response(
+        return LeaderAndIsrResponse(error_code=error, topics=[])
+    return LeaderAndIsrResponse(
         error_code=error,
         topics=[
             topic_class(

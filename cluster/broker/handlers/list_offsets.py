@@ -6,19 +6,16 @@ Owns the layout. A partition that is named twice is answered once, INVALID_REQUE
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import named, repeated
 from cluster.broker.portions import Steps
-from cluster.broker.replicas.fetch_checks import READ_UNCOMMITTED
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.offset_lookup import NOTHING, FoundOffset, WantedOffset, look_up
 from cluster.broker.services import Services
 from cluster.log.errors import LogError
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import ListOffsetsRequest, ListOffsetsResponse
 
 MAX_TIMESTAMP_VERSION = 7
 #: Below this version a client does not know OFFSET_NOT_AVAILABLE.
@@ -27,9 +24,8 @@ OFFSET_NOT_AVAILABLE_VERSION = 5
 PARTITIONS_AT_ONCE = 1000
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.LIST_OFFSETS)
-    topic_class = response.ListOffsetsTopicResponse
+def handle(services: Services, request: ListOffsetsRequest, exchange: Exchange) -> Steps[ListOffsetsResponse]:
+    topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
     sort_out = partial(_sorted_out, request)
     is_large = sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE
     twice, wanted = (yield sort_out) if is_large else sort_out()
@@ -51,10 +47,10 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
             )
             yield None
         topics.append(topic_class(name=name, partitions=partitions))
-    return response(topics=topics)
+    return ListOffsetsResponse(topics=topics)
 
 
-def _sorted_out(request: Any) -> tuple[set[tuple[str, int]], dict[str, dict[int, WantedOffset]]]:
+def _sorted_out(request: ListOffsetsRequest) -> tuple[set[tuple[str, int]], dict[str, dict[int, WantedOffset]]]:
     """The partitions that are named twice, and what is wanted of each."""
     twice = repeated((topic.name, (asked.partition_index for asked in topic.partitions)) for topic in request.topics)
     wanted = named(
@@ -74,7 +70,7 @@ def _sorted_out(request: Any) -> tuple[set[tuple[str, int]], dict[str, dict[int,
 
 
 def _answer(
-    services: Services, wanted: WantedOffset, request: Any, version: int
+    services: Services, wanted: WantedOffset, request: ListOffsetsRequest, version: int
 ) -> Steps[tuple[ErrorCode, FoundOffset]]:
     knows_max_timestamp = version >= MAX_TIMESTAMP_VERSION
     try:
@@ -82,8 +78,8 @@ def _answer(
             services.replicas.find,
             wanted,
             request.replica_id,
-            # Versions 0 and 1 have none.
-            getattr(request, "isolation_level", READ_UNCOMMITTED),
+            # 0, READ_UNCOMMITTED, in versions that have none.
+            request.isolation_level,
             knows_max_timestamp=knows_max_timestamp,
         )
     except (RequestRefused, LogError) as error:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 from uuid import UUID
 
 from cluster.broker.exchange import Exchange
@@ -16,12 +15,13 @@ from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.metadata_cache import LiveBroker, MetadataCache, PartitionMetadata, TopicMetadata
 from cluster.broker.portions import Steps
 from cluster.metadata.znodes import Endpoint
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import MetadataRequest, MetadataResponse
 
 #: Below this version LISTENER_NOT_FOUND is not known.
 LISTENER_NOT_FOUND_VERSION = 6
+
+_Topic = MetadataResponse.MetadataResponseTopic
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -49,13 +49,12 @@ class MetadataHandler:
         self._metadata = metadata
         self._create_topic = create_topic
 
-    def handle(self, request: Any, exchange: Exchange) -> Steps[Any]:
-        response = response_class(ApiKey.METADATA)
+    def handle(self, request: MetadataRequest, exchange: Exchange) -> Steps[MetadataResponse]:
         metadata, listener = self._metadata, exchange.listener
         topics = yield from self._topics(request, exchange)
-        return response(
+        return MetadataResponse(
             brokers=[
-                response.MetadataResponseBroker(
+                MetadataResponse.MetadataResponseBroker(
                     node_id=broker.broker_id, host=end.host, port=end.port, rack=broker.rack
                 )
                 for broker, end in brokers_on(metadata, listener)
@@ -65,11 +64,10 @@ class MetadataHandler:
             topics=topics,
         )
 
-    def _topics(self, request: Any, exchange: Exchange) -> Steps[list[Any]]:
+    def _topics(self, request: MetadataRequest, exchange: Exchange) -> Steps[list[_Topic]]:
         metadata = self._metadata
-        wants_all = request.topics is None or (exchange.api_version == 0 and not request.topics)
         topics = []
-        if wants_all:
+        if request.topics is None or (exchange.api_version == 0 and not request.topics):
             for name in metadata.topic_names():
                 topic = metadata.topic(name)
                 if topic is not None:
@@ -86,7 +84,7 @@ class MetadataHandler:
             yield None
         return topics
 
-    def _asked(self, name: str | None, topic_id: UUID | None, exchange: Exchange, may_create: bool) -> Steps[Any]:
+    def _asked(self, name: str | None, topic_id: UUID | None, exchange: Exchange, may_create: bool) -> Steps[_Topic]:
         metadata = self._metadata
         if name is None:
             # Version 12 asks by id.
@@ -104,13 +102,13 @@ class MetadataHandler:
             return _unknown(ErrorCode.LEADER_NOT_AVAILABLE, name, None)
         return _unknown(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, None)
 
-    def _topic(self, topic: TopicMetadata, exchange: Exchange) -> Steps[Any]:
+    def _topic(self, topic: TopicMetadata, exchange: Exchange) -> Steps[_Topic]:
         partitions = []
         # Others may change it meanwhile.
         for partition in sorted(topic.partitions.values()):
             partitions.append(self._partition(partition, exchange))
             yield None
-        return _topic_class()(
+        return _Topic(
             error_code=ErrorCode.NONE,
             name=topic.name,
             topic_id=topic.topic_id,
@@ -118,7 +116,7 @@ class MetadataHandler:
             partitions=partitions,
         )
 
-    def _partition(self, partition: PartitionMetadata, exchange: Exchange) -> Any:
+    def _partition(self, partition: PartitionMetadata, exchange: Exchange) -> _Topic.MetadataResponsePartition:
         metadata, version = self._metadata, exchange.api_version
         code, leader = ErrorCode.NONE, partition.leader
         if not metadata.is_alive(leader):
@@ -132,7 +130,7 @@ class MetadataHandler:
             if code is ErrorCode.NONE and len(alive) < len(replicas):
                 code = ErrorCode.REPLICA_NOT_AVAILABLE
             replicas, isr = alive, [member for member in isr if metadata.is_alive(member)]
-        return _topic_class().MetadataResponsePartition(
+        return _Topic.MetadataResponsePartition(
             error_code=code,
             partition_index=partition.partition,
             leader_id=leader,
@@ -143,9 +141,5 @@ class MetadataHandler:
         )
 
 
-def _topic_class() -> Any:
-    return response_class(ApiKey.METADATA).MetadataResponseTopic
-
-
-def _unknown(code: ErrorCode, name: str | None, topic_id: UUID | None) -> Any:
-    return _topic_class()(error_code=code, name=name, topic_id=topic_id, partitions=[])
+def _unknown(code: ErrorCode, name: str | None, topic_id: UUID | None) -> _Topic:
+    return _Topic(error_code=code, name=name, topic_id=topic_id, partitions=[])

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import OffsetDeleteRequest, OffsetDeleteResponse
 
 
-async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
-    response = response_class(ApiKey.OFFSET_DELETE)
+async def handle(services: Services, request: OffsetDeleteRequest, _exchange: Exchange) -> OffsetDeleteResponse:
     pause = Pauses(services.shares)
     topics: dict[str, dict[int, None]] = {}
     known = []
@@ -27,8 +23,8 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
             await pause()
     answer = await services.groups.delete_offsets(request.group_id, known)
     if answer.error_code is not ErrorCode.NONE:
-        return response(error_code=answer.error_code, topics=[])
-    topic_class = response.OffsetDeleteResponseTopic
+        return OffsetDeleteResponse(error_code=answer.error_code, topics=[])
+    topic_class = OffsetDeleteResponse.OffsetDeleteResponseTopic
     answered = []
     for name, numbers in topics.items():
         partitions = []
@@ -37,4 +33,4 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
             partitions.append(topic_class.OffsetDeleteResponsePartition(partition_index=number, error_code=error_code))
             await pause()
         answered.append(topic_class(name=name, partitions=partitions))
-    return response(error_code=ErrorCode.NONE, topics=answered)
+    return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=answered)

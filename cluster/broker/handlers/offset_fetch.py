@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps, chunks
 from cluster.broker.services import Services
 from cluster.coordinator.group.answers import FetchedOffset
 from cluster.coordinator.group.records import TopicPartition
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import OffsetFetchRequest, OffsetFetchResponse
+
+_Asked = (
+    OffsetFetchRequest.OffsetFetchRequestTopic | OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics
+)
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_Topic = TypeVar("_Topic", OffsetFetchResponse.OffsetFetchResponseTopic, _Group.OffsetFetchResponseTopics)
+_Partition = (
+    OffsetFetchResponse.OffsetFetchResponseTopic.OffsetFetchResponsePartition
+    | _Group.OffsetFetchResponseTopics.OffsetFetchResponsePartitions
+)
 
 #: From this version on a group has an error, and no topics stand for all.
 _GROUP_ERROR_VERSION = 2
@@ -21,29 +30,34 @@ _BATCH_VERSION = 8
 AT_ONCE = 1000
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.OFFSET_FETCH)
+def handle(services: Services, request: OffsetFetchRequest, exchange: Exchange) -> Steps[OffsetFetchResponse]:
     version = exchange.api_version
     if version < _BATCH_VERSION:
-        layout = response.OffsetFetchResponseTopic, response.OffsetFetchResponseTopic.OffsetFetchResponsePartition
+        topic_class = OffsetFetchResponse.OffsetFetchResponseTopic
+        layout = topic_class, topic_class.OffsetFetchResponsePartition
         error_code, topics = yield from _fetch(services, request.group_id, request.topics, request, version, layout)
-        return response(topics=topics, error_code=error_code, groups=[])
+        return OffsetFetchResponse(topics=topics, error_code=error_code, groups=[])
     groups = []
     for group in {each.group_id: each for each in request.groups}.values():
         yield None
-        group_class = response.OffsetFetchResponseGroup
-        topic_class = group_class.OffsetFetchResponseTopics
-        layout = topic_class, topic_class.OffsetFetchResponsePartitions
-        error_code, topics = yield from _fetch(services, group.group_id, group.topics, request, version, layout)
-        groups.append(group_class(group_id=group.group_id, topics=topics, error_code=error_code))
-    return response(groups=groups, topics=[])
+        of_group = _Group.OffsetFetchResponseTopics, _Group.OffsetFetchResponseTopics.OffsetFetchResponsePartitions
+        error_code, topics_of_group = yield from _fetch(
+            services, group.group_id, group.topics, request, version, of_group
+        )
+        groups.append(_Group(group_id=group.group_id, topics=topics_of_group, error_code=error_code))
+    return OffsetFetchResponse(groups=groups, topics=[])
 
 
 def _fetch(
-    services: Services, group_id: str, topics: Sequence[Any] | None, request: Any, version: int, layout: tuple[Any, Any]
-) -> Steps[tuple[ErrorCode, list[Any]]]:
+    services: Services,
+    group_id: str,
+    topics: Sequence[_Asked] | None,
+    request: OffsetFetchRequest,
+    version: int,
+    layout: tuple[type[_Topic], type[_Partition]],
+) -> Steps[tuple[ErrorCode, list[_Topic]]]:
     """The error of the group, and its topics, whose classes and those of their partitions are in ``layout``."""
-    coordinator, is_stable_wanted = services.groups.coordinator, bool(request.require_stable)
+    coordinator, is_stable_wanted = services.groups.coordinator, request.require_stable
     wanted: dict[TopicPartition, None] = {}
     group = coordinator.group(group_id)
     if topics is None and group is not None:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import named
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.services import Services
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.OFFSET_FOR_LEADER_EPOCH)
-    topic_class = response.OffsetForLeaderTopicResult
+def handle(
+    services: Services, request: OffsetForLeaderEpochRequest, exchange: Exchange
+) -> Steps[OffsetForLeaderEpochResponse]:
+    topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
     wanted = named((topic.topic, ((asked.partition, asked) for asked in topic.partitions)) for topic in request.topics)
     topics = []
     for name, entries in wanted.items():
@@ -35,4 +33,4 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
             )
             yield None
         topics.append(topic_class(topic=name, partitions=partitions))
-    return response(topics=topics)
+    return OffsetForLeaderEpochResponse(topics=topics)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from cluster.broker.handlers.control_fence import ControllerOrigin, can_be, check
 from cluster.broker.replicas.assignments import ReplicaStop
@@ -11,25 +10,24 @@ from cluster.broker.services import Services
 from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import StopReplicaRequest, StopReplicaResponse
 
 
-async def handle(services: Services, request: Any) -> Any:
+async def handle(services: Services, request: StopReplicaRequest) -> StopReplicaResponse:
     asked = _stops(request)
     is_possible = can_be((topic.topic_name for topic in request.topic_states), (stop.partition for stop in asked))
     error = await check(services, ApiKey.STOP_REPLICA, ControllerOrigin.of(request), is_possible=is_possible)
     codes = await _carry_out(services, asked) if error is ErrorCode.NONE else {}
-    response = response_class(ApiKey.STOP_REPLICA)
-    return response(
+    return StopReplicaResponse(
         error_code=error,
         partition_errors=[
-            response.StopReplicaPartitionError(topic_name=topic, partition_index=partition, error_code=code)
+            StopReplicaResponse.StopReplicaPartitionError(topic_name=topic, partition_index=partition, error_code=code)
             for (topic, partition), code in codes.items()
         ],
     )
 
 
-def _stops(request: Any) -> list[ReplicaStop]:
+def _stops(request: StopReplicaRequest) -> list[ReplicaStop]:
     return [
         ReplicaStop(topic.topic_name, state.partition_index, state.leader_epoch, state.delete_partition)
         for topic in request.topic_states

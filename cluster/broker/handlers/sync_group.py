@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.coordinator.group.answers import SyncAnswer
 from cluster.coordinator.group.requests import MemberIdentity, SyncRequest
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import SyncGroupRequest, SyncGroupResponse
 
 #: From this version on a member must say which protocol it believes in.
 _NAMES_PROTOCOL_VERSION = 5
 
 
-async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+async def handle(services: Services, request: SyncGroupRequest, exchange: Exchange) -> SyncGroupResponse:
     names_protocol = exchange.api_version >= _NAMES_PROTOCOL_VERSION
     if names_protocol and None in (request.protocol_type, request.protocol_name):
         return _response(SyncAnswer(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
@@ -36,8 +33,8 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     return _response(await services.groups.sync(asked))
 
 
-def _response(answer: SyncAnswer) -> Any:
-    return response_class(ApiKey.SYNC_GROUP)(
+def _response(answer: SyncAnswer) -> SyncGroupResponse:
+    return SyncGroupResponse(
         error_code=answer.error_code,
         protocol_type=answer.protocol_type,
         protocol_name=answer.protocol_name,

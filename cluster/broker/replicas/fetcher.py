@@ -17,7 +17,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from cluster.broker.replicas.following import Followed, Following, Question
 from cluster.broker.replicas.leader_connection import LeaderConnection
@@ -28,7 +27,8 @@ from cluster.log.errors import LogError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchRequest, FetchResult, build_request, parse_response
-from cluster.protocol.messages import decode_response, encode_request, request_class
+from cluster.protocol.message_classes import ListOffsetsRequest, ListOffsetsResponse
+from cluster.protocol.messages import decode_response, encode_request
 from cluster.replication.follower import FetchPosition, Reaction, out_of_range_position
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
@@ -260,20 +260,20 @@ class Fetcher:
         self._back_off(followed)
 
 
-def _list_offsets(partition: Replica, leader_epoch: int, replica_id: int, timestamp: int) -> Any:
-    request = request_class(ApiKey.LIST_OFFSETS)
-    topic = request.ListOffsetsTopic
+def _list_offsets(partition: Replica, leader_epoch: int, replica_id: int, timestamp: int) -> ListOffsetsRequest:
+    topic = ListOffsetsRequest.ListOffsetsTopic
     asked = topic.ListOffsetsPartition(
         partition_index=partition.partition, current_leader_epoch=leader_epoch, timestamp=timestamp
     )
     topics = [topic(name=partition.topic, partitions=[asked])]
-    return request(replica_id=replica_id, isolation_level=0, topics=topics)
+    return ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics)
 
 
 def _offset(frame: memoryview) -> int:
     """The one offset of a ListOffsets response, -1 for an error."""
+    response: ListOffsetsResponse
     _, response = decode_response(ApiKey.LIST_OFFSETS, LIST_OFFSETS_VERSION, frame)
     for topic in response.topics:
         for partition in topic.partitions:
-            return -1 if partition.error_code else int(partition.offset)
+            return -1 if partition.error_code else partition.offset
     return -1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import Any
 
 from cluster.client.errors import UnsupportedVersion
 from cluster.client.exchange import ClientResponse, InFlightRequest, Polled
@@ -21,7 +20,7 @@ from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey
 from cluster.protocol.batch import CODEC_NONE, CODEC_ZSTD, INT32_MAX
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import InitProducerIdRequest, InitProducerIdResponse
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +114,7 @@ class ProducerRequests:
         if not network.can_send(node):
             return network.delay_ms(node)
         self._asking = None
-        question = request_class(ApiKey.INIT_PRODUCER_ID)(transactional_id=None, transaction_timeout_ms=INT32_MAX)
+        question = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=INT32_MAX)
         try:
             network.send_message(node, question, AskProducerId(node))
         except UnsupportedVersion as error:
@@ -194,7 +193,7 @@ class ProducerRequests:
                 code = ErrorCode.REQUEST_TIMED_OUT if response.is_timeout else ErrorCode.NETWORK_EXCEPTION
                 core.producer_id(now_ms, code)
             else:
-                answer: Any = response.answer
+                answer: InitProducerIdResponse = response.answer
                 code = ErrorCode.of(answer.error_code)
                 core.producer_id(now_ms, code, answer.producer_id, answer.producer_epoch)
 

@@ -27,6 +27,7 @@ def test_the_configuration_of_a_run() -> None:
         }
     )
     assert config.broker_id == 2
+    assert config.zookeeper_connect == "127.0.0.1:43001"
     assert config.listeners[2] == ListenerAddress("PEERS", "::1", 0)
     assert str(config.listeners[2]) == "PEERS://[::1]:0"
     assert [listener.port for listener in config.advertised_listeners] == [41001, 41002]
@@ -46,6 +47,9 @@ def test_kafkas_defaults() -> None:
     with pytest.raises(ConfigError, match=r"'broker\.id' is missing"):
         _ = config.broker_id
     assert validate({"node.id": 4}).broker_id == 4
+    for unset in ({}, {"zookeeper.connect": ""}):
+        with pytest.raises(ConfigError, match=r"'zookeeper\.connect' is missing"):
+            _ = validate(unset).zookeeper_connect
 
 
 @pytest.mark.parametrize(

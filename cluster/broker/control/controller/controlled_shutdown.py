@@ -14,18 +14,16 @@ next (``plan_controlled_shutdown``), the waiting for the brokers' answers, nor t
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass, field
-from typing import Any
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.controller.epoch_fence import NotController
+from cluster.broker.control.links.channels import BrokerAnswer
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import ShutdownPlan, plan_controlled_shutdown
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import ControlledShutdownRequest, ControlledShutdownResponse
 
 logger = logging.getLogger(__name__)
 
@@ -46,10 +44,10 @@ class Departure:
     controller_epoch: int
     error_code: ErrorCode = ErrorCode.NONE
     plan: ShutdownPlan = NOTHING
-    told: list[asyncio.Future[Any]] = field(default_factory=list)
+    told: list[BrokerAnswer] = field(default_factory=list)
 
 
-async def decide(controller: Controller, request: Any) -> Departure:
+async def decide(controller: Controller, request: ControlledShutdownRequest) -> Departure:
     """Step 1: others lead what the broker led, and it is out of every ISR that has others."""
     context = controller.context
     broker = context.brokers.get(request.broker_id)
@@ -69,7 +67,7 @@ async def decide(controller: Controller, request: Any) -> Departure:
     return Departure(broker.broker_id, controller.epoch, plan=plan, told=controller.send(news))
 
 
-async def carry_out(controller: Controller, departure: Departure) -> list[asyncio.Future[Any]]:
+async def carry_out(controller: Controller, departure: Departure) -> list[BrokerAnswer]:
     """Step 2, in the states of now. The futures are the brokers' answers.
 
     Raises NotController if another epoch has begun since, whose controller knows of no one's leaving.
@@ -84,19 +82,18 @@ async def carry_out(controller: Controller, departure: Departure) -> list[asynci
     return controller.send(outbox)
 
 
-def answer(departure: Departure) -> Any:
+def answer(departure: Departure) -> ControlledShutdownResponse:
     """ControlledShutdown 3."""
-    response = response_class(ApiKey.CONTROLLED_SHUTDOWN)
-    return response(
+    return ControlledShutdownResponse(
         version=3,
         error_code=departure.error_code,
         remaining_partitions=[
-            response.RemainingPartition(topic_name=topic, partition_index=partition)
+            ControlledShutdownResponse.RemainingPartition(topic_name=topic, partition_index=partition)
             for topic, partition in departure.plan.remaining
         ],
     )
 
 
-def refused() -> Any:
+def refused() -> ControlledShutdownResponse:
     """The answer of a broker that is not the controller."""
     return answer(Departure(-1, -1, ErrorCode.NOT_CONTROLLER))

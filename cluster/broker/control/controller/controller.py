@@ -12,12 +12,11 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from cluster.broker.control.controller.cluster_reader import ClusterReader
 from cluster.broker.control.controller.epoch_fence import EpochFence
 from cluster.broker.control.controller.state_writer import StateWriter
-from cluster.broker.control.links.channels import ChannelSet
+from cluster.broker.control.links.channels import BrokerAnswer, ChannelSet
 from cluster.broker.control.links.messages import MadeStates, RequestBuilder
 from cluster.broker.journal import Journal
 from cluster.controller.context import ControllerContext, TopicPartition
@@ -170,7 +169,7 @@ class Controller:
         outbox.add_update_metadata(concerned)
         self.send(outbox)
 
-    async def place_new_partitions(self) -> list[asyncio.Future[Any]]:
+    async def place_new_partitions(self) -> list[BrokerAnswer]:
         """Leaders for some of the partitions that were added to the context. The futures are the brokers' answers."""
         changes = plan_new(self.context)[:PLACED_AT_ONCE]
         await self.writer.write(changes)
@@ -183,9 +182,9 @@ class Controller:
         """Whether ``place_new_partitions`` has left some."""
         return bool(plan_new(self.context))
 
-    def send(self, outbox: Outbox) -> list[asyncio.Future[Any]]:
+    def send(self, outbox: Outbox) -> list[BrokerAnswer]:
         """Queue what was collected. Each future yields a broker's response, or None if the broker went away."""
-        answers: list[asyncio.Future[Any]] = []
+        answers: list[BrokerAnswer] = []
         made: MadeStates = {}
         for broker_id, parcel in sorted(outbox.parcels.items()):
             if broker_id in self.context.brokers:

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.controller.state_writer import CHUNK
+from cluster.broker.control.links.channels import BrokerAnswer
 from cluster.broker.control.membership.event_queue import Post, Shift
 from cluster.broker.pauses import Pauses
+from cluster.config.broker import BrokerConfig
 from cluster.controller.context import TopicPartition
 from cluster.controller.leadership import ElectionType, Refusal, plan_elections, plan_rebalance
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import Change
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import ElectLeadersRequest, ElectLeadersResponse
 
 logger = logging.getLogger(__name__)
+
+_Result = ElectLeadersResponse.ReplicaElectionResult
 
 #: After an election of a controller the first look at the balance comes this soon, as in Kafka.
 FIRST_LOOK_S = 5.0
@@ -40,7 +41,7 @@ class ElectionOutcome:
 
     error_code: ErrorCode = ErrorCode.NONE
     results: dict[TopicPartition, Refusal | None] = field(default_factory=dict)
-    answers: list[asyncio.Future[Any]] = field(default_factory=list)
+    answers: list[BrokerAnswer] = field(default_factory=list)
     left: list[TopicPartition] | None = None
 
     def time_out(self) -> None:
@@ -55,10 +56,10 @@ class ElectionOutcome:
 class Elections:
     """For one controller. Its methods are called by the queue of control, one at a time."""
 
-    def __init__(self, controller: Controller, properties: Mapping[str, Any], post: Post) -> None:
+    def __init__(self, controller: Controller, properties: BrokerConfig, post: Post) -> None:
         self._controller = controller
         self._context = controller.context
-        self._percentage = int(properties["leader.imbalance.per.broker.percentage"])
+        self._percentage = properties["leader.imbalance.per.broker.percentage"]
         self._interval_s = float(properties["leader.imbalance.check.interval.seconds"])
         self._post = post
         self._timer: asyncio.TimerHandle | None = None
@@ -72,7 +73,7 @@ class Elections:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def elect(self, request: Any, done: ElectionOutcome, shift: Shift) -> bool:
+    async def elect(self, request: ElectLeadersRequest, done: ElectionOutcome, shift: Shift) -> bool:
         """Continue with ElectLeaders, of which ``done`` is done; True if that is all. Of a request for all partitions
         those that needed nothing are not told of (KIP-460)."""
         try:
@@ -110,7 +111,7 @@ class Elections:
             logger.info("rebalance: %d partitions go back to their preferred leaders", len(changes))
             await self._carry_out(changes)
 
-    async def _carry_out(self, changes: list[Change]) -> list[asyncio.Future[Any]]:
+    async def _carry_out(self, changes: list[Change]) -> list[BrokerAnswer]:
         await self._controller.writer.write(changes)
         outbox = Outbox(self._context)
         outbox.add_changes(changes)
@@ -124,30 +125,26 @@ class Elections:
         self._timer = asyncio.get_running_loop().call_later(delay_s, look)
 
 
-async def elect_leaders_response(outcome: ElectionOutcome, version: int, pause: Pauses) -> Any:
+async def elect_leaders_response(outcome: ElectionOutcome, version: int, pause: Pauses) -> ElectLeadersResponse:
     """In version 0, which has no error of its own, each partition tells it."""
-    response = response_class(ApiKey.ELECT_LEADERS)
-    result_class = response.ReplicaElectionResult
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[_Result.PartitionResult]] = {}
     for (topic, partition), refusal in outcome.results.items():
         await pause()
         topics.setdefault(topic, []).append(
-            result_class.PartitionResult(
+            _Result.PartitionResult(
                 partition_id=partition,
                 error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
                 error_message=None if refusal is None else refusal.message,
             )
         )
-    return response(
+    return ElectLeadersResponse(
         version=version,
         error_code=outcome.error_code,
-        replica_election_results=[
-            result_class(topic=topic, partition_result=results) for topic, results in topics.items()
-        ],
+        replica_election_results=[_Result(topic=topic, partition_result=results) for topic, results in topics.items()],
     )
 
 
-def elections_refused(request: Any) -> ElectionOutcome:
+def elections_refused(request: ElectLeadersRequest) -> ElectionOutcome:
     """ElectLeaders at a broker that is not the controller."""
     refusal = Refusal(ErrorCode.NOT_CONTROLLER, None)
     asked = [TopicPartition(t.topic, number) for t in request.topic_partitions or () for number in t.partitions]

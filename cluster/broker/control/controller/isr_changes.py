@@ -7,7 +7,6 @@ Owns that order (KIP-497). Does not own the judgment (``cluster.controller.alter
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.links.alter_partition import PartitionId, proposals_in, refusal_of, response_of
@@ -17,11 +16,12 @@ from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import Change
 from cluster.isr import IsrAnswer
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import AlterPartitionRequest, AlterPartitionResponse
 
 logger = logging.getLogger(__name__)
 
 
-async def alter_partition(controller: Controller, request: Any) -> Any:
+async def alter_partition(controller: Controller, request: AlterPartitionRequest) -> AlterPartitionResponse:
     """The response to an AlterPartition request."""
     error = check_sender(controller.context, request.broker_id, request.broker_epoch)
     if error is not ErrorCode.NONE:
@@ -36,7 +36,7 @@ async def alter_partition(controller: Controller, request: Any) -> Any:
     return response_of((partition_id, _answer(controller, partition_id, verdict)) for partition_id, verdict in verdicts)
 
 
-def _judge(controller: Controller, request: Any) -> list[tuple[PartitionId, Change | ErrorCode]]:
+def _judge(controller: Controller, request: AlterPartitionRequest) -> list[tuple[PartitionId, Change | ErrorCode]]:
     verdicts: dict[PartitionId, Change | ErrorCode] = {}
     found = []
     for partition_id, proposal in proposals_in(request):

@@ -7,28 +7,27 @@ Owns the compare-and-set on ``/latest_producer_id_block`` (Kafka's ZkProducerIdM
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.controller.producer_ids import ProducerIdsExhausted
 from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import BadVersionError, NoNodeError, SetData
 from cluster.metadata.znodes import MalformedZnode, ProducerIdBlockNode
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 logger = logging.getLogger(__name__)
 
 
-async def allocate_producer_ids(controller: Controller, request: Any) -> Any:
+async def allocate_producer_ids(
+    controller: Controller, request: AllocateProducerIdsRequest
+) -> AllocateProducerIdsResponse:
     """The next block for a broker, recorded by compare-and-set before it is handed out (ZkProducerIdManager)."""
-    response = response_class(ApiKey.ALLOCATE_PRODUCER_IDS)
     broker = controller.context.brokers.get(request.broker_id)
     if broker is None:
-        return response(version=0, error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+        return AllocateProducerIdsResponse(version=0, error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
     if request.broker_epoch != broker.epoch:
-        return response(version=0, error_code=ErrorCode.STALE_BROKER_EPOCH)
+        return AllocateProducerIdsResponse(version=0, error_code=ErrorCode.STALE_BROKER_EPOCH)
     store = controller.fence.session.store
     while True:
         try:
@@ -41,7 +40,7 @@ async def allocate_producer_ids(controller: Controller, request: Any) -> Any:
             block = controller.rules.next_block(latest)
         except (ProducerIdsExhausted, MalformedZnode) as error:
             logger.critical("no producer ids can be handed out: %s", error)
-            return response(version=0, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+            return AllocateProducerIdsResponse(version=0, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
         node = ProducerIdBlockNode(broker.broker_id, block.first_id, block.last_id)
         try:
             await controller.fence.write(SetData(PRODUCER_ID_BLOCK, node.encode(), stat.version))
@@ -49,7 +48,7 @@ async def allocate_producer_ids(controller: Controller, request: Any) -> Any:
             logger.info("another writer took producer ids first; reading again")
             continue
         controller.journal("producer-ids", {"broker": broker.broker_id, "first": block.first_id, "last": block.last_id})
-        return response(
+        return AllocateProducerIdsResponse(
             version=0,
             error_code=ErrorCode.NONE,
             producer_id_start=block.first_id,

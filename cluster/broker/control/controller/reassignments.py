@@ -12,10 +12,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from cluster.broker.control.controller.controller import Controller
-from cluster.broker.control.controller.epoch_fence import NOT_CONTROLLER_TEXT
 from cluster.broker.control.controller.state_writer import CHUNK
 from cluster.broker.control.membership.event_queue import Post, Shift
 from cluster.broker.pauses import Pauses
@@ -35,11 +33,18 @@ from cluster.metadata.limits import check_growth
 from cluster.metadata.paths import topic_path
 from cluster.metadata.store import NoNodeError, SetData, TooLargeError
 from cluster.metadata.znodes import TopicRegistration
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import (
+    AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 
 logger = logging.getLogger(__name__)
+
+_Ongoing = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+#: Partitions with the replicas that they are to have; None: the move is taken back.
+_Wanted = list[tuple[TopicPartition, Sequence[int] | None]]
 
 #: The writes for moves in one event of the queue: nothing else is decided meanwhile.
 WRITES_AT_ONCE = 10
@@ -51,7 +56,7 @@ class AlterOutcome:
     in pieces, the first last; None before it has begun."""
 
     results: dict[TopicPartition, ReassignmentError | None] = field(default_factory=dict)
-    left: list[list[tuple[TopicPartition, list[int] | None]]] | None = None
+    left: list[_Wanted] | None = None
 
 
 class Reassignments:
@@ -70,7 +75,7 @@ class Reassignments:
     def __repr__(self) -> str:
         return f"Reassignments(moving: {sorted(self._moving)})"
 
-    async def alter(self, request: Any, done: AlterOutcome, shift: Shift) -> bool:
+    async def alter(self, request: AlterPartitionReassignmentsRequest, done: AlterOutcome, shift: Shift) -> bool:
         """Continue AlterPartitionReassignments, of which ``done`` is done; True if that is all. Each partition is
         begun, changed, cancelled or refused by itself."""
         if done.left is None:
@@ -89,16 +94,14 @@ class Reassignments:
                 break
         return not done.left
 
-    def list(self, request: Any) -> Any:
+    def list(self, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
         """ListPartitionReassignments: what is moving, of the partitions asked for (None: of all)."""
-        response = response_class(ApiKey.LIST_PARTITION_REASSIGNMENTS)
-        topic_class = response.OngoingTopicReassignment
         asked: defaultdict[str, set[int]] | None = None
         if request.topics is not None:
             asked = defaultdict(set)
             for topic in request.topics:
                 asked[topic.name].update(topic.partition_indexes)
-        topics: dict[str, list[Any]] = {}
+        topics: dict[str, list[_Ongoing.OngoingPartitionReassignment]] = {}
         for topic_partition in sorted(self._moving):
             partition = self._context.partition(topic_partition)
             if partition is None or not partition.is_moving:
@@ -106,17 +109,17 @@ class Reassignments:
             if asked is not None and topic_partition.partition not in asked.get(topic_partition.topic, ()):
                 continue
             topics.setdefault(topic_partition.topic, []).append(
-                topic_class.OngoingPartitionReassignment(
+                _Ongoing.OngoingPartitionReassignment(
                     partition_index=topic_partition.partition,
                     replicas=[*partition.replicas],
                     adding_replicas=[*partition.adding],
                     removing_replicas=[*partition.removing],
                 )
             )
-        return response(
+        return ListPartitionReassignmentsResponse(
             error_code=ErrorCode.NONE,
             error_message=None,
-            topics=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()],
+            topics=[_Ongoing(name=name, partitions=partitions) for name, partitions in topics.items()],
         )
 
     async def resume(self) -> None:
@@ -246,14 +249,14 @@ class Reassignments:
         return SetData(path, data, stat.version)
 
 
-async def _asked(request: Any, pause: Pauses) -> list[list[tuple[TopicPartition, list[int] | None]]]:
+async def _asked(request: AlterPartitionReassignmentsRequest, pause: Pauses) -> list[_Wanted]:
     """In pieces as they are written, the first last. Of a partition that is named twice the last word counts."""
-    topics: dict[str, dict[int, list[int] | None]] = defaultdict(dict)
+    topics: dict[str, dict[int, Sequence[int] | None]] = defaultdict(dict)
     for topic in request.topics:
         for each in topic.partitions:
             await pause()
             topics[topic.name][each.partition_index] = each.replicas
-    found: list[list[tuple[TopicPartition, list[int] | None]]] = []
+    found: list[_Wanted] = []
     for name, asked in topics.items():
         for piece in chunks(sorted(asked), CHUNK):
             await pause()
@@ -272,36 +275,3 @@ def _pieces(topic_partitions: Iterable[TopicPartition]) -> list[list[TopicPartit
 def _ending(step: Step) -> Placement:
     """A move that is done, but for the deletion of the data it leaves behind."""
     return Placement((*step.placement.replicas, *step.stop), removing=step.stop)
-
-
-async def altered(results: Mapping[TopicPartition, ReassignmentError | None], pause: Pauses) -> Any:
-    """The answer to AlterPartitionReassignments."""
-    response = response_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
-    topic_class = response.ReassignableTopicResponse
-    topics: dict[str, list[Any]] = {}
-    for topic_partition, error in results.items():
-        await pause()
-        topics.setdefault(topic_partition.topic, []).append(
-            topic_class.ReassignablePartitionResponse(
-                partition_index=topic_partition.partition,
-                error_code=ErrorCode.NONE if error is None else error.error_code,
-                error_message=None if error is None else error.message,
-            )
-        )
-    return response(
-        error_code=ErrorCode.NONE,
-        error_message=None,
-        responses=[topic_class(name=name, partitions=partitions) for name, partitions in topics.items()],
-    )
-
-
-def alter_refused() -> Any:
-    """AlterPartitionReassignments at a broker that is not the controller."""
-    response = response_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
-    return response(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT, responses=[])
-
-
-def list_refused() -> Any:
-    """ListPartitionReassignments at a broker that is not the controller."""
-    response = response_class(ApiKey.LIST_PARTITION_REASSIGNMENTS)
-    return response(error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT, topics=[])

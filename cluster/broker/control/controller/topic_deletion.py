@@ -14,6 +14,7 @@ from uuid import UUID
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.controller.topics import AdminOutcome, TopicOutcome
+from cluster.broker.control.links.messages import ControlAnswer
 from cluster.broker.control.membership.event_queue import Post, Shift
 from cluster.broker.portions import chunks
 from cluster.controller.context import Topic, TopicPartition
@@ -28,6 +29,7 @@ from cluster.metadata.paths import (
 )
 from cluster.metadata.store import Delete, NoNodeError
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import StopReplicaResponse
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +90,7 @@ class TopicDeletion:
                 break
         return len(done.topics) == len(wanted)
 
-    def _find(self, name: str | None, topic_id: Any) -> tuple[TopicOutcome, Topic | None]:
+    def _find(self, name: str | None, topic_id: UUID | None) -> tuple[TopicOutcome, Topic | None]:
         topic = self._context.topic_by_id(topic_id) if topic_id else self._context.topics.get(name or "")
         outcome = TopicOutcome(topic.name if topic is not None else name or "")
         if topic_id:
@@ -134,12 +136,12 @@ class TopicDeletion:
         answers = asyncio.gather(*self._controller.send(outbox))
         answers.add_done_callback(lambda done: self._answered(topic, done))
 
-    def _answered(self, topic: Topic, done: asyncio.Future[list[Any]]) -> None:
+    def _answered(self, topic: Topic, done: asyncio.Future[list[ControlAnswer | None]]) -> None:
         self._in_progress.discard(topic.name)
         if done.cancelled():
             return
         for response in done.result():
-            errors = [] if response is None else getattr(response, "partition_errors", [])
+            errors = response.partition_errors if isinstance(response, StopReplicaResponse) else []
             failed = [error for error in errors if error.error_code != ErrorCode.NONE]
             if response is None or response.error_code != ErrorCode.NONE or failed:
                 logger.warning("a broker did not delete its part of topic %s; it is tried again", topic.name)

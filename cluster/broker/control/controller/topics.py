@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -17,6 +17,7 @@ from uuid import UUID
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.membership.event_queue import Shift
 from cluster.config.asked import check_asked
+from cluster.config.broker import BrokerConfig
 from cluster.config.errors import ConfigError
 from cluster.config.topic import TOPIC_KEYS, validate
 from cluster.controller.context import Partition, Topic
@@ -42,9 +43,12 @@ from cluster.metadata.store import (
 )
 from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import CreatePartitionsRequest, CreateTopicsRequest
 from cluster.seams.randomness import Random, derive
 
 logger = logging.getLogger(__name__)
+
+_Request = CreateTopicsRequest | CreatePartitionsRequest
 
 _NO_TOPIC = UUID(int=0)
 #: What makes a topic impossible, and leaves the controller as it was.
@@ -91,7 +95,7 @@ class AdminOutcome:
 class Topics:
     """For one controller. Its methods are called by the queue of control, one at a time."""
 
-    def __init__(self, controller: Controller, properties: Mapping[str, Any], random: Random) -> None:
+    def __init__(self, controller: Controller, properties: BrokerConfig, random: Random) -> None:
         self._controller = controller
         self._context = controller.context
         self._properties = properties
@@ -100,7 +104,7 @@ class Topics:
     def __repr__(self) -> str:
         return f"Topics({self._controller!r})"
 
-    async def create(self, request: Any, done: AdminOutcome, shift: Shift) -> bool:
+    async def create(self, request: CreateTopicsRequest, done: AdminOutcome, shift: Shift) -> bool:
         """Continue with CreateTopics, of which ``done`` is done; True if that is all. Each topic succeeds or fails by
         itself."""
         names = Counter(topic.name for topic in request.topics)
@@ -125,7 +129,7 @@ class Topics:
             logger.info("topic %s created: %d partitions", outcome.name, len(outcome.assignment))
         return await self._place(request, done, shift, has_new=bool(created))
 
-    async def _place(self, request: Any, done: AdminOutcome, shift: Shift, *, has_new: bool) -> bool:
+    async def _place(self, request: _Request, done: AdminOutcome, shift: Shift, *, has_new: bool) -> bool:
         """Give leaders to what is new, as far as the shift reaches; True if the whole request is done."""
         done.is_placing |= has_new
         while done.is_placing:
@@ -135,7 +139,7 @@ class Topics:
                 break
         return not done.is_placing and len(done.topics) == len(request.topics)
 
-    def _plan(self, topic: Any, outcome: TopicOutcome, room: int) -> None:
+    def _plan(self, topic: CreateTopicsRequest.CreatableTopic, outcome: TopicOutcome, room: int) -> None:
         check_name(topic.name, self._context.topics)
         config = {}
         for entry in topic.configs:
@@ -197,7 +201,7 @@ class Topics:
             if topic_id.bytes[0] >> 2 != 0b111110:
                 return topic_id
 
-    async def create_partitions(self, request: Any, done: AdminOutcome, shift: Shift) -> bool:
+    async def create_partitions(self, request: CreatePartitionsRequest, done: AdminOutcome, shift: Shift) -> bool:
         """Continue with CreatePartitions, as with ``create``: ``count`` is the new total."""
         names = Counter(topic.name for topic in request.topics)
         room, has_grown = done.room, False
@@ -216,7 +220,14 @@ class Topics:
                 break
         return await self._place(request, done, shift, has_new=has_grown)
 
-    async def _grow(self, wanted: Any, outcome: TopicOutcome, room: int, *, validate_only: bool) -> None:
+    async def _grow(
+        self,
+        wanted: CreatePartitionsRequest.CreatePartitionsTopic,
+        outcome: TopicOutcome,
+        room: int,
+        *,
+        validate_only: bool,
+    ) -> None:
         topic = self._context.topics.get(wanted.name)
         if topic is None or topic.deleting:
             raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.name}' does not exist.")
@@ -275,7 +286,9 @@ def _unwritable(error: StoreError) -> TopicError:
     return TopicError(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper does not take it: {error}.")
 
 
-def _numbered(assignments: Collection[Any]) -> dict[int, tuple[int, ...]]:
+def _numbered(
+    assignments: Iterable[CreateTopicsRequest.CreatableTopic.CreatableReplicaAssignment],
+) -> dict[int, tuple[int, ...]]:
     numbered: dict[int, tuple[int, ...]] = {}
     for entry in assignments:
         if entry.partition_index in numbered:

@@ -7,25 +7,28 @@ what is answered (``controller.isr_changes``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from cluster.isr import IsrAnswer, IsrProposal
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class, response_class
+from cluster.protocol.message_classes import AlterPartitionRequest, AlterPartitionResponse
 
 VERSION = 3
 
 #: A partition as AlterPartition names it: topic id and number.
 PartitionId = tuple[UUID, int]
 
+_NO_TOPIC = UUID(int=0)
+_Asked = AlterPartitionRequest.TopicData
+_Answered = AlterPartitionResponse.TopicData
 
-def request_of(broker_id: int, broker_epoch: int, proposals: Mapping[PartitionId, IsrProposal]) -> Any:
+
+def request_of(
+    broker_id: int, broker_epoch: int, proposals: Mapping[PartitionId, IsrProposal]
+) -> AlterPartitionRequest:
     """The request of a leader in the life ``broker_epoch``, which is also its own epoch in each ISR."""
-    request = request_class(ApiKey.ALTER_PARTITION)
-    data_class = request.TopicData.PartitionData
-    topics: dict[UUID, list[Any]] = {}
+    data_class = _Asked.PartitionData
+    topics: dict[UUID, list[_Asked.PartitionData]] = {}
     for (topic_id, partition), proposal in proposals.items():
         members = [
             data_class.BrokerState(broker_id=member, broker_epoch=broker_epoch if member == broker_id else seen_epoch)
@@ -40,19 +43,19 @@ def request_of(broker_id: int, broker_epoch: int, proposals: Mapping[PartitionId
                 partition_epoch=proposal.partition_epoch,
             )
         )
-    return request(
+    return AlterPartitionRequest(
         version=VERSION,
         broker_id=broker_id,
         broker_epoch=broker_epoch,
-        topics=[request.TopicData(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
+        topics=[_Asked(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
     )
 
 
-def proposals_in(request: Any) -> list[tuple[PartitionId, IsrProposal]]:
+def proposals_in(request: AlterPartitionRequest) -> list[tuple[PartitionId, IsrProposal]]:
     """In the request's order; a partition may be there twice."""
     return [
         (
-            (topic.topic_id, data.partition_index),
+            (topic.topic_id or _NO_TOPIC, data.partition_index),
             IsrProposal(
                 leader_epoch=data.leader_epoch,
                 partition_epoch=data.partition_epoch,
@@ -65,13 +68,12 @@ def proposals_in(request: Any) -> list[tuple[PartitionId, IsrProposal]]:
     ]
 
 
-def response_of(answers: Iterable[tuple[PartitionId, IsrAnswer]]) -> Any:
+def response_of(answers: Iterable[tuple[PartitionId, IsrAnswer]]) -> AlterPartitionResponse:
     """The answer to all partitions of a request."""
-    response = response_class(ApiKey.ALTER_PARTITION)
-    topics: dict[UUID, list[Any]] = {}
+    topics: dict[UUID, list[_Answered.PartitionData]] = {}
     for (topic_id, partition), answer in answers:
         topics.setdefault(topic_id, []).append(
-            response.TopicData.PartitionData(
+            _Answered.PartitionData(
                 partition_index=partition,
                 error_code=answer.error_code,
                 leader_id=answer.leader_id,
@@ -81,22 +83,22 @@ def response_of(answers: Iterable[tuple[PartitionId, IsrAnswer]]) -> Any:
                 partition_epoch=answer.partition_epoch,
             )
         )
-    return response(
+    return AlterPartitionResponse(
         version=VERSION,
         error_code=ErrorCode.NONE,
-        topics=[response.TopicData(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
+        topics=[_Answered(topic_id=topic_id, partitions=data) for topic_id, data in topics.items()],
     )
 
 
-def refusal_of(error: ErrorCode) -> Any:
+def refusal_of(error: ErrorCode) -> AlterPartitionResponse:
     """The answer that refuses a whole request."""
-    return response_class(ApiKey.ALTER_PARTITION)(version=VERSION, error_code=error, topics=[])
+    return AlterPartitionResponse(version=VERSION, error_code=error, topics=[])
 
 
-def answers_in(response: Any) -> dict[PartitionId, IsrAnswer]:
+def answers_in(response: AlterPartitionResponse) -> dict[PartitionId, IsrAnswer]:
     """Of a response that refuses nothing as a whole."""
     return {
-        (topic.topic_id, data.partition_index): IsrAnswer(
+        (topic.topic_id or _NO_TOPIC, data.partition_index): IsrAnswer(
             error_code=error_of(data.error_code),
             leader_epoch=data.leader_epoch,
             isr=tuple(data.isr),

@@ -11,11 +11,13 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
+from uuid import UUID
 
-from cluster.broker.control.links.messages import ControlRequest
+from cluster.broker.control.links.messages import ControlAnswer, ControlRequest
 from cluster.broker.control.links.peers import Peer
 from cluster.metadata.store import StoreError
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import LeaderAndIsrResponse, StopReplicaResponse
 
 logger = logging.getLogger(__name__)
 
@@ -33,8 +35,10 @@ _OFFLINE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.INCONSISTENT_TOPIC_ID)
 _HARMLESS = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
 
 
+#: Yields the response to a request, or None if the broker went away before it answered.
+BrokerAnswer = asyncio.Future[ControlAnswer | None]
 #: (broker, its epoch, [(topic id, partition)]) of replicas that a broker says it cannot host.
-OnOffline = Callable[[int, int, list[tuple[Any, int]]], None]
+OnOffline = Callable[[int, int, list[tuple[UUID, int]]], None]
 
 
 class BrokerChannel:
@@ -48,7 +52,7 @@ class BrokerChannel:
         self._peer = peer
         self._on_stale = on_stale
         self._on_offline = on_offline
-        self._queue: deque[tuple[ControlRequest, asyncio.Future[Any]]] = deque()
+        self._queue: deque[tuple[ControlRequest, BrokerAnswer]] = deque()
         self._wake = asyncio.Event()
         self._unreachable = False
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"control-channel-{broker_id}")
@@ -56,9 +60,9 @@ class BrokerChannel:
     def __repr__(self) -> str:
         return f"BrokerChannel(broker {self.broker_id}, epoch {self.broker_epoch}, {len(self._queue)} queued)"
 
-    def put(self, request: ControlRequest) -> asyncio.Future[Any]:
-        """Queue a request. The future yields the response, or None if the broker went away before it answered."""
-        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    def put(self, request: ControlRequest) -> BrokerAnswer:
+        """Queue a request."""
+        answered: BrokerAnswer = asyncio.get_running_loop().create_future()
         self._queue.append((request, answered))
         self._wake.set()
         return answered
@@ -83,11 +87,11 @@ class BrokerChannel:
                 answered.set_result(response)
             self._queue.popleft()
 
-    async def _deliver(self, request: ControlRequest) -> Any:
+    async def _deliver(self, request: ControlRequest) -> ControlAnswer | None:
         refusals = 0
         while True:
             try:
-                response = await self._peer.ask(request.message, request.version)
+                response: ControlAnswer = await self._peer.ask(request.message, request.version)
             except (OSError, StoreError) as error:
                 if not self._unreachable:
                     self._unreachable = True
@@ -119,23 +123,28 @@ class BrokerChannel:
                     return response
             await asyncio.sleep(RETRY_S)
 
-    def _note_partition_errors(self, request: ControlRequest, response: Any) -> None:
+    def _note_partition_errors(self, request: ControlRequest, response: ControlAnswer) -> None:
         """LeaderAndIsr and StopReplica are answered per partition; what a broker could not do there must be seen."""
-        topics = getattr(response, "topics", None) or [response]
-        errors = [error for topic in topics for error in getattr(topic, "partition_errors", None) or ()]
-        failed = [error for error in errors if error.error_code not in _HARMLESS]
+        codes: list[int] = []
+        if isinstance(response, LeaderAndIsrResponse):
+            codes = [error.error_code for topic in response.topics for error in topic.partition_errors]
+        elif isinstance(response, StopReplicaResponse):
+            codes = [error.error_code for error in response.partition_errors]
+        failed = [code for code in codes if code not in _HARMLESS]
         if failed:
-            codes = sorted({error.error_code for error in failed})
             logger.warning(
                 "broker %d: %s failed for %d partitions, errors %s",
                 self.broker_id,
                 _name(request),
                 len(failed),
-                codes,
+                sorted(set(failed)),
             )
+        if not isinstance(response, LeaderAndIsrResponse):
+            return
         offline = [
             (topic.topic_id, error.partition_index)
-            for topic in getattr(response, "topics", None) or ()
+            for topic in response.topics
+            if topic.topic_id is not None
             for error in topic.partition_errors
             if error.error_code in _OFFLINE
         ]
@@ -181,7 +190,7 @@ class ChannelSet:
         self._is_closed = True
         self.close(list(self._channels))
 
-    def put(self, broker_id: int, requests: Iterable[ControlRequest]) -> list[asyncio.Future[Any]]:
+    def put(self, broker_id: int, requests: Iterable[ControlRequest]) -> list[BrokerAnswer]:
         """Queue requests for a broker; none if it has no channel."""
         channel = self._channels.get(broker_id)
         return [] if channel is None else [channel.put(request) for request in requests]

@@ -7,7 +7,7 @@ reading of the answers. Does not own when a question is asked, nor asking it aga
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from cluster.broker.control.links import alter_partition
 from cluster.broker.control.links.alter_partition import PartitionId
@@ -15,15 +15,26 @@ from cluster.broker.control.links.peers import Peer
 from cluster.broker.control.links.producer_ids import NoProducerIds
 from cluster.controller.producer_ids import ProducerIdBlock
 from cluster.isr import IsrAnswer, IsrProposal
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    Request,
+)
 
 ALLOCATE_PRODUCER_IDS_VERSION = 0
 CONTROLLED_SHUTDOWN_VERSION = 3
 
-#: (decoded request, version) -> response.
-Serve = Callable[[Any, int], Awaitable[Any]]
+_Answer = TypeVar("_Answer")
+
+
+class Serve(Protocol):
+    """(decoded request, version) -> response."""
+
+    def __call__(self, request: Request[_Answer], version: int, /) -> Awaitable[_Answer]: ...
 
 
 class ControllerUnavailable(ConnectionError):
@@ -68,7 +79,7 @@ class ControllerClient:
         if self._peer is not None:
             self._peer[1].close()
 
-    async def ask(self, message: Any, version: int) -> Any:
+    async def ask(self, message: Request[_Answer], version: int) -> _Answer:
         """Send a request to the controller, wherever it is, and return its response.
 
         Raises OSError, ControllerUnavailable among them, if no controller can be reached.
@@ -92,7 +103,7 @@ class ControllerClient:
 
     async def request_block(self) -> ProducerIdBlock:
         """AllocateProducerIds, once. Raises OSError (try again) or NoProducerIds."""
-        message = request_class(ApiKey.ALLOCATE_PRODUCER_IDS)(
+        message = AllocateProducerIdsRequest(
             version=ALLOCATE_PRODUCER_IDS_VERSION, broker_id=self._broker_id, broker_epoch=self._broker_epoch()
         )
         response = await self.ask(message, ALLOCATE_PRODUCER_IDS_VERSION)
@@ -103,7 +114,7 @@ class ControllerClient:
 
     async def controlled_shutdown(self) -> int:
         """ControlledShutdown, once: the number of partitions that this broker still leads. Raises OSError."""
-        message = request_class(ApiKey.CONTROLLED_SHUTDOWN)(
+        message = ControlledShutdownRequest(
             version=CONTROLLED_SHUTDOWN_VERSION, broker_id=self._broker_id, broker_epoch=self._broker_epoch()
         )
         response = await self.ask(message, CONTROLLED_SHUTDOWN_VERSION)
@@ -111,6 +122,8 @@ class ControllerClient:
         return len(response.remaining_partitions)
 
 
-def _require(response: Any, what: str) -> None:
+def _require(
+    response: AlterPartitionResponse | AllocateProducerIdsResponse | ControlledShutdownResponse, what: str
+) -> None:
     if response.error_code != ErrorCode.NONE:
         raise ControllerUnavailable(f"{what}: error {alter_partition.error_of(response.error_code).name}")

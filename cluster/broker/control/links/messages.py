@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from cluster.broker.metadata_cache import FULL
 from cluster.broker.portions import chunks
@@ -25,8 +25,14 @@ from cluster.controller.context import (
 )
 from cluster.controller.outbox import Parcel
 from cluster.metadata.znodes import BrokerRegistration
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 
 LEADER_AND_ISR_VERSION = 7
 UPDATE_METADATA_VERSION = 8
@@ -39,20 +45,35 @@ INCREMENTAL = 1
 #: thousands at once would not answer in time, and would be told all of it again and again.
 PARTITIONS_AT_ONCE = 250
 
+#: What a broker answers to any of the three.
+ControlAnswer = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
+_LeaderAndIsrState = LeaderAndIsrRequest.LeaderAndIsrTopicState.LeaderAndIsrPartitionState
+_LiveLeader = LeaderAndIsrRequest.LeaderAndIsrLiveLeader
+_TopicState = UpdateMetadataRequest.UpdateMetadataTopicState
+_StopReplicaState = StopReplicaRequest.StopReplicaTopicState.StopReplicaPartitionState
+
 _SECURITY_PROTOCOL_IDS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 #: Of a partition that is deleted before it ever had a leader.
 _NO_STATE = PartitionState(leader=NO_LEADER, leader_epoch=0, isr=())
 
 
+class _Fencing(TypedDict):
+    """The fields by which a broker knows who speaks, and to which of its lives."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+
+
 class ControlRequest(NamedTuple):
     """One request and the version to send it in."""
 
-    message: Any
+    message: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
     version: int
 
 
 #: Topic states of UpdateMetadata by the partitions that they name.
-MadeStates = dict[frozenset[TopicPartition], list[Any]]
+MadeStates = dict[frozenset[TopicPartition], list[_TopicState]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +102,7 @@ class RequestBuilder:
             requests.append(self._stop_replica(broker_id, parcel.stop_replica))
         return requests
 
-    def _fencing(self, broker_id: int) -> dict[str, Any]:
+    def _fencing(self, broker_id: int) -> _Fencing:
         return {
             "controller_id": self.controller_id,
             "controller_epoch": self.context.controller_epoch,
@@ -91,40 +112,40 @@ class RequestBuilder:
     def _leader_and_isr(
         self, broker_id: int, named: Iterable[tuple[TopicPartition, bool]], *, full: bool
     ) -> ControlRequest:
-        request = request_class(ApiKey.LEADER_AND_ISR)
         leaders: set[int] = set()
-        states: dict[str, list[Any]] = defaultdict(list)
+        states: dict[str, list[_LeaderAndIsrState]] = defaultdict(list)
         for topic_partition, is_new in named:
             partition = self.context.partition(topic_partition)
             if partition is not None and partition.state is not None:
                 leaders.add(partition.state.leader)
                 states[topic_partition.topic].append(
-                    _leader_and_isr_state(request, topic_partition.partition, partition, partition.state, is_new)
+                    _leader_and_isr_state(topic_partition.partition, partition, partition.state, is_new)
                 )
-        message = request(
+        message = LeaderAndIsrRequest(
             version=LEADER_AND_ISR_VERSION,
             type=FULL if full else INCREMENTAL,
             topic_states=[
-                request.LeaderAndIsrTopicState(
+                LeaderAndIsrRequest.LeaderAndIsrTopicState(
                     topic_name=topic, topic_id=self.context.topics[topic].topic_id, partition_states=partitions
                 )
                 for topic, partitions in states.items()
             ],
-            live_leaders=list(self._live_leaders(request, leaders)),
+            live_leaders=list(self._live_leaders(leaders)),
             **self._fencing(broker_id),
         )
         return ControlRequest(message, LEADER_AND_ISR_VERSION)
 
-    def _live_leaders(self, request: Any, leaders: Iterable[int]) -> Iterable[Any]:
+    def _live_leaders(self, leaders: Iterable[int]) -> Iterable[_LiveLeader]:
         for leader in sorted(leaders):
             registration = self.registrations.get(leader)
             endpoint = None if registration is None else registration.endpoint(self.inter_broker_listener)
             if endpoint is not None:
-                yield request.LeaderAndIsrLiveLeader(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
+                yield LeaderAndIsrRequest.LeaderAndIsrLiveLeader(
+                    broker_id=leader, host_name=endpoint.host, port=endpoint.port
+                )
 
-    def _topic_states(self, named: Iterable[TopicPartition]) -> list[Any]:
+    def _topic_states(self, named: Iterable[TopicPartition]) -> list[_TopicState]:
         """What UpdateMetadata says about these partitions."""
-        request = request_class(ApiKey.UPDATE_METADATA)
         topic_states = []
         for name, members in groupby(sorted(named), key=lambda topic_partition: topic_partition.topic):
             topic = self.context.topics.get(name)
@@ -136,29 +157,26 @@ class RequestBuilder:
                 state = partition.state or (_NO_STATE if topic.deleting else None)
                 if state is not None:
                     leader = LEADER_DURING_DELETE if topic.deleting else state.leader
-                    states.append(self._metadata_state(request, TopicPartition(name, number), partition, state, leader))
+                    states.append(self._metadata_state(TopicPartition(name, number), partition, state, leader))
             if states:
-                topic_states.append(
-                    request.UpdateMetadataTopicState(topic_name=name, topic_id=topic.topic_id, partition_states=states)
-                )
+                topic_states.append(_TopicState(topic_name=name, topic_id=topic.topic_id, partition_states=states))
         return topic_states
 
-    def _update_metadata(self, broker_id: int, topic_states: list[Any], *, full: bool) -> ControlRequest:
-        request = request_class(ApiKey.UPDATE_METADATA)
-        message = request(
+    def _update_metadata(self, broker_id: int, topic_states: list[_TopicState], *, full: bool) -> ControlRequest:
+        message = UpdateMetadataRequest(
             version=UPDATE_METADATA_VERSION,
             type=FULL if full else INCREMENTAL,
             topic_states=topic_states,
-            live_brokers=[self._live_broker(request, broker) for broker in sorted(self.context.brokers)],
+            live_brokers=[self._live_broker(broker) for broker in sorted(self.context.brokers)],
             **self._fencing(broker_id),
         )
         return ControlRequest(message, UPDATE_METADATA_VERSION)
 
     def _metadata_state(
-        self, request: Any, topic_partition: TopicPartition, partition: Partition, state: PartitionState, leader: int
-    ) -> Any:
+        self, topic_partition: TopicPartition, partition: Partition, state: PartitionState, leader: int
+    ) -> _TopicState.UpdateMetadataPartitionState:
         online = self.context.online(topic_partition, self.context.registered())
-        return request.UpdateMetadataTopicState.UpdateMetadataPartitionState(
+        return _TopicState.UpdateMetadataPartitionState(
             partition_index=topic_partition.partition,
             controller_epoch=state.controller_epoch,
             leader=leader,
@@ -169,12 +187,12 @@ class RequestBuilder:
             offline_replicas=[replica for replica in partition.replicas if replica not in online],
         )
 
-    def _live_broker(self, request: Any, broker_id: int) -> Any:
+    def _live_broker(self, broker_id: int) -> UpdateMetadataRequest.UpdateMetadataBroker:
         registration = self.registrations[broker_id]
-        return request.UpdateMetadataBroker(
+        return UpdateMetadataRequest.UpdateMetadataBroker(
             id=broker_id,
             endpoints=[
-                request.UpdateMetadataBroker.UpdateMetadataEndpoint(
+                UpdateMetadataRequest.UpdateMetadataBroker.UpdateMetadataEndpoint(
                     port=endpoint.port,
                     host=endpoint.host,
                     listener=endpoint.listener,
@@ -188,8 +206,7 @@ class RequestBuilder:
         )
 
     def _stop_replica(self, broker_id: int, partitions: Mapping[TopicPartition, bool]) -> ControlRequest:
-        request = request_class(ApiKey.STOP_REPLICA)
-        states: dict[str, list[Any]] = defaultdict(list)
+        states: dict[str, list[_StopReplicaState]] = defaultdict(list)
         for topic_partition, delete in sorted(partitions.items()):
             topic = self.context.topics.get(topic_partition.topic)
             partition = self.context.partition(topic_partition)
@@ -198,14 +215,14 @@ class RequestBuilder:
             is_topic_going = topic is None or topic.deleting
             leader_epoch = EPOCH_DURING_DELETE if is_topic_going or state is None else state.leader_epoch
             states[topic_partition.topic].append(
-                request.StopReplicaTopicState.StopReplicaPartitionState(
+                _StopReplicaState(
                     partition_index=topic_partition.partition, leader_epoch=leader_epoch, delete_partition=delete
                 )
             )
-        message = request(
+        message = StopReplicaRequest(
             version=STOP_REPLICA_VERSION,
             topic_states=[
-                request.StopReplicaTopicState(topic_name=topic, partition_states=partitions_of_topic)
+                StopReplicaRequest.StopReplicaTopicState(topic_name=topic, partition_states=partitions_of_topic)
                 for topic, partitions_of_topic in states.items()
             ],
             **self._fencing(broker_id),
@@ -213,8 +230,8 @@ class RequestBuilder:
         return ControlRequest(message, STOP_REPLICA_VERSION)
 
 
-def _leader_and_isr_state(request: Any, number: int, partition: Partition, state: PartitionState, is_new: bool) -> Any:
-    return request.LeaderAndIsrTopicState.LeaderAndIsrPartitionState(
+def _leader_and_isr_state(number: int, partition: Partition, state: PartitionState, is_new: bool) -> _LeaderAndIsrState:
+    return _LeaderAndIsrState(
         partition_index=number,
         controller_epoch=state.controller_epoch,
         leader=state.leader,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from cluster.broker.control.membership.session import Session
 from cluster.broker.endpoints import PeerAddresses
@@ -19,19 +19,22 @@ from cluster.client.connection import BrokerConnection
 from cluster.metadata.paths import broker_path
 from cluster.metadata.store import NoNodeError
 from cluster.metadata.znodes import BrokerRegistration
+from cluster.protocol.message_classes import Message, Request
 from cluster.seams.transport import Transport
+
+_Answer = TypeVar("_Answer")
 
 #: Where the peer is now: (host, port), or None if that is not known.
 Locate = Callable[[], Awaitable[tuple[str, int] | None]]
 
 #: Handles a LeaderAndIsr, UpdateMetadata or StopReplica request and returns its response.
-Deliver = Callable[[Any], Awaitable[Any]]
+Deliver = Callable[[Message], Awaitable[Message]]
 
 
 class Peer(Protocol):
     """One broker, as its channel reaches it."""
 
-    async def ask(self, message: Any, version: int) -> Any:
+    async def ask(self, message: Request[_Answer], version: int) -> _Answer:
         """Send one request and return its response. Raises OSError (TimeoutError is one) or StoreError while the
         broker is out of reach."""
         ...
@@ -53,7 +56,7 @@ class RemotePeer:
     def __repr__(self) -> str:
         return f"RemotePeer({self._client_id}, {self._connection!r})"
 
-    async def ask(self, message: Any, version: int) -> Any:
+    async def ask(self, message: Request[_Answer], version: int) -> _Answer:
         """Send one request and return its response. Raises OSError (ConnectionError, TimeoutError) on any failure."""
         connection = await self._connected()
         try:
@@ -95,16 +98,18 @@ class InProcessPeer:
     def __repr__(self) -> str:
         return f"InProcessPeer({len(self._running)} running)"
 
-    async def ask(self, message: Any, version: int) -> Any:
+    async def ask(self, message: Request[_Answer], version: int) -> _Answer:
         task = asyncio.get_running_loop().create_task(self._run(message))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        return await asyncio.shield(task)
+        # The answer is of the class that the request names.
+        answer: _Answer = await asyncio.shield(task)
+        return answer
 
     def close(self) -> None:
         """Nothing to close; running work continues."""
 
-    async def _run(self, message: Any) -> Any:
+    async def _run(self, message: Message) -> Any:
         async with self._in_order:
             return await self._deliver(message)
 

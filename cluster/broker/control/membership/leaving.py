@@ -7,25 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from cluster.broker.metadata_cache import MetadataCache
+from cluster.config.broker import BrokerConfig
 from cluster.metadata.store import StoreError
 
 logger = logging.getLogger(__name__)
 
 
 async def move_leadership_away(
-    broker_id: int, ask: Callable[[], Awaitable[int]], cache: MetadataCache, properties: Mapping[str, Any]
+    broker_id: int, ask: Callable[[], Awaitable[int]], cache: MetadataCache, properties: BrokerConfig
 ) -> bool:
     """Up to ``controlled.shutdown.max.retries`` attempts; True if nothing is led here anymore.
 
     ``ask`` is ControlledShutdown, once: the number of partitions still led here; raises OSError. A broker that is alone
     does not ask: no other broker can take anything over.
     """
-    attempts = int(properties["controlled.shutdown.max.retries"])
-    pause_s = int(properties["controlled.shutdown.retry.backoff.ms"]) / 1000
+    attempts = properties["controlled.shutdown.max.retries"]
+    pause_s = properties["controlled.shutdown.retry.backoff.ms"] / 1000
     news = asyncio.Event()
     cache.on_update(news.set)
     for attempt in range(1, attempts + 1):

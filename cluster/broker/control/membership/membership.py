@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from cluster.broker.control.membership.cluster_id import cluster_id, prepare_paths
 from cluster.broker.control.membership.event_queue import EventQueue
@@ -133,16 +133,16 @@ class Membership:
             await self._is_settled.wait()
         return self.broker_epoch >= 0
 
-    def check_control_request(self, request: Any) -> ErrorCode:
+    def check_control_request(self, controller_epoch: int, broker_epoch: int) -> ErrorCode:
         """The fence in front of LeaderAndIsr, UpdateMetadata and StopReplica; remembers the newest controller epoch."""
         error = self._control_request_error(
-            request.controller_epoch,
-            request.broker_epoch,
+            controller_epoch,
+            broker_epoch,
             known_controller_epoch=self._known_controller_epoch,
             own_broker_epoch=self.broker_epoch,
         )
         if error is ErrorCode.NONE:
-            self._known_controller_epoch = request.controller_epoch
+            self._known_controller_epoch = controller_epoch
         return error
 
     async def _register(self, patience_s: float | None) -> None:

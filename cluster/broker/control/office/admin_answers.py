@@ -1,9 +1,8 @@
-"""The answers to CreateTopics, DeleteTopics and CreatePartitions. Owns their layout."""
+"""The answers to CreateTopics, DeleteTopics, CreatePartitions and AlterPartitionReassignments. Owns their layout."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.controller.epoch_fence import NOT_CONTROLLER_TEXT
@@ -13,13 +12,22 @@ from cluster.broker.pauses import Pauses
 from cluster.config.keys import KeyType
 from cluster.config.layers import shown, strongest, topic_synonyms
 from cluster.config.topic import TOPIC_KEYS, validate
-from cluster.protocol.apis import ApiKey
+from cluster.controller.context import TopicPartition
+from cluster.controller.reassignment import ReassignmentError
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import (
+    AlterPartitionReassignmentsResponse,
+    CreatePartitionsResponse,
+    CreateTopicsResponse,
+    DeleteTopicsResponse,
+    ListPartitionReassignmentsResponse,
+)
 
 #: TOPIC_DELETION_DISABLED is known from this version of DeleteTopics.
 _DELETION_DISABLED_SINCE = 3
 _NO_TOPIC = UUID(int=0)
+_Created = CreateTopicsResponse.CreatableTopicResult
+_Reassigned = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 
 
 def not_controller(names: Iterable[str]) -> list[TopicOutcome]:
@@ -27,33 +35,34 @@ def not_controller(names: Iterable[str]) -> list[TopicOutcome]:
     return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT) for name in names]
 
 
-async def create_topics_response(outcome: AdminOutcome, configs: DynamicConfigs, version: int, pause: Pauses) -> Any:
-    response = response_class(ApiKey.CREATE_TOPICS)
+async def create_topics_response(
+    outcome: AdminOutcome, configs: DynamicConfigs, version: int, pause: Pauses
+) -> CreateTopicsResponse:
     topics = []
     for topic in outcome.topics:
         await pause()
-        topics.append(_created(response, topic, configs))
-    return response(version=version, topics=topics)
+        topics.append(_created(topic, configs))
+    return CreateTopicsResponse(version=version, topics=topics)
 
 
-def _created(response: Any, topic: TopicOutcome, configs: DynamicConfigs) -> Any:
+def _created(topic: TopicOutcome, configs: DynamicConfigs) -> _Created:
     replicas = next(iter(topic.assignment.values()), ())
     is_refused = topic.error_code not in (ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT)
-    return response.CreatableTopicResult(
+    return _Created(
         name=topic.name,
         topic_id=topic.topic_id,
         error_code=topic.error_code,
         error_message=topic.message,
         num_partitions=-1 if is_refused else len(topic.assignment),
         replication_factor=-1 if is_refused else len(replicas),
-        configs=[] if is_refused else list(_configuration(response, topic.config, configs)),
+        configs=[] if is_refused else list(_configuration(topic.config, configs)),
     )
 
 
-def _configuration(response: Any, given: Mapping[str, str], configs: DynamicConfigs) -> Iterable[Any]:
+def _configuration(given: Mapping[str, str], configs: DynamicConfigs) -> Iterable[_Created.CreatableTopicConfigs]:
     """Every setting the topic has, as DescribeConfigs would tell it (KIP-525): most of them no one has set."""
     for name, value in validate(given, configs.broker_config).items():
-        yield response.CreatableTopicResult.CreatableTopicConfigs(
+        yield _Created.CreatableTopicConfigs(
             name=name,
             value=shown(TOPIC_KEYS.keys[name], value),
             read_only=False,
@@ -62,8 +71,7 @@ def _configuration(response: Any, given: Mapping[str, str], configs: DynamicConf
         )
 
 
-async def delete_topics_response(outcome: AdminOutcome, version: int, pause: Pauses) -> Any:
-    response = response_class(ApiKey.DELETE_TOPICS)
+async def delete_topics_response(outcome: AdminOutcome, version: int, pause: Pauses) -> DeleteTopicsResponse:
     results = []
     for topic in outcome.topics:
         await pause()
@@ -73,21 +81,55 @@ async def delete_topics_response(outcome: AdminOutcome, version: int, pause: Pau
         # A topic that was asked for by an unknown id has no name.
         name = None if not topic.name and topic.topic_id != _NO_TOPIC else topic.name
         results.append(
-            response.DeletableTopicResult(
+            DeleteTopicsResponse.DeletableTopicResult(
                 name=name, topic_id=topic.topic_id, error_code=code, error_message=topic.message
             )
         )
-    return response(version=version, responses=results)
+    return DeleteTopicsResponse(version=version, responses=results)
 
 
-async def create_partitions_response(outcome: AdminOutcome, version: int, pause: Pauses) -> Any:
-    response = response_class(ApiKey.CREATE_PARTITIONS)
+async def create_partitions_response(outcome: AdminOutcome, version: int, pause: Pauses) -> CreatePartitionsResponse:
     results = []
     for topic in outcome.topics:
         await pause()
         results.append(
-            response.CreatePartitionsTopicResult(
+            CreatePartitionsResponse.CreatePartitionsTopicResult(
                 name=topic.name, error_code=topic.error_code, error_message=topic.message
             )
         )
-    return response(version=version, results=results)
+    return CreatePartitionsResponse(version=version, results=results)
+
+
+async def alter_reassignments_response(
+    results: Mapping[TopicPartition, ReassignmentError | None], pause: Pauses
+) -> AlterPartitionReassignmentsResponse:
+    """The answer to AlterPartitionReassignments."""
+    topics: dict[str, list[_Reassigned.ReassignablePartitionResponse]] = {}
+    for topic_partition, error in results.items():
+        await pause()
+        topics.setdefault(topic_partition.topic, []).append(
+            _Reassigned.ReassignablePartitionResponse(
+                partition_index=topic_partition.partition,
+                error_code=ErrorCode.NONE if error is None else error.error_code,
+                error_message=None if error is None else error.message,
+            )
+        )
+    return AlterPartitionReassignmentsResponse(
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        responses=[_Reassigned(name=name, partitions=partitions) for name, partitions in topics.items()],
+    )
+
+
+def alter_reassignments_refused() -> AlterPartitionReassignmentsResponse:
+    """AlterPartitionReassignments at a broker that is not the controller."""
+    return AlterPartitionReassignmentsResponse(
+        error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT, responses=[]
+    )
+
+
+def list_reassignments_refused() -> ListPartitionReassignmentsResponse:
+    """ListPartitionReassignments at a broker that is not the controller."""
+    return ListPartitionReassignmentsResponse(
+        error_code=ErrorCode.NOT_CONTROLLER, error_message=NOT_CONTROLLER_TEXT, topics=[]
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from cluster.broker.control.controller import controlled_shutdown, elections, reassignments
 from cluster.broker.control.controller.epoch_fence import NotController
@@ -18,7 +18,6 @@ from cluster.broker.control.controller.topic_deletion import DoomedTopic
 from cluster.broker.control.controller.topics import AdminOutcome
 from cluster.broker.control.links.alter_partition import refusal_of
 from cluster.broker.control.links.channels import all_answered
-from cluster.broker.control.links.controller_client import Serve
 from cluster.broker.control.office import admin_answers
 from cluster.broker.control.office.candidate import Candidate
 from cluster.broker.control.office.office import Office
@@ -26,8 +25,30 @@ from cluster.broker.dynamic_configs import DynamicConfigs
 from cluster.broker.pauses import Pauses, Shares
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    Request,
+)
 from cluster.seams.clock import Clock
+
+_Answer = TypeVar("_Answer")
 
 #: Whether the client that asked is not there anymore.
 IsGone = Callable[[], bool]
@@ -42,7 +63,7 @@ class ControllerApis:
         self._candidate = candidate
         self._configs = configs
         self._clock = clock
-        self._table: dict[ApiKey, Serve] = {
+        self._table: dict[ApiKey, Callable[[Any, int], Awaitable[Any]]] = {
             ApiKey.ALTER_PARTITION: self._alter_partition,
             ApiKey.CONTROLLED_SHUTDOWN: self._controlled_shutdown,
             ApiKey.ALLOCATE_PRODUCER_IDS: self._allocate_producer_ids,
@@ -60,22 +81,26 @@ class ControllerApis:
     def __repr__(self) -> str:
         return f"ControllerApis({self._candidate!r})"
 
-    async def serve(self, request: Any, version: int, is_gone: IsGone = lambda: False) -> Any:
+    async def serve(self, request: Request[_Answer], version: int, is_gone: IsGone = lambda: False) -> _Answer:
         """The response to a decoded request of one of these APIs. Raises QueueClosed (an OSError) at the very end.
 
         Nothing waits for brokers once ``is_gone``: the client is not there anymore.
         """
         key = ApiKey(request.API_KEY)
         waiting = self._waiting.get(key)
-        return await (self._table[key](request, version) if waiting is None else waiting(request, version, is_gone))
+        work = self._table[key](request, version) if waiting is None else waiting(request, version, is_gone)
+        answer: _Answer = await work
+        return answer
 
-    async def _alter_partition(self, request: Any, _version: int) -> Any:
+    async def _alter_partition(self, request: AlterPartitionRequest, _version: int) -> AlterPartitionResponse:
         try:
             return await self._candidate.serve(lambda office: alter_partition(office.controller, request))
         except NotController:
             return refusal_of(ErrorCode.NOT_CONTROLLER)
 
-    async def _controlled_shutdown(self, request: Any, _version: int) -> Any:
+    async def _controlled_shutdown(
+        self, request: ControlledShutdownRequest, _version: int
+    ) -> ControlledShutdownResponse:
         try:
             departure = await self._candidate.serve(
                 lambda office: controlled_shutdown.decide(office.controller, request)
@@ -89,38 +114,42 @@ class ControllerApis:
         await all_answered(told, controlled_shutdown.LEADERS_MS)
         return controlled_shutdown.answer(departure)
 
-    async def _allocate_producer_ids(self, request: Any, version: int) -> Any:
+    async def _allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest, version: int
+    ) -> AllocateProducerIdsResponse:
         try:
             return await self._candidate.serve(lambda office: allocate_producer_ids(office.controller, request))
         except NotController:
-            return response_class(ApiKey.ALLOCATE_PRODUCER_IDS)(version=version, error_code=ErrorCode.NOT_CONTROLLER)
+            return AllocateProducerIdsResponse(version=version, error_code=ErrorCode.NOT_CONTROLLER)
 
-    async def _create_topics(self, request: Any, version: int, is_gone: IsGone) -> Any:
+    async def _create_topics(self, request: CreateTopicsRequest, version: int, is_gone: IsGone) -> CreateTopicsResponse:
         names = [topic.name for topic in request.topics]
         outcome = await self._administer(
             lambda office, done: office.topics.create(request, done, office.shift()),
             names,
-            self._answered(request, is_gone),
+            self._answered(request.timeout_ms, is_gone),
         )
         return await admin_answers.create_topics_response(outcome, self._configs, version, self._pauses())
 
-    async def _delete_topics(self, request: Any, version: int, is_gone: IsGone) -> Any:
+    async def _delete_topics(self, request: DeleteTopicsRequest, version: int, is_gone: IsGone) -> DeleteTopicsResponse:
         named: list[DoomedTopic] = [(name, None) for name in request.topic_names]
         named += [(topic.name, topic.topic_id) for topic in request.topics]
         wanted = [*dict.fromkeys(named)]
         outcome = await self._administer(
             lambda office, done: office.deletion.delete(wanted, done, office.shift()),
             [name or "" for name, _ in wanted],
-            self._answered(request, is_gone),
+            self._answered(request.timeout_ms, is_gone),
         )
         return await admin_answers.delete_topics_response(outcome, version, self._pauses())
 
-    async def _create_partitions(self, request: Any, version: int, is_gone: IsGone) -> Any:
+    async def _create_partitions(
+        self, request: CreatePartitionsRequest, version: int, is_gone: IsGone
+    ) -> CreatePartitionsResponse:
         names = [topic.name for topic in request.topics]
         outcome = await self._administer(
             lambda office, done: office.topics.create_partitions(request, done, office.shift()),
             names,
-            self._answered(request, is_gone),
+            self._answered(request.timeout_ms, is_gone),
         )
         return await admin_answers.create_partitions_response(outcome, version, self._pauses())
 
@@ -140,7 +169,9 @@ class ControllerApis:
             done.time_out()
         return done
 
-    async def _alter_reassignments(self, request: Any, _version: int) -> Any:
+    async def _alter_reassignments(
+        self, request: AlterPartitionReassignmentsRequest, _version: int
+    ) -> AlterPartitionReassignmentsResponse:
         done = reassignments.AlterOutcome()
         try:
             while not await self._candidate.serve(
@@ -148,20 +179,22 @@ class ControllerApis:
             ):
                 pass
         except NotController:
-            return reassignments.alter_refused()
-        return await reassignments.altered(done.results, self._pauses())
+            return admin_answers.alter_reassignments_refused()
+        return await admin_answers.alter_reassignments_response(done.results, self._pauses())
 
-    async def _list_reassignments(self, request: Any, _version: int) -> Any:
-        async def read(office: Office) -> Any:
+    async def _list_reassignments(
+        self, request: ListPartitionReassignmentsRequest, _version: int
+    ) -> ListPartitionReassignmentsResponse:
+        async def read(office: Office) -> ListPartitionReassignmentsResponse:
             return office.reassignments.list(request)
 
         try:
             return await self._candidate.serve(read, patient=True)
         except NotController:
-            return reassignments.list_refused()
+            return admin_answers.list_reassignments_refused()
 
-    async def _elect_leaders(self, request: Any, version: int, is_gone: IsGone) -> Any:
-        answered = self._answered(request, is_gone)
+    async def _elect_leaders(self, request: ElectLeadersRequest, version: int, is_gone: IsGone) -> ElectLeadersResponse:
+        answered = self._answered(request.timeout_ms, is_gone)
         done = elections.ElectionOutcome()
         try:
             while not await self._candidate.serve(
@@ -177,11 +210,10 @@ class ControllerApis:
     def _pauses(self) -> Pauses:
         return Pauses(Shares(self._clock.monotonic_ns))
 
-    def _answered(self, request: Any, is_gone: IsGone) -> Answered:
-        """Waits for brokers as long as ``request`` says from now on, but no longer than its connection is kept."""
+    def _answered(self, timeout_ms: int, is_gone: IsGone) -> Answered:
+        """Waits for brokers as long as the client says from now on, but no longer than its connection is kept."""
         idle_ms = self._configs.broker_config["connections.max.idle.ms"]
-        timeout_ms = request.timeout_ms if idle_ms < 0 else min(request.timeout_ms, idle_ms)
-        until_ms = self._clock.monotonic_ms() + timeout_ms
+        until_ms = self._clock.monotonic_ms() + (timeout_ms if idle_ms < 0 else min(timeout_ms, idle_ms))
 
         async def answered(answers: list[asyncio.Future[Any]]) -> bool:
             return await all_answered(answers, until_ms - self._clock.monotonic_ms(), is_gone)

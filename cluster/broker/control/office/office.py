@@ -5,9 +5,9 @@ Owns the wiring of these. Does not own when it begins and ends (``Candidate``).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from uuid import UUID
 
 from cluster.broker.control.controller.cluster_reader import ClusterReader
 from cluster.broker.control.controller.controller import Controller, ControllerParts
@@ -22,6 +22,7 @@ from cluster.broker.control.links.peers import Peer
 from cluster.broker.control.membership.event_queue import Event, EventQueue, Shift
 from cluster.broker.control.membership.session import Session
 from cluster.broker.journal import Journal
+from cluster.config.broker import BrokerConfig
 from cluster.controller.rules import ControlRules
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
@@ -57,7 +58,7 @@ class OfficeParts:
     queue: EventQueue
     clock: Clock
     random: Random
-    properties: Mapping[str, Any]
+    properties: BrokerConfig
     rules: ControlRules
     journal: Journal
     inter_broker_listener: str
@@ -75,7 +76,7 @@ Heed = Callable[[Callable[[Office], Awaitable[None]], Office], Awaitable[None]]
 def enter_office(parts: OfficeParts, fence: EpochFence, heed: Heed, look_again: Callable[[], None]) -> Office:
     """The office of the epoch of ``fence``. ``look_again`` is called when a broker says that the epoch is over."""
 
-    def replicas_offline(broker_id: int, broker_epoch: int, replicas: list[tuple[Any, int]]) -> None:
+    def replicas_offline(broker_id: int, broker_epoch: int, replicas: list[tuple[UUID, int]]) -> None:
         post(lambda: offline.add(broker_id, broker_epoch, replicas), patient=False)
 
     controller = Controller(
@@ -97,7 +98,7 @@ def enter_office(parts: OfficeParts, fence: EpochFence, heed: Heed, look_again: 
     office = Office(
         controller,
         Topics(controller, parts.properties, parts.random),
-        TopicDeletion(controller, post, enabled=bool(parts.properties["delete.topic.enable"])),
+        TopicDeletion(controller, post, enabled=parts.properties["delete.topic.enable"]),
         Reassignments(controller, post),
         Elections(controller, parts.properties, post),
         offline,

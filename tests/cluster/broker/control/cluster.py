@@ -153,7 +153,7 @@ class Broker:
 
     async def _obey(self, key: ApiKey, request: Any) -> Any:
         response = response_class(key)
-        error = self.plane.check_control_request(request)
+        error = self.plane.check_control_request(request.controller_epoch, request.broker_epoch)
         if error is not ErrorCode.NONE:
             return response(error_code=error)
         self.received.append(request)
