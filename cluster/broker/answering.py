@@ -67,11 +67,12 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
         async with beside.room_for(len(body), is_gone):
-            request = await beside.run(partial(decode_request, key, exchange.api_version, body), is_gone)
+            decode = partial(decode_request, key, exchange.api_version, body)
+            request = await beside.run(decode, is_gone, weight=len(body))
             return await rest(exchange, begin(request, exchange))
 
     async def rest(exchange: Exchange, portions: Portions) -> Sequence[Payload]:
-        response = await portions.finish(beside)
+        response = await portions.finish(beside, _is_gone(key, exchange))
         encode = encoding(key, exchange, response)
         return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
 
@@ -79,7 +80,12 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
 
 
 def answering_later(
-    key: ApiKey, handler: Callable[[Any, Exchange], Awaitable[Any]], beside: Beside, *, alone: bool = False
+    key: ApiKey,
+    handler: Callable[[Any, Exchange], Awaitable[Any]],
+    beside: Beside,
+    shares: Shares,
+    *,
+    alone: bool = False,
 ) -> Handle:
     """A handler of decoded messages that must ask others first. ``alone``: it does not wait for other clients, so large
     requests may wait for each other."""
@@ -87,14 +93,20 @@ def answering_later(
     def handle(exchange: Exchange, body: memoryview) -> None:
         if len(body) > BYTES_AT_ONCE:
             exchange.later(of_large(exchange, bytes(body)))
+        elif not may_begin(len(body), shares):
+            exchange.later(in_turn(exchange, bytes(body)))
         else:
             exchange.later(work(exchange, decode_request(key, exchange.api_version, body)))
+
+    async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
+        await shares.next()
+        return await work(exchange, decode_request(key, exchange.api_version, body))
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
         async with beside.room_for(len(body) if alone else 0, is_gone):
             decode = partial(decode_request, key, exchange.api_version, body)
-            return await work(exchange, await beside.run(decode, is_gone))
+            return await work(exchange, await beside.run(decode, is_gone, weight=len(body)))
 
     async def work(exchange: Exchange, request: Any) -> Sequence[Payload]:
         response = await handler(request, exchange)

@@ -113,16 +113,16 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
         ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside, shares),
         **{key: answering(key, partial(handler, services), beside, shares) for key, handler in _SYNC.items()},
         **{
-            key: answering_later(key, partial(handler, services), beside, alone=key not in _OF_OTHERS)
+            key: answering_later(key, partial(handler, services), beside, shares, alone=key not in _OF_OTHERS)
             for key, handler in _ASYNC.items()
         },
     }
     windows = {key: SUPPORTED[key] for key in (*handlers, ApiKey.API_VERSIONS)}
     if for_brokers:
         for key, handler in _BETWEEN_BROKERS.items():
-            handlers[key] = answering_later(key, partial(handler, services), beside)
+            handlers[key] = answering_later(key, partial(handler, services), beside, shares)
         for key, obey in FROM_CONTROLLER.items():
-            handlers[key] = answering_later(key, partial(_without_exchange, partial(obey, services)), beside)
+            handlers[key] = answering_later(key, partial(_without_exchange, partial(obey, services)), beside, shares)
         windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *FROM_CONTROLLER)} | WIDER_FOR_BROKERS
     handlers[ApiKey.API_VERSIONS] = api_versions.handler((key, *windows[key]) for key in sorted(windows))
     return {key: _api(key, windows[key], handle) for key, handle in handlers.items()}

@@ -7,7 +7,6 @@ answered at once. Does not own what any API answers, nor batches of records (``r
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.exchange import ClientGone
+from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Shares
 
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
@@ -23,6 +23,8 @@ BYTES_AT_ONCE = 16_384
 BYTES_ANYTIME = 2048
 #: Of larger requests one is decoded, answered and encoded before the next: decoded, it takes several times the memory.
 LARGE_BYTES = 1_048_576
+#: The weight of work of which nothing is known but that it takes long: that of a megabyte to decode.
+HEAVY = 1_048_576
 #: Answers with more structures than this are encoded off the event loop.
 STRUCTURES_AT_ONCE = 1000
 #: Bytes that take as long to encode as a structure.
@@ -48,18 +50,18 @@ class Beside:
 
     def __init__(self, blocking: Blocking) -> None:
         self._blocking = blocking
-        self._one_at_a_time = asyncio.Lock()
-        self._one_large = asyncio.Lock()
+        self._one_at_a_time = LightestFirst()
+        self._one_large = LightestFirst()
 
     def __repr__(self) -> str:
-        return f"Beside({'busy' if self._one_at_a_time.locked() else 'idle'})"
+        return f"Beside({self._one_at_a_time!r})"
 
-    async def run(self, work: Callable[[], _Result], is_gone: IsGone = never_gone) -> _Result:
-        """Return or raise what ``work`` does. ``ClientGone`` if it had to wait, and ``is_gone`` when it is its turn."""
+    async def run(self, work: Callable[[], _Result], is_gone: IsGone = never_gone, *, weight: int = HEAVY) -> _Result:
+        """Return or raise what ``work`` does: the lighter first (``lane``). ``ClientGone`` if it had to wait, and
+        ``is_gone`` when it is its turn."""
         found: list[_Result] = []
-        waits = self._one_at_a_time.locked()
-        async with self._one_at_a_time:
-            if waits and is_gone():
+        async with self._one_at_a_time.turn(weight) as has_waited:
+            if has_waited and is_gone():
                 raise ClientGone
             await self._blocking(lambda: found.append(work()))
         return found[0]
@@ -71,9 +73,8 @@ class Beside:
         if size_bytes <= LARGE_BYTES:
             yield
             return
-        waits = self._one_large.locked()
-        async with self._one_large:
-            if waits and is_gone():
+        async with self._one_large.turn(size_bytes) as has_waited:
+            if has_waited and is_gone():
                 raise ClientGone
             yield
 
@@ -102,8 +103,8 @@ class Portions:
         """Make one share of it; True if that was all. Raises what the steps raise."""
         return self._go_on(self._shares.first_end_ns(), next, self._steps)
 
-    async def finish(self, beside: Beside) -> Any:
-        """Make the rest and return the answer. Raises what the steps raise."""
+    async def finish(self, beside: Beside, is_gone: IsGone = never_gone) -> Any:
+        """Make the rest and return the answer. Raises what the steps raise, and ``ClientGone`` as ``Beside`` does."""
         steps = self._steps
         while not self.is_done:
             work, self._work = self._work, None
@@ -111,7 +112,9 @@ class Portions:
                 self._go_on(await self._shares.next(), next, steps)
                 continue
             try:
-                found = await beside.run(work)
+                found = await beside.run(work, is_gone, weight=getattr(work, "weight", HEAVY))
+            except ClientGone:
+                raise
             except Exception as error:
                 self._go_on(self._shares.first_end_ns(), steps.throw, error)
             else:

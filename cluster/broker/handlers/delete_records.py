@@ -54,7 +54,7 @@ def handle(services: Services, beside: Beside, exchange: Exchange, body: memoryv
 
 async def _of_large(services: Services, beside: Beside, exchange: Exchange, body: bytes) -> Sequence[Payload]:
     """Nothing else of the connection is taken until it is answered, which is at most the time that the client gives."""
-    wanted, timeout_ms = await beside.run(partial(_wanted, exchange.api_version, body))
+    wanted, timeout_ms = await beside.run(partial(_wanted, exchange.api_version, body), weight=len(body))
     answered: asyncio.Future[list[DeletionResult]] = asyncio.get_running_loop().create_future()
 
     def waits(delayed: DelayedDeletion) -> None:

@@ -6,21 +6,30 @@ Owns the answer. There is one data directory; none of its logs is ever moved to 
 from __future__ import annotations
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.portions import Steps
+from cluster.broker.portions import Steps, chunks
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.services import Services
+from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+#: Partitions that are asked for, before others have their turn.
+AT_ONCE = 200
 
 _Topic = DescribeLogDirsResponse.DescribeLogDirsResult.DescribeLogDirsTopic
 
 
 def handle(services: Services, request: DescribeLogDirsRequest, _exchange: Exchange) -> Steps[DescribeLogDirsResponse]:
-    wanted = None
+    wanted: set[TopicPartition] | None = None
     if request.topics is not None:
-        wanted = {(topic.topic, number) for topic in request.topics for number in topic.partitions}
+        wanted = set()
+        for topic in request.topics:
+            for some in chunks(topic.partitions, AT_ONCE):
+                wanted.update((topic.topic, number) for number in some)
+                yield None
     topics: dict[str, list[_Topic.DescribeLogDirsPartition]] = {}
-    for (name, number), partition in sorted(services.replicas.partitions.items()):
+    # Others may come or go meanwhile.
+    for (name, number), partition in list(services.replicas.partitions.items()):
         if wanted is None or (name, number) in wanted:
             topics.setdefault(name, []).append(
                 _Topic.DescribeLogDirsPartition(

@@ -14,7 +14,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import response_class
 
 #: Partitions that are told before others have their turn.
-AT_ONCE = 1000
+AT_ONCE = 100
 
 
 def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:

@@ -129,7 +129,7 @@ class _Large:
     async def answer(self, body: bytes, from_brokers: bool) -> None:
         exchange = self._exchange
         is_gone = exchange.connection.is_gone
-        request = await self._beside.run(partial(_parse, body, exchange.api_version), is_gone)
+        request = await self._beside.run(partial(_parse, body, exchange.api_version), is_gone, weight=len(body))
         found = await self._in_portions(self._steps(request, from_brokers))
         if not isinstance(found, DelayedFetch):
             await self._respond(found)

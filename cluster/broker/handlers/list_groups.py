@@ -16,13 +16,14 @@ def handle(services: Services, request: ListGroupsRequest, _exchange: Exchange) 
     types = {each.lower() for each in request.types_filter or ()}
     groups = []
     for group in listed if not types or _CLASSIC in types else ():
-        groups.append(
-            ListGroupsResponse.ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state.value,
-                group_type=_CLASSIC,
+        if group is not None:
+            groups.append(
+                ListGroupsResponse.ListedGroup(
+                    group_id=group.group_id,
+                    protocol_type=group.protocol_type,
+                    group_state=group.state.value,
+                    group_type=_CLASSIC,
+                )
             )
-        )
         yield None
     return ListGroupsResponse(error_code=error_code, groups=groups)

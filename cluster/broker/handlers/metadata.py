@@ -105,8 +105,10 @@ class MetadataHandler:
     def _topic(self, topic: TopicMetadata, exchange: Exchange) -> Steps[_Topic]:
         partitions = []
         # Others may change it meanwhile.
-        for partition in sorted(topic.partitions.values()):
-            partitions.append(self._partition(partition, exchange))
+        for number in sorted(topic.partitions):
+            partition = topic.partitions.get(number)
+            if partition is not None:
+                partitions.append(self._partition(partition, exchange))
             yield None
         return _Topic(
             error_code=ErrorCode.NONE,

@@ -27,7 +27,7 @@ _Partition = (
 _GROUP_ERROR_VERSION = 2
 _BATCH_VERSION = 8
 #: Partitions that are looked up before others have their turn.
-AT_ONCE = 1000
+AT_ONCE = 100
 
 
 def handle(services: Services, request: OffsetFetchRequest, exchange: Exchange) -> Steps[OffsetFetchResponse]:

@@ -7,13 +7,13 @@ taken meanwhile. Does not own the checks (``produce_checks``) nor the append to 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.internal_topics import INTERNAL_TOPICS
+from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside
@@ -25,7 +25,7 @@ from cluster.broker.replicas.waiters import Acknowledgement
 from cluster.log.appending import AppendInfo
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
-from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, only_batch
+from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
 from cluster.protocol.record_checks import BYTES_AT_ONCE, Effort, Postponed
@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 #: Partitions of one request after which it is checked whether its share of the turn is over: a flush or a new segment
 #: takes long.
 LOOK_EACH = 10
+#: A batch with more records, or a compressed one, may take milliseconds to examine: it is not begun in a turn that is
+#: used up.
+QUICK_RECORDS = 1000
 #: The result of a partition that has none yet.
 _NOT_YET = ProduceResult("", -1, ErrorCode.NONE)
 
@@ -72,7 +75,7 @@ class Writes:
         #: ``transaction.partition.verification.enable``
         self.verifies = True
         self._effort = Effort()
-        self._one_at_a_time = asyncio.Lock()
+        self._one_at_a_time = LightestFirst()
 
     def __repr__(self) -> str:
         return f"<Writes to {len(self._partitions)} partitions>"
@@ -112,7 +115,10 @@ class Writes:
                 if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
                     partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
-                if header.attributes & TRANSACTIONAL_BIT:
+                attributes = header.attributes
+                if (header.record_count > QUICK_RECORDS or attributes & CODEC_MASK) and self._shares.is_over():
+                    raise Postponed
+                if attributes & TRANSACTIONAL_BIT:
                     self._check_transaction(partition, transactional_id, header, verified)
                 info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort)
             except (RequestRefused, InvalidBatch, LogError) as error:
@@ -161,6 +167,8 @@ class Writes:
         verified: Verified,
     ) -> None:
         """The rest of a request."""
+        if self._shares.is_over():
+            await self._shares.next()
         effort, pause = Effort.all(), Pauses(self._shares)
         for index, wanted in postponed:
             await pause()
@@ -218,7 +226,7 @@ class Writes:
         verified: Verified,
     ) -> tuple[Replica, AppendInfo, int]:
         """One at a time: each may unpack to a hundred megabytes. Raises as ``Replica.append`` does."""
-        async with self._one_at_a_time:
+        async with self._one_at_a_time.turn(len(records)):
             config = self._find(wanted.topic, wanted.partition).log.config
             looked = await self._beside(partial(look_inside, records, header, config, effort))
             # Roles may have changed meanwhile.

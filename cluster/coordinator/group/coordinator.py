@@ -249,7 +249,7 @@ class GroupCoordinator(FiledGroups):
         error_code = self.status(group_id, empty_id_is_valid=True)
         return describing.describe(error_code, group_id, self.group(group_id))
 
-    def listing(self, states: Collection[str] = ()) -> tuple[ErrorCode, Iterator[GroupListing]]:
+    def listing(self, states: Collection[str] = ()) -> tuple[ErrorCode, Iterator[GroupListing | None]]:
         """ListGroups, of what is loaded now, each as it is when it is asked for."""
         is_loading = any(home.is_loading for home in self.homes.values())
         error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+import time
 from random import Random
 from typing import Any
 
@@ -15,6 +16,7 @@ from cluster.broker.backlog import MAX_UNANSWERED
 from cluster.broker.checkpoints import in_place
 from cluster.broker.exchange import Api, Exchange
 from cluster.broker.metrics import Counters
+from cluster.broker.pauses import Shares
 from cluster.broker.portions import Beside
 from cluster.broker.server import ClientConnection
 from cluster.protocol.apis import ApiKey
@@ -155,7 +157,7 @@ def test_a_slow_handler_holds_back_what_comes_after_it() -> None:
 
         fails: list[bool] = []
 
-        handle = answering_later(ApiKey.DESCRIBE_CLUSTER, handler, Beside(in_place))
+        handle = answering_later(ApiKey.DESCRIBE_CLUSTER, handler, Beside(in_place), Shares(time.monotonic_ns))
         client = ClientConnection(connection, "L", {60: Api(ApiKey.DESCRIBE_CLUSTER, 0, 1, handle)}, Counters())
         message = request_class(ApiKey.DESCRIBE_CLUSTER)()
         request = memoryview(bytearray(encode_request(message, 0, 7, "c")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from cluster.broker.answering import answering_later
 from cluster.broker.exchange import Api, Exchange
 from cluster.broker.metrics import Counters
+from cluster.broker.pauses import Shares
 from cluster.broker.portions import Beside
 from cluster.broker.server import ClientConnection
 from cluster.protocol.apis import ApiKey
@@ -68,7 +70,7 @@ def test_requests_that_are_worked_on_count() -> None:
             return response_class(ApiKey.DESCRIBE_CLUSTER)(cluster_id="c", brokers=[])
 
         key = ApiKey.DESCRIBE_CLUSTER
-        apis = {60: Api(key, 0, 0, answering_later(key, handler, Beside(gate)))}
+        apis = {60: Api(key, 0, 0, answering_later(key, handler, Beside(gate), Shares(time.monotonic_ns)))}
 
         def accept(connection: Connection) -> ClientConnection:
             connections.append(connection)

@@ -1,0 +1,85 @@
+"""One piece of work at a time: the lightest of those that wait, and now and then the oldest."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.broker.lane import OLDEST_EACH, LightestFirst, next_turn
+from tests.support.virtual_time import run
+
+
+def test_the_lightest_is_next_and_each_fourth_time_the_oldest() -> None:
+    """Of two that are as light, the one that came first."""
+    waiting = [(900, 1), (5, 3), (5, 2), (70, 4)]
+    assert [next_turn(waiting, turn) for turn in range(1, OLDEST_EACH + 1)] == [2, 2, 2, 0]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.integers(0, 3))
+def test_nothing_waits_forever(weights: list[int], turn: int) -> None:
+    """Whatever comes after it, the heaviest has its turn when the older ones had theirs."""
+    waiting = [(weight, arrival) for arrival, weight in enumerate(weights)]
+    heavy = (10, len(weights))
+    waiting.append(heavy)
+    for count in range(1, OLDEST_EACH * len(waiting) + 1):
+        index = next_turn(waiting, turn + count)
+        if waiting.pop(index) == heavy:
+            return
+        waiting.append((0, 1000 + count))
+    raise AssertionError(f"{heavy} still waits")
+
+
+def test_small_work_does_not_wait_for_all_that_came_before() -> None:
+    """And one that is given up is passed over, also when its turn has just come."""
+
+    async def main() -> None:
+        lane, order = LightestFirst(), list[str]()
+
+        async def work(name: str, weight: int) -> None:
+            async with lane.turn(weight) as has_waited:
+                order.append(name if has_waited else f"{name} at once")
+                await asyncio.sleep(1)
+
+        tasks = [asyncio.create_task(work(f"heavy {number}", 1000)) for number in range(4)]
+        await asyncio.sleep(0.1)
+        tasks.append(asyncio.create_task(work("light", 1)))
+        await asyncio.sleep(0.1)
+        tasks[1].cancel()
+        await asyncio.sleep(0.81)
+        # The light one has ended, heavy 2 has been told that it is next; it is given up before it continues.
+        tasks[0].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert order == ["heavy 0 at once", "light", "heavy 2", "heavy 3"]
+        assert not lane.is_busy
+
+    run(main())
+
+
+def test_a_turn_that_is_given_up_is_another_s() -> None:
+    """Cancelled between the end of the one before and its own beginning."""
+
+    async def main() -> None:
+        lane, order = LightestFirst(), list[str]()
+        gate = asyncio.Event()
+
+        async def first() -> None:
+            async with lane.turn(1):
+                await gate.wait()
+            second.cancel()
+
+        async def work(name: str) -> None:
+            async with lane.turn(1):
+                order.append(name)
+
+        begun = asyncio.create_task(first())
+        await asyncio.sleep(0)
+        second = asyncio.create_task(work("second"))
+        third = asyncio.create_task(work("third"))
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(begun, second, third, return_exceptions=True)
+        assert order == ["third"] and not lane.is_busy
+
+    run(main())
