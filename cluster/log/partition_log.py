@@ -24,7 +24,7 @@ from cluster.log.owner import LogOwner
 from cluster.log.removal import Doomed
 from cluster.log.retention import ExpiredSegment, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
-from cluster.log.timestamps import FoundTime, Look, batch_for_timestamp
+from cluster.log.timestamps import FoundTime, Look, TimestampSearch
 from cluster.log.transactional_log import TransactionalLog
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.clock import Clock
@@ -201,24 +201,25 @@ class PartitionLog(TransactionalLog):
         """The newest timestamp in the log in milliseconds, -1 if there is none."""
         return max(segment.max_timestamp for segment in self._local.segments)
 
-    def search_timestamp(self, timestamp: int) -> Generator[Look, FoundTime, FoundTime]:
+    def search_timestamp(self, timestamp: int) -> Generator[Look | None, FoundTime, FoundTime]:
         """Look for (timestamp, offset) of the first record as new as ``timestamp`` or newer; None if there is none.
 
-        A look into a batch with much in it is yielded: another thread may take it, and what it found is sent back.
-        Raises ``StorageFailed``.
+        Others may have a turn whenever it yields. A look into a batch with much in it is yielded: another thread may
+        take it, and what it found is sent back. Raises ``StorageFailed``.
         """
-        found, offset = None, self.log_start_offset
-        while found is None:
+        search = TimestampSearch(self._local, timestamp, self.log_start_offset)
+        while not search.is_over:
             self._local.check()
             try:
-                batch = batch_for_timestamp(self._local.segments, timestamp, offset)
-                if batch is None:
-                    break
-                look, is_long, offset = batch
-                found = (yield look) if is_long else look()
+                batch = search.step()
+                if batch is not None:
+                    found = (yield batch.look) if batch.is_long else batch.look()
+                    if found is not None:
+                        return found
             except (OSError, CorruptBatch) as error:
                 raise StorageFailed(f"reading {self.directory} for timestamp {timestamp}: {error}") from error
-        return found
+            yield None
+        return None
 
     # -- cutting ------------------------------------------------------------------------------------------------------
 

@@ -185,7 +185,7 @@ def offset_for_timestamp(log: PartitionLog, timestamp: int, upper_bound_offset: 
         look = next(search)
         while True:
             try:
-                found = look()
+                found = None if look is None else look()
             except CorruptBatch as error:
                 look = search.throw(error)
             else:
