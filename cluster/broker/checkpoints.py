@@ -1,8 +1,8 @@
 """Checkpoints: what a broker writes down every few seconds, without holding up its event loop.
 
-Owns when high watermarks, recovery points and log starts are written, when logs are synced, and when idle producers
-are forgotten. Does not own the files (``cluster.log.manager``). Syncing blocks: it runs off the loop (``blocking``),
-under a lock that any code that adds or deletes logs takes too.
+Owns when high watermarks, recovery points, log starts and snapshots of producers are written, when logs are synced, and
+when idle producers are forgotten. Does not own the files (``cluster.log.manager``). Syncing blocks: it runs off the
+loop (``blocking``), under a lock that any code that adds or deletes logs takes too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError, StorageFailed
 from cluster.log.manager import LogManager
 from cluster.log.partition_log import PartitionLog
+from cluster.log.waiting_snapshots import WAITING
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -27,6 +28,8 @@ Blocking = Callable[[Callable[[], None]], Awaitable[None]]
 
 #: How often rolled segments and ``flush.ms`` are examined.
 FLUSH_INTERVAL_MS = 1000
+#: How often snapshots of producers are written that rolls have put off.
+SNAPSHOT_INTERVAL_MS = 200
 
 
 async def in_thread(function: Callable[[], None]) -> None:
@@ -83,10 +86,13 @@ class Checkpoints:
                 (config["log.flush.start.offset.checkpoint.interval.ms"], self._write_log_starts),
                 (config["producer.id.expiration.check.interval.ms"], self.expire_producers),
                 (FLUSH_INTERVAL_MS, self.flush),
+                (SNAPSHOT_INTERVAL_MS, self.write_snapshots),
             ]
         )
+        self._logs.writes_snapshots = True
 
     async def stop(self) -> None:
+        self._logs.writes_snapshots = False
         await self._timers.stop()
 
     async def write_high_watermarks(self) -> None:
@@ -109,6 +115,8 @@ class Checkpoints:
         others from it; raises ``StorageFailed`` with the first failure."""
         failure: StorageFailed | None = None
         async for log in self._each():
+            for _ in range(WAITING):  # a start that finds more of the log synced looks for the newer snapshot
+                await self._write_snapshot(log)
             error: OSError | None = None
             async with self.lock:  # no log is deleted between its plan and the run
                 pending = None if log.is_failed else log.begin_flush_due(self._clock.monotonic_ms())
@@ -124,6 +132,27 @@ class Checkpoints:
                 failure = failure or caught
         if failure is not None:
             raise failure
+
+    async def write_snapshots(self) -> None:
+        """Write the snapshots of producers that rolls have put off, in turns where a log has many. Raises
+        ``StorageFailed``."""
+        while logs := self._logs.with_snapshots():
+            for log in logs:
+                await self._write_snapshot(log)
+
+    async def _write_snapshot(self, log: PartitionLog) -> None:
+        if not log.snapshots_wait:
+            return
+        async with self.lock:  # no log is deleted, and none is made in its place, before the files have their names
+            pending = None if log.is_failed else log.begin_snapshot()
+            if pending is None:
+                return
+            error: OSError | None = None
+            try:
+                await unbroken(self._blocking, pending.run)
+            except OSError as caught:
+                error = caught
+            log.finish_snapshot(pending, error)
 
     async def expire_producers(self) -> None:
         """Forget the producers that are idle for ``producer.id.expiration.ms``."""

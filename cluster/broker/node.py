@@ -41,9 +41,8 @@ from cluster.broker.rules import Rules
 from cluster.broker.server import ClientConnection
 from cluster.broker.services import Services
 from cluster.broker.topic_creation import TopicCreator
-from cluster.broker.topic_settings import log_defaults, max_producers, topic_settings
+from cluster.broker.topic_settings import log_config, log_defaults, max_producers, topic_settings
 from cluster.config.broker import BrokerConfig
-from cluster.log.config import LogConfig
 from cluster.log.manager import LogManager
 from cluster.metadata.store import MetadataStore
 from cluster.protocol.message_classes import Message
@@ -101,7 +100,7 @@ class Node:
             config.data_directory,
             seams.storage,
             seams.clock,
-            LogConfig.from_mapping(config.topic_defaults(), self._log_defaults),
+            log_config(config.topic_defaults(), config, self._log_defaults),
             rules.check_sequence,
             max_producers(config),
             partial(note_log_start, self._journal.write),

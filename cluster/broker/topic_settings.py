@@ -1,13 +1,15 @@
 """What a topic's configuration means for its partitions on this broker. Pure.
 
-Owns the choice where a configuration cannot be meant: the topic is served anyway, by the broker's defaults. Does
-not own the reading of configurations (``dynamic_configs``) nor the settings' layers (``cluster.config``).
+Owns the choice where a configuration cannot be meant: the topic is served anyway, by the broker's defaults. Where it
+would make lookups long, the bound counts instead. Does not own the reading of configurations (``dynamic_configs``) nor
+the settings' layers (``cluster.config``).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from cluster.broker.replicas.host import TopicSettings
@@ -45,4 +47,11 @@ def topic_settings(topic: str, given: Mapping[str, str], broker: BrokerConfig, d
     except ConfigError as error:
         logger.error("topic %s goes by the broker's defaults: %s", topic, error)
         config = topic_config.validate({}, broker)
-    return TopicSettings(LogConfig.from_mapping(config, defaults), config["min.insync.replicas"])
+    return TopicSettings(log_config(config, broker, defaults), config["min.insync.replicas"])
+
+
+def log_config(topic: Mapping[str, object], broker: BrokerConfig, defaults: LogConfig) -> LogConfig:
+    """Of the values of one topic, with indexes that are dense enough, no matter who set how dense they are."""
+    config = LogConfig.from_mapping(topic, defaults)
+    most = broker["gapless.max.index.interval.bytes"]
+    return replace(config, index_interval_bytes=min(config.index_interval_bytes, most))

@@ -224,6 +224,14 @@ _OURS: list[Key] = [
         0,
     ),
     integer(
+        "gapless.max.index.interval.bytes",
+        65_536,
+        "Maximum index.interval.bytes that a client may set, because a lookup reads each batch between two index "
+        "entries. Larger values that are set already count as this one.",
+        0,
+        INT_MAX,
+    ),
+    integer(
         "gapless.max.producers",
         10_000,
         "Maximum idempotent producers that a partition remembers. A new one beyond that replaces one that has written "

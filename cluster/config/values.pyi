@@ -29,6 +29,7 @@ _BrokerNumbers = Literal[
     "gapless.group.max.bytes",
     "gapless.groups.max.bytes",
     "gapless.max.file.delete.delay.ms",
+    "gapless.max.index.interval.bytes",
     "gapless.max.producers",
     "gapless.max.producers.total",
     "gapless.max.transactional.ids",

@@ -237,15 +237,25 @@ class LogAppends:
             self._local.note_aborted(segment, aborted)
 
     def roll(self, reason: str, first: BatchHeader | None = None) -> None:
-        """Begin a new segment, with a snapshot of the producers at its base. Raises ``StorageFailed``."""
+        """Begin a new segment, with a snapshot of the producers at its base, which the owner may have written later.
+
+        Raises ``StorageFailed``.
+        """
         base_offset = self._local.roll(reason, first)
-        self.producers.mark(base_offset)
+        entries = self.producers.mark(base_offset)
+        if self._owner.writes_snapshots:
+            self._snapshots.put_off(base_offset, entries)
+            self._owner.snapshot_put_off(self.topic, self.partition)
+            return
         try:
             self._snapshots.write(base_offset, self.producers)
-            recovery_point = self._owner.checkpointed_recovery_point(self.topic, self.partition)
-            self._snapshots.drop_superseded(self._local.segments.base_offsets, recovery_point, REMOVALS)
+            self._drop_superseded()
         except OSError as error:  # it can be rebuilt from the log, as it is at every start
             logger.warning("%s: cannot write the snapshot at %d: %s", self._local.directory, base_offset, error)
+
+    def _drop_superseded(self) -> None:
+        recovery_point = self._owner.checkpointed_recovery_point(self.topic, self.partition)
+        self._snapshots.drop_superseded(self._local.segments.base_offsets, recovery_point, REMOVALS)
 
 
 def _check_batch(size_bytes: int, header: BatchHeader, config: LogConfig, now_ms: int) -> None:

@@ -166,13 +166,18 @@ def write_unsynced(storage: Storage, path: str, data: bytes) -> None:
     """
     if not _overwrite(storage, path, data):
         temporary = path + ".tmp"
-        storage.remove(temporary)
-        file = storage.open(temporary)
-        try:
-            file.append(data)
-        finally:
-            file.close()
+        write_new(storage, temporary, data)
         storage.rename(temporary, path)
+
+
+def write_new(storage: Storage, path: str, data: bytes) -> None:
+    """Write a new file in the place of any that is there, without waiting for the disk. Raises ``OSError``."""
+    storage.remove(path)
+    file = storage.open(path)
+    try:
+        file.append(data)
+    finally:
+        file.close()
 
 
 def _overwrite(storage: Storage, path: str, data: bytes) -> bool:

@@ -195,6 +195,11 @@ class TimeIndex:
         at = bisect_left(self._timestamps, timestamp)
         return self._base_offset + (self._offsets[at - 1] if at else 0)
 
+    def offset_from_timestamp(self, timestamp: int) -> int | None:
+        """The offset of the first entry as new as ``timestamp`` or newer, None if there is none."""
+        at = bisect_left(self._timestamps, timestamp)
+        return self._base_offset + self._offsets[at] if at < len(self) else None
+
     def truncate(self, end_offset: int) -> None:
         """Forget entries at or beyond ``end_offset``."""
         at = bisect_left(self._offsets, end_offset - self._base_offset)
@@ -227,6 +232,22 @@ class TimeIndex:
         if len(data) % TIME_ENTRY_BYTES:
             raise CheckpointError(f"a time index of {len(data)} bytes is no multiple of {TIME_ENTRY_BYTES}")
         return [(timestamp, base_offset + offset) for timestamp, offset in _TIME_ENTRY.iter_unpack(data)]
+
+
+def position_before_timestamp(offsets: OffsetIndex, times: TimeIndex, timestamp: int) -> int:
+    """The start of a batch before which none is as new as ``timestamp``, at most one interval of the index before the
+    first that is.
+
+    Whenever the offset index gets an entry, the time index gets one too, unless no newer time has come since its last.
+    So an entry of the time index names a batch after the offset entry before it, up to which all are older. If none is
+    new enough, all batches up to the last offset entry are older; but a full time index says nothing of what follows.
+    """
+    offset = times.offset_from_timestamp(timestamp)
+    if offset is not None:
+        return offsets.position_before_offset(offset - 1)
+    if times.is_full:
+        return offsets.position_before_offset(times.offset_before_timestamp(timestamp))
+    return offsets.last_position
 
 
 def _ascend(values: array[int]) -> bool:

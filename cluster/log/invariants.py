@@ -19,7 +19,8 @@ at the same cost for every log:
   a compaction, they ascend within that range.
 * ``batches-epochs``: each batch has the leader epoch that the epoch cache has for its offset.
 * ``index-batches``: an offset index entry points at a batch and has its last offset; a time index entry has the last
-  offset of a batch with that timestamp, and no batch up to that one is newer.
+  offset of a batch with that timestamp, and no batch up to that one is newer. Unless it is full, the time index has an
+  entry up to the batch of each offset index entry that is as new as all up to that batch.
 * ``newest-timestamp``: a segment's newest timestamp is that of its batches.
 * ``aborted-markers``: the entries of the ``.txnindex`` ascend, each names a marker, and memory has what the file has.
 * ``remembered-batches``: the positions that a segment caches, for lookups without a read, are those of its batches.
@@ -27,7 +28,7 @@ at the same cost for every log:
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from itertools import accumulate, pairwise
 
 from cluster.invariants import InvariantBroken
@@ -152,6 +153,12 @@ def _validate_indexes(segment: Segment, batches: Batches) -> None:
         at = bisect_left(last_offsets, offset)
         if last_offsets[at : at + 1] != [offset] or not batches[at][1].max_timestamp == timestamp == newest[at]:
             raise InvariantBroken(segment, "index-batches", f"time {timestamp} up to offset {offset}")
+    known = [(offset, timestamp) for timestamp, offset in segment.time_index]
+    for offset, _position in segment.offset_index if not segment.time_index.is_full else ():
+        newest_there = newest[bisect_left(last_offsets, offset)]
+        at = bisect_right(known, (offset, newest_there))
+        if newest_there >= 0 and (at == 0 or known[at - 1][1] != newest_there):
+            raise InvariantBroken(segment, "index-batches", f"time {newest_there}, up to {offset}, has no entry")
     newest_timestamp = max(newest[-1], -1) if newest else -1
     if segment.max_timestamp != newest_timestamp:
         values = f"{segment.max_timestamp}, the batches have {newest_timestamp}"

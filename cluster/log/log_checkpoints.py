@@ -37,6 +37,8 @@ class LogCheckpoints(LogOwner):
         #: To be made next, with nothing of former logs left.
         self._prepared: set[TopicPartition] = set()
         self._on_log_start_moved = on_log_start_moved
+        #: Logs whose snapshots may wait.
+        self._put_off: dict[TopicPartition, None] = {}
 
     # what the logs ask and tell
 
@@ -65,7 +67,17 @@ class LogCheckpoints(LogOwner):
     def log_start_moved(self, log: OwnedLog, before: int, reason: str) -> None:
         self._on_log_start_moved(log, before, reason)
 
+    def snapshot_put_off(self, topic: str, partition: int) -> None:
+        self._put_off[topic, partition] = None
+
     # what the broker has written
+
+    def with_snapshots(self) -> list[PartitionLog]:
+        """The logs whose snapshots wait to be written."""
+        known = (self._logs[key] for key in self._put_off if key in self._logs)
+        logs = [log for log in known if log.snapshots_wait and not log.is_failed]
+        self._put_off = {(log.topic, log.partition): None for log in logs}
+        return logs
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """As last checkpointed, 0 if never; the log may end below it."""

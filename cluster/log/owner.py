@@ -34,6 +34,8 @@ class LogOwner:
     def __init__(self, producer_room: ProducerRoom | None = None) -> None:
         #: Room in all logs of this owner.
         self.producer_room = producer_room or ProducerRoom(MAX_PRODUCERS, tuple)
+        #: Whether a roll puts its snapshot off, because the owner has what is waiting written a little later.
+        self.writes_snapshots = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
@@ -41,6 +43,9 @@ class LogOwner:
     def checkpointed_recovery_point(self, topic: str, partition: int) -> int:
         """The recovery point that a start would find on the disk; 0 if nothing is known of it."""
         return 0
+
+    def snapshot_put_off(self, topic: str, partition: int) -> None:
+        """One waits to be written."""
 
     def recovery_point_moved(self, log: OwnedLog) -> None:
         """A truncation took back what a recovery-point checkpoint may call synced, or synced the log."""

@@ -7,6 +7,7 @@ leads, retention, or the answers to clients. One thread only, except that a flus
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from uuid import UUID
 
@@ -24,11 +25,14 @@ from cluster.log.owner import LogOwner
 from cluster.log.removal import Doomed
 from cluster.log.retention import ExpiredSegment, expired_segments
 from cluster.log.sequence import CheckSequence, check_sequence
-from cluster.log.timestamps import FoundTime, Look, batch_for_timestamp
+from cluster.log.timestamps import FoundTime, Look, TimestampSearch
 from cluster.log.transactional_log import TransactionalLog
+from cluster.log.waiting_snapshots import PendingSnapshot
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
+
+logger = logging.getLogger(__name__)
 
 
 class PartitionLog(TransactionalLog):
@@ -201,24 +205,25 @@ class PartitionLog(TransactionalLog):
         """The newest timestamp in the log in milliseconds, -1 if there is none."""
         return max(segment.max_timestamp for segment in self._local.segments)
 
-    def search_timestamp(self, timestamp: int) -> Generator[Look, FoundTime, FoundTime]:
+    def search_timestamp(self, timestamp: int) -> Generator[Look | None, FoundTime, FoundTime]:
         """Look for (timestamp, offset) of the first record as new as ``timestamp`` or newer; None if there is none.
 
-        A look into a batch with much in it is yielded: another thread may take it, and what it found is sent back.
-        Raises ``StorageFailed``.
+        Others may have a turn whenever it yields. A look into a batch with much in it is yielded: another thread may
+        take it, and what it found is sent back. Raises ``StorageFailed``.
         """
-        found, offset = None, self.log_start_offset
-        while found is None:
+        search = TimestampSearch(self._local, timestamp, self.log_start_offset)
+        while not search.is_over:
             self._local.check()
             try:
-                batch = batch_for_timestamp(self._local.segments, timestamp, offset)
-                if batch is None:
-                    break
-                look, is_long, offset = batch
-                found = (yield look) if is_long else look()
+                batch = search.step()
+                if batch is not None:
+                    found = (yield batch.look) if batch.is_long else batch.look()
+                    if found is not None:
+                        return found
             except (OSError, CorruptBatch) as error:
                 raise StorageFailed(f"reading {self.directory} for timestamp {timestamp}: {error}") from error
-        return found
+            yield None
+        return None
 
     # -- cutting ------------------------------------------------------------------------------------------------------
 
@@ -310,13 +315,20 @@ class PartitionLog(TransactionalLog):
         return gone
 
     def shrink(self) -> None:
-        """Delete segments below the log start; ``Doomed`` knows if some are left. Raises ``StorageFailed``."""
-        if self._local.drop_below(self.log_start_offset):
+        """Delete segments below the log start; ``Doomed`` knows if some are left. Raises ``StorageFailed``.
+
+        Those before a segment whose snapshot waits stay until it is written: the log may have no other trace of the
+        producers in them.
+        """
+        segments, offset = self._local.segments, self.log_start_offset
+        if segments.any_below(offset):
+            offset = self._snapshots.waiting.may_begin(segments.base_offsets, offset)
+        if self._local.drop_below(offset):
             try:
-                self._snapshots.drop_below(self._local.segments.first.base_offset)
+                self._snapshots.drop_below(segments.first.base_offset)
             except OSError as error:
                 raise StorageFailed(f"removing snapshots of {self.directory}: {error}") from error
-        if self._local.segments.any_below(self.log_start_offset):
+        if segments.any_below(offset):
             self._doomed.postpone(self)
 
     def _drop_snapshots_above(self, offset: int) -> None:
@@ -409,6 +421,25 @@ class PartitionLog(TransactionalLog):
         """Move the recovery point, or raise ``StorageFailed`` for an error, after which the log is failed."""
         self._local.finish_flush(pending, error)
 
+    @property
+    def snapshots_wait(self) -> bool:
+        """Whether rolls have put off snapshots of the producers."""
+        return bool(self._snapshots.waiting)
+
+    def begin_snapshot(self) -> PendingSnapshot | None:
+        """The oldest of these. Its ``run`` may block another thread; ``finish_snapshot`` must follow on this one."""
+        return self._snapshots.begin_write()
+
+    def finish_snapshot(self, pending: PendingSnapshot, error: OSError | None = None) -> None:
+        """Keep what was written if it still fits, and delete what stayed for its sake. Raises ``StorageFailed``."""
+        try:
+            self._snapshots.finish_write(pending, error)
+            self._drop_superseded()
+        except OSError as caught:  # it can be rebuilt from the log, as it is at every start
+            logger.warning("%s: cannot write the snapshot at %d: %s", self.directory, pending.noted.offset, caught)
+        if self._local.segments.any_below(self.log_start_offset):
+            self.shrink()
+
     def set_topic_id(self, topic_id: UUID) -> None:
         """Write ``partition.metadata``, synced: a torn one would keep the replica offline. Raises ``StorageFailed``."""
         path = f"{self.directory}/{PARTITION_METADATA_FILE}"
@@ -431,6 +462,7 @@ class PartitionLog(TransactionalLog):
                 local.flush()
                 local.sync_names()
                 local.segments.active.seal()
+                self._snapshots.write_waiting()
                 self._snapshots.write(local.log_end_offset, self.producers)
                 records = tuple(segment.record() for segment in local.segments)
                 state = LogState(records, self.epochs.entries, tuple(self.producers))

@@ -12,7 +12,7 @@ remembers the entries at a roll; entries are immutable, so a mark is one copy of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -38,7 +38,8 @@ _new_entry: Callable[[tuple[Any, ...]], ProducerEntry] = partial(tuple.__new__, 
 
 class _Mark(NamedTuple):
     offset: int
-    entries: dict[int, ProducerEntry]
+    #: They do not change.
+    entries: Mapping[int, ProducerEntry]
 
 
 class _Unchanged(NamedTuple):
@@ -218,10 +219,12 @@ class ProducerStates:
         self.transactions.replace(self)
         self._marks = []
 
-    def mark(self, offset: int) -> None:
-        """Remember the entries as they are with the log ending at ``offset``."""
-        self._marks.append(_Mark(offset, dict(self.entries)))
+    def mark(self, offset: int) -> Mapping[int, ProducerEntry]:
+        """Remember the entries as they are with the log ending at ``offset``, and return them."""
+        mark = _Mark(offset, dict(self.entries))
+        self._marks.append(mark)
         del self._marks[:-MARKS]
+        return mark.entries
 
     def drop_marks_above(self, offset: int) -> None:
         """The log ends at ``offset`` now. A mark above it would bring back producers whose batches are in no log.

@@ -21,7 +21,13 @@ from cluster.log.aborted_index import AbortedIndex
 from cluster.log.clean_state import SegmentRecord
 from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
-from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
+from cluster.log.index import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    OffsetIndex,
+    TimeIndex,
+    position_before_timestamp,
+)
 from cluster.log.removal import retire_file
 from cluster.log.roll import SegmentState
 from cluster.log.scan import LOOKUP_CHUNK_BYTES, scan_batches
@@ -342,7 +348,7 @@ class Segment:
 
     def _restore_max_timestamp(self) -> None:
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last or (-1, self.base_offset)
-        start = self.offset_index.position_before_offset(self.max_timestamp_offset)
+        start = position_before_timestamp(self.offset_index, self.time_index, self.max_timestamp + 1)
         for _, header in self.headers(start):
             if header.max_timestamp > self.max_timestamp:
                 self.max_timestamp = header.max_timestamp

@@ -15,8 +15,8 @@ replicas' logs forever, so a file that a power loss brought back, of records tha
 
 version int16, CRC-32C of what follows it, leader epoch int32, producers int32; then int64s, for each producer: id,
 epoch, 1 if complete + 2 if wrapped, last timestamp, batches, coordinator epoch and first offset of its transaction
-(from version 2 on), and of each batch its five numbers. All big-endian. A roll waits for it, so what is most of it is
-made in one go.
+(from version 2 on), and of each batch its five numbers. All big-endian. Ten thousand producers take tens of
+milliseconds, so a roll in a broker puts both files off (``waiting_snapshots.py``).
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from crc32c import crc32c
 
 from cluster.log.checkpoints import write_unsynced
+from cluster.log.config import INT64_MAX
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import CheckpointError
+from cluster.log.producer_snapshot import snapshot_bytes
 from cluster.log.producers import ProducerStates
 from cluster.log.sequence import BatchMetadata, ProducerEntry
+from cluster.log.waiting_snapshots import NotedProducers, PendingSnapshot, WaitingSnapshots
 from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -127,6 +130,14 @@ def _is_in(base_offsets: Sequence[int], offset: int, recovery_point: int) -> boo
     return at < len(base_offsets) and base_offsets[at] == offset
 
 
+def _snapshot_of(noted: NotedProducers) -> bytes:
+    return snapshot_bytes(noted.entries.values())
+
+
+def _histories_of(noted: NotedProducers) -> bytes:
+    return histories_bytes(noted.leader_epoch, noted.entries.values())
+
+
 _NAME = re.compile(r"(\d{20})\.(snapshot|producers)")
 
 
@@ -140,6 +151,7 @@ class SnapshotFiles:
         found = [match for name in storage.listdir(directory) if (match := _NAME.fullmatch(name))]
         self._offsets = {int(match[1]) for match in found if match[2] == "snapshot"}
         self._histories = {int(match[1]) for match in found if match[2] == "producers"}
+        self.waiting = WaitingSnapshots()
 
     def __repr__(self) -> str:
         return f"SnapshotFiles({sorted(self._offsets)}, histories {sorted(self._histories)})"
@@ -157,6 +169,42 @@ class SnapshotFiles:
             data = histories_bytes(self._epoch_before(offset), producers)
             write_unsynced(self._storage, self._history_path(offset), data)
             self._histories.add(offset)
+
+    def put_off(self, offset: int, entries: Mapping[int, ProducerEntry]) -> None:
+        """Let the state for records below ``offset`` wait; ``entries`` must not change. The rest is as with ``write``,
+        but at any later time: ``begin_write``."""
+        if offset > 0 and not (offset in self._offsets and offset in self._histories):
+            self.waiting.add(NotedProducers(offset, self._epoch_before(offset), entries))
+
+    def begin_write(self) -> PendingSnapshot | None:
+        """The oldest that waits. Its ``run`` may block another thread; ``finish_write`` must follow on this one."""
+        noted = self.waiting.first()
+        if noted is None:
+            return None
+        wanted = (
+            (self._offsets, self._path(noted.offset), _snapshot_of),
+            (self._histories, self._history_path(noted.offset), _histories_of),
+        )
+        files = tuple((path, encode) for known, path, encode in wanted if noted.offset not in known)
+        return PendingSnapshot(noted, files, self._storage)
+
+    def finish_write(self, pending: PendingSnapshot, error: OSError | None = None) -> None:
+        """Keep what was written, unless the log was cut meanwhile. Raises ``OSError``, also what ``run`` did."""
+        offset = pending.noted.offset
+        if not self.waiting.take(pending.noted):
+            pending.discard()
+            return
+        if error is not None:
+            raise error
+        pending.keep()
+        self._offsets.add(offset)
+        self._histories.add(offset)
+
+    def write_waiting(self) -> None:
+        """Write all that wait. Raises ``OSError``."""
+        while (pending := self.begin_write()) is not None:
+            pending.run()
+            self.finish_write(pending)
 
     def load(self, offset: int, producers: ProducerStates) -> bool:
         """Take the snapshot at ``offset`` into ``producers``; False if there is none that can be used."""
@@ -190,10 +238,12 @@ class SnapshotFiles:
     def drop_above(self, offset: int) -> None:
         """Remove what is above ``offset``: it would speak of records that are no more."""
         self._drop({known for known in self._known if known > offset})
+        self.waiting.keep_within(0, offset)
 
     def drop_below(self, offset: int) -> None:
         """Remove what is below ``offset``, the first segment's base."""
         self._drop({known for known in self._known if known < offset})
+        self.waiting.keep_within(offset, INT64_MAX)
 
     def drop_strays(self, base_offsets: Sequence[int], log_end_offset: int, recovery_point: int) -> None:
         """Keep one for each segment's base and the newest at or below the log's end (ProducerStateManager), and fewer
@@ -208,9 +258,6 @@ class SnapshotFiles:
         for offset in superseded_histories(self._histories, base_offsets, recovery_point)[:at_most]:
             self._storage.remove(self._history_path(offset))
             self._histories.discard(offset)
-
-    def clear(self) -> None:
-        self._drop(self._known)
 
     @property
     def _known(self) -> set[int]:

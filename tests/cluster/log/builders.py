@@ -11,6 +11,7 @@ from crc32c import crc32c
 
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError
+from cluster.log.owner import LogOwner
 from cluster.log.partition_log import PartitionLog
 from cluster.log.removal import Doomed
 from cluster.protocol.batch import BatchHeader, parse_header
@@ -114,6 +115,7 @@ def open_log(
     recovery_point: int = 0,
     log_start_offset: int = 0,
     doomed: Doomed | None = None,
+    owner: LogOwner | None = None,
 ) -> PartitionLog:
     return PartitionLog.open(
         directory,
@@ -126,7 +128,15 @@ def open_log(
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
         doomed=doomed,
+        owner=owner,
     )
+
+
+def putting_off() -> LogOwner:
+    """An owner who has snapshots written later."""
+    owner = LogOwner()
+    owner.writes_snapshots = True
+    return owner
 
 
 def append(log: PartitionLog, batch: bytearray | None = None, *, leader_epoch: int = 0, **fields: int):
@@ -185,7 +195,7 @@ def offset_for_timestamp(log: PartitionLog, timestamp: int, upper_bound_offset: 
         look = next(search)
         while True:
             try:
-                found = look()
+                found = None if look is None else look()
             except CorruptBatch as error:
                 look = search.throw(error)
             else:

@@ -119,6 +119,11 @@ def promise_an_older_time(log: PartitionLog) -> None:
     log._local.segments.first.time_index._timestamps[-1] -= 1
 
 
+def lose_a_time(log: PartitionLog) -> None:
+    index = log._local.segments.first.time_index
+    del index._timestamps[0], index._offsets[0]
+
+
 def forget_the_newest_time(log: PartitionLog) -> None:
     log._local.segments.active.max_timestamp += 1
 
@@ -162,6 +167,7 @@ LOG_BREAKS: list[tuple[str, Callable[[PartitionLog], None]]] = [
     ("batches-epochs", forget_where_an_epoch_began),
     ("index-batches", point_beside_a_batch),
     ("index-batches", promise_an_older_time),
+    ("index-batches", lose_a_time),
     ("newest-timestamp", forget_the_newest_time),
     ("aborted-markers", abort_without_a_marker),
     ("aborted-markers", lose_the_file_of_aborts),

@@ -19,8 +19,10 @@ from cluster.log.config import LogConfig
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
 from cluster.log.errors import OffsetOutsideLog
 from cluster.log.index import OffsetIndex, TimeIndex
+from cluster.log.owner import LogOwner
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producers import ProducerStates
+from cluster.log.waiting_snapshots import PendingSnapshot
 from cluster.protocol.batch import parse_header, set_offset_and_epoch
 from tests.cluster.log.builders import (
     DIRECTORY,
@@ -66,15 +68,21 @@ class LogMachine(RuleBasedStateMachine):
     on: Bench
     log: PartitionLog
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(puts_off=st.booleans())
+    def begin(self, puts_off: bool) -> None:
         self.on = bench()
-        self.log = open_log(self.on, CONFIG)
+        self.owner = LogOwner()
+        self.owner.writes_snapshots = puts_off
+        self.log = self.open()
         self.batches: list[Stored] = []
         self.epochs = LeaderEpochCache()
         self.epoch = 0
         self.timestamp = NOW_MS
         self.synced = 0
+
+    def open(self, *, clean: bool = False, recovery_point: int = 0) -> PartitionLog:
+        self.snapshot: PendingSnapshot | None = None
+        return open_log(self.on, CONFIG, clean=clean, recovery_point=recovery_point, owner=self.owner)
 
     def end(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else 0
@@ -151,12 +159,25 @@ class LogMachine(RuleBasedStateMachine):
             self.synced = max(self.synced, self.log.segment_base_offsets[-1])
         assert self.log.recovery_point == self.synced
 
+    @rule()
+    def begin_to_write_a_snapshot(self):
+        """As another thread does, while the log goes on."""
+        if self.snapshot is None and (pending := self.log.begin_snapshot()) is not None:
+            pending.run()
+            self.snapshot = pending
+
+    @rule()
+    def finish_a_snapshot(self):
+        if self.snapshot is not None:
+            self.log.finish_snapshot(self.snapshot)
+            self.snapshot = None
+
     @rule(clean=st.booleans())
     def stop_and_open_again(self, clean):
         recovery_point = self.log.recovery_point
         if clean:
             self.log.close(clean=True)
-        self.log = open_log(self.on, CONFIG, clean=clean, recovery_point=recovery_point)
+        self.log = self.open(clean=clean, recovery_point=recovery_point)
         self.synced = self.end() if clean else recovery_point
         assert self.log.recovery_point == self.synced
         # An epoch in which nothing was written is forgotten at a start (Kafka's LogLoader).
@@ -166,7 +187,7 @@ class LogMachine(RuleBasedStateMachine):
     def lose_power(self, survivors):
         recovery_point = self.log.recovery_point
         self.on.storage.power_loss(lambda path, unsynced: min(unsynced, survivors) if path.endswith(".log") else 0)
-        self.log = open_log(self.on, CONFIG, recovery_point=recovery_point)
+        self.log = self.open(recovery_point=recovery_point)
         end = self.log.log_end_offset
         assert end >= self.synced
         self.batches = [stored for stored in self.batches if stored.last_offset < end]
