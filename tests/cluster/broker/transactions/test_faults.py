@@ -104,6 +104,14 @@ async def retried(ask: Callable[[], Awaitable[ErrorCode]]) -> None:
         await asyncio.sleep(0.1)
 
 
+def is_all_committed(cluster: MemoryCluster, partition: int) -> bool:
+    leader = cluster.leader(TOPIC, partition)
+    if leader < 0:
+        return False
+    replica = cluster.nodes[leader].replicas.partitions[TOPIC, partition]
+    return replica.high_watermark == replica.log.log_end_offset
+
+
 async def break_things(cluster: MemoryCluster, random: Random, is_over: asyncio.Event) -> None:
     """One broker at a time, and in the end all are there."""
     while not is_over.is_set():
@@ -143,6 +151,8 @@ def test_all_or_nothing(seed: int) -> None:
             while await worker._begun() is None:
                 pass
             await cluster.until(lambda worker=worker: is_over(cluster, worker.transactional_id), 60)
+        # A leader that was elected just now does not know yet how far its followers are.
+        await cluster.until(lambda: all(is_all_committed(cluster, number) for number in range(3)))
         read = [await read_committed(cluster, number) for number in range(3)]
         assert [sorted(each) for each in read[1:]] == [sorted(read[0])] * 2
         assert len(set(read[0])) == len(read[0])
