@@ -86,6 +86,7 @@ class Coordinators(NamedTuple):
             transactions,
             links,
             of_transactions,
+            timeout_ms=timeout_ms,
             is_enabled=is_enabled,
         )
         return cls(groups, transactions, writer, verifier)
