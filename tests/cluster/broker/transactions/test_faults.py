@@ -31,7 +31,7 @@ Outcomes = dict[bytes, bool | None]
 
 
 class Worker:
-    """One producer that begins anew whenever something has gone wrong, as real ones do."""
+    """One producer that begins again whenever something has gone wrong, as real ones do."""
 
     def __init__(self, cluster: MemoryCluster, number: int, random: Random) -> None:
         self.cluster = cluster
