@@ -102,4 +102,5 @@ class Coordinators(NamedTuple):
 
     async def stop(self) -> None:
         await self.transactions.stop()
+        self.markers.close()
         await self.groups.stop()
