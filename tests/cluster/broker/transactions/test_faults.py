@@ -1,4 +1,4 @@
-"""Transactions while brokers die, stand still and come back: each is read wholly or not at all, and ends."""
+"""Transactions while brokers die, stand still and lose each other: each is read wholly or not at all, and ends."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def break_things(cluster: MemoryCluster, random: Random, is_over: asyncio.
     while not is_over.is_set():
         await asyncio.sleep(random.random())
         broker_id = random.choice(cluster.broker_ids)
-        match random.choice(("crash", "stop", "pause")):
+        match random.choice(("crash", "stop", "pause", "cut")):
             case "crash":
                 await cluster.crash(broker_id)
             case "stop":
@@ -127,10 +127,27 @@ async def break_things(cluster: MemoryCluster, random: Random, is_over: asyncio.
                 await asyncio.sleep(5 * random.random())
                 cluster.resume(broker_id)
                 continue
+            case "cut":
+                await cut(cluster, broker_id, random)
+                continue
         await asyncio.sleep(3 * random.random())
         await cluster.start(broker_id)
         if random.random() < 0.7:
             await cluster.until(lambda: len(cluster.isr(TOPIC)) == 3, 60)
+
+
+async def cut(cluster: MemoryCluster, broker_id: int, random: Random) -> None:
+    """Links of a broker, in one direction or both, for a while."""
+    links = []
+    for other in cluster.broker_ids:
+        if other != broker_id:
+            both = [(f"b{other}", f"b{broker_id}"), (f"b{broker_id}", f"b{other}")]
+            links += random.choice(([], both[:1], both[1:], both))
+    for link in links:
+        cluster.network.cut(*link)
+    await asyncio.sleep(5 * random.random())
+    for link in links:
+        cluster.network.heal(*link)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
