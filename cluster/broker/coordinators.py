@@ -86,6 +86,7 @@ class Coordinators(NamedTuple):
             transactions,
             links,
             of_transactions,
+            timeout_ms=timeout_ms,
             is_enabled=is_enabled,
         )
         return cls(groups, transactions, writer, verifier)
@@ -101,4 +102,5 @@ class Coordinators(NamedTuple):
 
     async def stop(self) -> None:
         await self.transactions.stop()
+        self.markers.close()
         await self.groups.stop()

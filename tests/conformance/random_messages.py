@@ -66,6 +66,8 @@ def _simple(kind: str, name: str, draw: Random) -> Any:
         return draw.randint(-1, LAST_ERROR_CODE)
     if name == "log_append_time_ms":
         return draw.choice((-1, 0, 1, LAST_TIME_MS, draw.randint(0, LAST_TIME_MS)))
+    if name == "transaction_start_time_ms":
+        return draw.choice((0, 1, LAST_TIME_MS, draw.randint(0, LAST_TIME_MS)))
     if name == "retention_time_ms":
         return draw.choice((-LAST_TIME_MS, -1, 0, 1, LAST_TIME_MS, draw.randint(-1, LAST_TIME_MS)))
     if kind in SIZES:

@@ -17,8 +17,9 @@ from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, 
 from tests.conformance.oracle import Kio, by_common_names, job
 from tests.conformance.random_messages import draw_message, tree, written
 
+IN_KIO_TOO = (ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.WRITE_TXN_MARKERS)
 #: Between brokers, what kio has too.
-BETWEEN_BROKERS = {key: INTER_BROKER[key] for key in (ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS)}
+BETWEEN_BROKERS = {key: INTER_BROKER[key] for key in IN_KIO_TOO}
 #: Of the broker's tables come those that it serves; the codecs of these are held to the same, served or not.
 ALSO: dict[int, tuple[int, int]] = {
     21: (0, 2),  # DeleteRecords
@@ -29,8 +30,9 @@ ALSO: dict[int, tuple[int, int]] = {
     45: (0, 0),  # AlterPartitionReassignments
     46: (0, 0),  # ListPartitionReassignments
     61: (0, 0),  # DescribeProducers
+    24: (0, 4),  # AddPartitionsToTxn, with the version of brokers
 }
-WINDOWS = ALSO | SUPPORTED | BETWEEN_BROKERS
+WINDOWS = SUPPORTED | ALSO | BETWEEN_BROKERS
 LAYOUTS = {
     api_key: [
         (version, side)

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from cluster.broker.checkpoints import Blocking
@@ -52,6 +52,8 @@ MOST_PREFIX = 255
 #: Groups of which one decision is made, of those that concern all groups.
 GROUPS_AT_ONCE = 10
 
+_Answer = TypeVar("_Answer")
+
 #: What makes a decision for one who waits, at a time.
 Event = Callable[["asyncio.Future[Any]", int], GroupDecision]
 
@@ -82,6 +84,7 @@ class GroupService:
         self._appends = OrderedAppends(replicas.own_writes, clock, config["offsets.commit.timeout.ms"], shares)
         #: Commits of transactions that are being decided -> whether they may be written.
         self._guards: dict[object, MayWrite] = {}
+        self._waiting: set[asyncio.Future[Any]] = set()
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._periodic = Timers(replicas.storage_failed)
 
@@ -99,6 +102,10 @@ class GroupService:
             self._resign(partition)
         self._timers.close()
         self._answers.close()
+        for waiter in list(self._waiting):
+            # Its batch may be stored nevertheless; the result does not come anymore.
+            if not waiter.done():
+                waiter.set_exception(ConnectionAbortedError("the broker stops"))
 
     def partition_of(self, group_id: str) -> int:
         """The partition of ``__consumer_offsets`` whose leader coordinates a group."""
@@ -147,7 +154,7 @@ class GroupService:
             self._guards[waiter] = may_write
         try:
             self._carry_out(self.coordinator.commit(waiter, request, self._clock.wall_ms()), waiter)
-            answer = await waiter
+            answer = await self._kept(waiter)
         finally:
             self._guards.pop(waiter, None)
         return {**answer, **gone} if gone else answer
@@ -170,6 +177,13 @@ class GroupService:
     def _ask(self, event: Event) -> asyncio.Future[Any]:
         waiter = self._loop.create_future()
         self._carry_out(event(waiter, self._clock.wall_ms()), waiter)
+        return self._kept(waiter)
+
+    def _kept(self, waiter: asyncio.Future[_Answer]) -> asyncio.Future[_Answer]:
+        """It is answered in the end, whatever happens."""
+        if not waiter.done():
+            self._waiting.add(waiter)
+            waiter.add_done_callback(self._waiting.discard)
         return waiter
 
     # what happens besides

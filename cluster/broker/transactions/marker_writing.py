@@ -54,6 +54,7 @@ class MarkerWriter:
         self._clock = clock
         self._timeout_ms = timeout_ms
         self._shares = shares
+        self._waiting: set[asyncio.Future[None]] = set()
 
     def __repr__(self) -> str:
         return f"<MarkerWriter {self._replicas!r}>"
@@ -67,8 +68,18 @@ class MarkerWriter:
                 self._write(markers, topic_partition, partial(gathered.answered, index, topic_partition))
                 await pause()
         gathered.one_less()
-        await gathered.is_complete
+        self._waiting.add(gathered.is_complete)
+        try:
+            await gathered.is_complete
+        finally:
+            self._waiting.discard(gathered.is_complete)
         return gathered.errors
+
+    def close(self) -> None:
+        """Wait for no replicas anymore: other coordinators try again elsewhere."""
+        for waiter in list(self._waiting):
+            if not waiter.done():
+                waiter.set_exception(ConnectionAbortedError("the broker stops"))
 
     def _write(self, markers: TransactionMarkers, topic_partition: TopicPartition, told: partial[None]) -> None:
         if min(markers.producer_id, markers.producer_epoch, markers.coordinator_epoch) < 0:

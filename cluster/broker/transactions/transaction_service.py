@@ -82,6 +82,7 @@ class TransactionService:
         self._beside = Beside(blocking)
         self._shares = shares
         self._appends = OrderedAppends(replicas.own_writes, clock, config["request.timeout.ms"], shares)
+        self._waiting: set[Waiter] = set()
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._retries: dict[AppendRecord, asyncio.TimerHandle] = {}
         self._making_room: asyncio.Task[None] | None = None
@@ -109,6 +110,9 @@ class TransactionService:
         for handle in self._retries.values():
             handle.cancel()
         self._retries.clear()
+        for waiter in list(self._waiting):
+            if not waiter.done():
+                waiter.set_result(TransactionAnswer(ErrorCode.NOT_COORDINATOR))
         await self._sender.close()
 
     def partition_of(self, transactional_id: str) -> int:
@@ -167,8 +171,12 @@ class TransactionService:
         if self._shares.is_over():
             await self._shares.next()
         waiter: Waiter = self._loop.create_future()
-        self._carry_out(decide(self._clock.wall_ms()), waiter)
-        return await waiter
+        self._waiting.add(waiter)
+        try:
+            self._carry_out(decide(self._clock.wall_ms()), waiter)
+            return await waiter
+        finally:
+            self._waiting.discard(waiter)
 
     # what happens besides
 

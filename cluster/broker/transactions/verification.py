@@ -6,6 +6,7 @@ part). Does not own when a batch needs it (``replicas.transaction_checks``).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -49,7 +50,8 @@ class ToVerify(NamedTuple):
 
 
 class Verifier:
-    """Of one broker. ``is_enabled``: ``transaction.partition.verification.enable``."""
+    """Of one broker. ``is_enabled``: ``transaction.partition.verification.enable``. ``timeout_ms``: for how long a
+    producer may have to wait for an answer."""
 
     def __init__(
         self,
@@ -60,8 +62,10 @@ class Verifier:
         links: MarkerLinks,
         shares: Shares,
         *,
+        timeout_ms: int,
         is_enabled: bool,
     ) -> None:
+        self._timeout_s = timeout_ms / 1000
         self.shares = shares
         self._broker_id = broker_id
         self._replicas = replicas
@@ -138,7 +142,9 @@ class Verifier:
             owned = self._transactions.coordinator.owned
             return verify_partitions(owned, transactional_id, producer_id, producer_epoch, keys)
         try:
-            return await self._links.verify(found.leader, transactional_id, producer_id, producer_epoch, keys)
+            # Also those that wait behind others for a connection to a broker that does not answer.
+            async with asyncio.timeout(self._timeout_s):
+                return await self._links.verify(found.leader, transactional_id, producer_id, producer_epoch, keys)
         except (OSError, StoreError) as error:
             logger.info("broker %d cannot be asked about a transaction: %r", found.leader, error)
             return dict.fromkeys(keys, ErrorCode.NETWORK_EXCEPTION)

@@ -343,3 +343,14 @@ def test_a_truncation_forgets_the_decisions_that_it_cuts():
     assert [*log.producers.transactions.unreplicated] == []
     end(log, 1, COMMIT)
     assert [*log.producers.transactions.unreplicated] == [(1, 3)]
+
+
+def test_a_coordinator_is_refused_where_there_is_no_room():
+    """Another producer's offsets are, with the error of a client's batch; a marker must be written anyway."""
+    log = open_log(bench(), LogConfig(max_producers=1))
+    write(log, 1, 0)
+    offsets = make_batch(producer_id=2, producer_epoch=0, attributes=TRANSACTIONAL_BIT)
+    code = code_of(lambda: log.append_as_coordinator(offsets, 0))
+    assert code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert end(log, 3, COMMIT) == 1
+    assert end(log, 1, COMMIT) == 2

@@ -78,6 +78,7 @@ ROWS: dict[str, Row] = {
     "two batches": Row(ErrorCode.INVALID_RECORD, {"copies": 2}),
     "old zstd": Row(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, {"version": 6, "codec": CODEC_ZSTD}),
     "acks": Row(ErrorCode.INVALID_REQUIRED_ACKS, {"acks": 2}),
+    "no transactional id": Row(ErrorCode.INVALID_TXN_STATE, {"attributes": 0x10}),
     "base offset": Row(ErrorCode.INVALID_RECORD, {"base_offset": 5}),
     "size": Row(ErrorCode.MESSAGE_TOO_LARGE, {"value_bytes": MAX_BYTES}),
     "checksum": Row(ErrorCode.CORRUPT_MESSAGE, {"spoils_crc": True}),

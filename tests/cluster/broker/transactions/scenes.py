@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -224,3 +225,22 @@ async def read_committed(cluster: MemoryCluster, partition: int = 0, *, isolatio
             records = decode_records(raw[position : position + header.size_bytes])
             values += [record.value or b"" for record in records]
     return values
+
+
+async def committed_offset(cluster: MemoryCluster, group_id: str, partition: tuple[str, int]) -> int:
+    """What its coordinator tells of a group, once nothing is pending; -1 for nothing."""
+    coordinators = cluster.nodes[next(iter(cluster.nodes))]._coordinators
+    assert coordinators is not None
+    number = coordinators.groups.partition_of(group_id)
+    await cluster.until(lambda: cluster.leader(OFFSETS_TOPIC, number) > 0)
+    request = request_class(ApiKey.OFFSET_FETCH)
+    group_class = request.OffsetFetchRequestGroup
+    topics = [group_class.OffsetFetchRequestTopics(name=partition[0], partition_indexes=[partition[1]])]
+    while True:
+        client = Client(await cluster.connect(cluster.leader(OFFSETS_TOPIC, number)))
+        groups = [group_class(group_id=group_id, topics=topics)]
+        answer = await client.send(ApiKey.OFFSET_FETCH, 8, group_id="", topics=None, groups=groups, require_stable=True)
+        (found,) = answer.groups
+        if not found.error_code and not found.topics[0].partitions[0].error_code:
+            return int(found.topics[0].partitions[0].committed_offset)
+        await asyncio.sleep(0.1)

@@ -328,3 +328,25 @@ def test_a_stopped_coordinator_hands_over() -> None:
         assert await read_committed(cluster) == [b"a"]
 
     with_transactions(check, brokers=3)
+
+
+def test_a_broker_that_dies_leaves_nothing_behind() -> None:
+    """Requests whose records, offsets or markers wait for replicas end with it."""
+
+    async def check(cluster: MemoryCluster, producer: TxnProducer) -> None:
+        await producer.begin()
+        await producer.add(BOTH)
+        await producer.add_offsets()
+        victim = coordinator_of(cluster)
+        for other in cluster.broker_ids:
+            if other != victim:
+                cluster.network.cut(f"b{other}", f"b{victim}")
+                cluster.network.cut(f"b{victim}", f"b{other}")
+        waiting = asyncio.gather(producer.end(commit=True), TxnProducer(cluster).init(), return_exceptions=True)
+        await asyncio.sleep(0.1)
+        process = cluster.processes[victim]
+        await cluster.crash(victim)
+        await waiting
+        assert cluster.left_of(process) == []
+
+    with_transactions(check, brokers=3)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from cluster.protocol.apis import ApiKey
@@ -161,3 +163,22 @@ def test_only_brokers_ask_each_other(verify_only: bool) -> None:
         assert found.partition_error_code == expected
 
     with_transactions(check)
+
+
+def test_a_coordinator_that_does_not_answer() -> None:
+    """Many producers wait for it together, each for its own time, and are told to try again."""
+
+    async def check(cluster: MemoryCluster, producer: TxnProducer) -> None:
+        coordinator = coordinator_of(cluster)
+        number = next(number for number in range(3) if cluster.leader(TOPIC, number) != coordinator)
+        leader = cluster.leader(TOPIC, number)
+        await producer.begin()
+        await producer.add(ALL)
+        for link in ((f"b{leader}", f"b{coordinator}"), (f"b{coordinator}", f"b{leader}")):
+            cluster.network.cut(*link)
+        began_s = asyncio.get_running_loop().time()
+        written = await asyncio.gather(*(producer.write(b"a", number, acks=1) for _ in range(20)))
+        assert {each.error for each in written} == {ErrorCode.NOT_ENOUGH_REPLICAS}
+        assert asyncio.get_running_loop().time() - began_s < 2
+
+    with_transactions(check, brokers=3, request_timeout_ms="1000")
