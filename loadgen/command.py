@@ -22,6 +22,8 @@ from loadgen.settings import (
 )
 from verifier.evidence.run_directory import RunDirectory
 
+#: What is run in Locust's place: it obeys no settings file that no one named.
+LOCUST = "loadgen.users.program"
 LOCUSTFILE = Path(__file__).resolve().with_name("locustfile.py")
 #: Locust waits for its users longer than they take to finish.
 STOP_MARGIN_S = 10
@@ -33,7 +35,7 @@ WEB_HOST = "127.0.0.1"
 class Command:
     """One process: its name (also of its history), its arguments, its whole environment and where it runs.
 
-    Locust imports modules from its working directory and reads its configuration there: it gets one of ours.
+    What Locust writes by itself is written to its working directory: it gets one of ours.
     It is ended by SIGINT and is gone at the latest ``stop_timeout_s`` later; SIGTERM does the same without the HTML.
     """
 
@@ -126,7 +128,7 @@ def _command(
     stop_timeout_s = settings.flush_timeout_s + STOP_MARGIN_S
     output = run.loadgen_dir / name
     argv = [
-        *(sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE), user_class, "--headless"),
+        *(sys.executable, "-m", LOCUST, "--locustfile", str(LOCUSTFILE), user_class, "--headless"),
         *("--host", bootstrap, "--users", str(users), "--spawn-rate", str(min(users, 100))),
         *("--stop-timeout", f"{stop_timeout_s:g}", "--exit-code-on-error", "0", "--only-summary"),
         *("--csv", str(output), "--html", f"{output}.html", "--json-file", str(output), "--loglevel", "INFO"),

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import faulthandler
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
-# Locust puts the working directory on the path: a package of ours is this file's neighbor, whatever is called so there
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+# Locust has put the working directory on the path, which others may have filled: nothing is imported from there. One
+# that PYTHONPATH names is on it twice, and stays. In front is this file's own directory, until Locust removes it.
+if os.getcwd() in sys.path:
+    sys.path.remove(os.getcwd())
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))
 
 from locust import events
 from locust.runners import MasterRunner, WorkerRunner

@@ -9,7 +9,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "": (
         ("gapless run", "break a cluster for a minute and judge it"),
         ("gapless run --defect lose-acked:0.01", "the same with a planted bug: the verdict is invalid"),
-        ("gapless up", "a cluster for Kafka clients, without groups and transactions"),
+        ("gapless up", "a cluster for Kafka clients"),
     ),
     "run": (
         ("gapless run --time-limit 5m --faults all", "five minutes of every fault"),

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.up_state import DATA, Data, nothing_up, running
+from chaos.commands.up_state import DATA, Data, nothing_up, on, running
 from chaos.conductor.by_hand import BIT, CUT_SHORT, NOT_HEALED, REFUSED
 from chaos.exits import BadRequest, Exit
 from chaos.faults.catalogue import UnknownFault, check_faults
@@ -60,22 +60,23 @@ def _asked(request: dict[str, Any], data: Path) -> int:
         for line in stream:
             answer = json.loads(line)
             if "end" in answer:
-                return _end(str(answer["end"]), str(answer["text"]))
+                return _end(str(answer["end"]), str(answer["text"]), data)
             print(printable(str(answer["said"])), flush=True)
     print(f"gapless: the cluster in {data} stopped before the fault was over", file=sys.stderr)
     return int(Exit.INVALID)
 
 
-def _end(how: str, text: str) -> int:
+def _end(how: str, text: str, data: Path) -> int:
     if how == REFUSED:
         raise BadRequest(text)
     if how == NOT_HEALED:
         print(
-            printable(f"gapless: not healed: {text}; start over with 'gapless down' and 'gapless up'"), file=sys.stderr
+            printable(f"gapless: not healed: {text}; start over with '{on('down', data)}' and '{on('up', data)}'"),
+            file=sys.stderr,
         )
         return int(Exit.HARNESS_FAILED)
     if how == CUT_SHORT:
         print(printable(f"gapless: {text}: the cluster stops"), file=sys.stderr)
     elif how != BIT:
-        print(printable(f"gapless: it had no effect: {text or 'none was seen'}"), file=sys.stderr)
+        print(printable(f"gapless: {text}"), file=sys.stderr)
     return int(Exit.VALID if how == BIT else Exit.INVALID)

@@ -16,7 +16,7 @@ import typer
 
 from chaos.exits import BadRequest
 from cluster.process.safe_path import package_environment
-from loadgen.command import LOCUSTFILE, WEB_HOST
+from loadgen.command import LOCUST, LOCUSTFILE, WEB_HOST
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from verifier.evidence.by_hand import is_load_by_hand
@@ -64,7 +64,7 @@ def load(
     elif options:
         program = ["loadgen.users.command_line"]
     else:
-        program = ["locust", "--locustfile", str(LOCUSTFILE), *arguments(host, context.args, web=web)]
+        program = [LOCUST, "--locustfile", str(LOCUSTFILE), *arguments(host, context.args, web=web)]
     environment = {**os.environ, **package_environment(LOCUSTFILE.parent.parent)}
     # as for the load of a run: an arena for each of librdkafka's threads would grow with each outage
     environment.setdefault("MALLOC_ARENA_MAX", "2")

@@ -28,30 +28,38 @@ def broker(
     config: Annotated[
         Path | None, typer.Option(help="A server.properties file. KAFKA_... environment variables override it.")
     ] = None,
-    node_directory: Annotated[Path, typer.Option(help="Directory for broker.log and defects.jsonl.")] = Path("."),
+    node_directory: Annotated[
+        Path, typer.Option(help="Directory for control.jsonl and defects.jsonl. The log goes to stderr.")
+    ] = Path("."),
     defect: Annotated[
         list[str] | None, typer.Option(help="Plant a known bug in the brokers: NAME[:probability].")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed for everything random in the broker.")] = 0,
 ) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    from cluster.broker.main import BrokerFailed, BrokerSpec, serve_alone
+    from cluster.broker.control.membership.membership import BrokerIdTaken
+    from cluster.broker.main import BrokerFailed, BrokerSpec, StoppedEarly, serve_alone
+    from cluster.log.errors import LogError
 
     properties = _properties(config)
     try:
-        settings = validate(properties)
-        # Without ZooKeeper there is no broker, which is better said before it has begun.
-        broker_id, _ = settings.broker_id, settings.zookeeper_connect
+        config_read = validate(properties)
+        broker_id, _ = config_read.broker_id, config_read.zookeeper_connect
     except ConfigError as error:
         raise BadRequest(f"{_source(str(error), config)}{error}") from error
     try:
         serve_alone(BrokerSpec(broker_id, properties, str(node_directory), tuple(defect or ()), seed))
+    except StoppedEarly as error:
+        print(f"gapless: interrupted: the broker was {error}", file=sys.stderr)
+        return int(Exit.INTERRUPTED)
     except (BrokerFailed, TimeoutError) as error:
         print(f"gapless: the broker failed: {error}", file=sys.stderr)
         return int(Exit.HARNESS_FAILED)
     except OSError as error:
         raise BadRequest(f"{error.filename or 'the broker'}: {reason(error)}") from error
-    except (ConfigError, ValueError) as error:
+    except LogError as error:
+        raise BadRequest(error.message) from error
+    except (ConfigError, BrokerIdTaken, ValueError) as error:
         raise BadRequest(str(error)) from error
     return int(Exit.VALID)
 

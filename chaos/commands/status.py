@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import psutil
 import typer
 
-from chaos.commands.up_state import DATA, STATE, Data, nothing_up, running
+from chaos.commands.up_state import DATA, STATE, Data, nothing_up, on, running
 from chaos.conductor.observer import scrape
-from chaos.exits import Exit
+from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable
 from cluster.process.processes import find, is_alive
 from verifier.evidence.run_directory import read_json
@@ -42,7 +42,12 @@ def status(
     if process is None:
         print(printable(nothing_up(data)), file=sys.stderr)
         return int(Exit.INVALID)
-    state = read_json(data / STATE)
+    try:
+        state = read_json(data / STATE)
+    except (OSError, ValueError):
+        lost = f"the cluster of {data} runs (pid {process.pid}) without its {STATE}; stop it with '{on('down', data)}'"
+        print(printable(lost), file=sys.stderr)
+        return int(Exit.INVALID)
     lacking = {url: _under_replicated(url) for url in state.get("metrics", [])}
     states = {each["id"]: _doing(each) for each in state.get("brokers", [])}
     if as_json:
@@ -93,6 +98,8 @@ def _under_replicated(url: str) -> int | None:
 
 def down(data: Data = DATA) -> int:
     """Ask the cluster to stop and wait until it has."""
+    if data != DATA and not data.exists():
+        raise BadRequest(f"--data {data}: there is no such directory")
     process = running(data)
     if process is None:
         with contextlib.suppress(NotADirectoryError):

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from chaos.commands.preflight import check_outside, check_port
-from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, other_brokers, running, state_of
+from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, on, other_brokers, running, state_of
 from chaos.conductor.by_hand import ByHand, Deployed
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.fixed_ports import FixedPorts
@@ -90,32 +90,49 @@ def up(
     except ValueError as error:
         raise BadRequest(str(error)) from error
     if running(data) is not None:
-        raise BadRequest(f"a cluster is already running with {data / STATE}; stop it with 'gapless down --data {data}'")
-    _check_ports(brokers, {"--port": port, "--metrics-port": metrics_port})
-    check_outside(settings)
+        raise BadRequest(f"a cluster is already running with {data / STATE}; stop it with '{on('down', data)}'")
+    try:
+        check_ports(brokers, {"--port": port, "--metrics-port": metrics_port})
+        check_outside(settings)
+        directory = _directory(data)
+        if (others := other_brokers(directory.broker_ids(), brokers, data)) is not None:
+            warnings.append(others)
+        if detach:
+            return _detach(data, as_json=as_json, quiet=quiet)
+        for warning in warnings:
+            _note(f"warning: {warning}")
+        ports = FixedPorts(port, metrics_port, behind_links=proxy, are_kept=True)
+        return _serve(settings, data, ports, as_json=as_json, quiet=quiet)
+    except KeyboardInterrupt:
+        # to Typer it would be an end without a line
+        _note("gapless: interrupted")
+        return int(Exit.INTERRUPTED)
+
+
+def _directory(data: Path) -> RunDirectory:
+    """The directory, made ready. Raises BadRequest."""
     directory = RunDirectory(data.resolve())
-    if (others := other_brokers(directory.broker_ids(), brokers, data)) is not None:
-        warnings.append(others)
     try:
         directory.path.mkdir(parents=True, exist_ok=True)
-        directory.prepare()
+        return directory.prepare()
     except OSError as error:
         raise BadRequest(f"the directory {data} cannot be used: {reason(error)}; see --data") from error
-    if detach:
-        return _detach(data, as_json=as_json, quiet=quiet)
-    for warning in warnings:
-        _note(f"warning: {warning}")
+
+
+def _serve(settings: Experiment, data: Path, ports: FixedPorts, *, as_json: bool, quiet: bool) -> int:
+    """Hold a cluster until it is to stop. Raises BadRequest if it does not come up."""
+    directory = RunDirectory(data.resolve())
     observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
     with Supervisor(str(directory.path), lambda _: None) as supervisor:
-        ports = FixedPorts(port, metrics_port, behind_links=proxy, are_kept=True)
         deployment = Deployment(settings, directory, supervisor, observer, ports)
+        serving = _Serving(deployment, observer, settings, data, behind_links=ports.behind_links)
         try:
-            return asyncio.run(_Serving(deployment, observer, settings, data, behind_links=proxy).run(as_json, quiet))
+            return asyncio.run(serving.run(as_json, quiet))
         finally:
             (data / STATE).unlink(missing_ok=True)
 
 
-def _check_ports(brokers: int, first: Mapping[str, int]) -> None:
+def check_ports(brokers: int, first: Mapping[str, int]) -> None:
     """Raises BadRequest if another process has one of the ports that were asked for, before anything is started."""
     for option, port in first.items():
         if port + brokers - 1 > MOST_PORT:
@@ -123,8 +140,16 @@ def _check_ports(brokers: int, first: Mapping[str, int]) -> None:
                 f"{option} {port} leaves too few ports for {brokers} brokers, the last one is {MOST_PORT}; "
                 f"give at most {option} {MOST_PORT - brokers + 1}"
             )
-        for each in range(port, port + brokers) if port else ():
-            check_port(f"{option} {port}", each, "pick another, or leave it out for free ports")
+    users: dict[int, str] = {}
+    for option, port in first.items():
+        for broker, each in enumerate(range(port, port + brokers) if port else (), 1):
+            asked = f"{option} {port}" if broker == 1 else f"{option} {port}: port {each}, of broker {broker}"
+            if (other := users.setdefault(each, option)) != option:
+                raise BadRequest(
+                    f"cannot bind {asked}: {other} {first[other]} takes it too; keep them {brokers} apart, or leave "
+                    "one out for free ports"
+                )
+            check_port(asked, each, "pick another, or leave it out for free ports")
 
 
 class _Serving:
@@ -138,7 +163,7 @@ class _Serving:
         self._creates_topics = settings.broker_config["auto.create.topics.enable"]
         session_ms = settings.broker_config["zookeeper.session.timeout.ms"]
         directory = RunDirectory(data.resolve())
-        cluster = Deployed(deployment, observer, directory, session_ms)
+        cluster = Deployed(deployment, observer, directory, session_ms, behind_links=behind_links)
         self._by_hand = ByHand(cluster, directory, SystemClock(), OsStorage(), settings.asked.seed, _note)
 
     async def run(self, as_json: bool, quiet: bool) -> int:
@@ -153,7 +178,8 @@ class _Serving:
         if not starting.done():
             starting.cancel()
             await asyncio.wait([starting])
-            return int(Exit.UNKNOWN)
+            _note("gapless: interrupted before the cluster was up")
+            return int(Exit.INTERRUPTED)
         try:
             starting.result()
         except StartFailure as error:
@@ -183,13 +209,13 @@ class _Serving:
         return state_of(self._deployment, self._observer, behind_links=links, creates_topics=creates)
 
     async def _watch(self, written: dict[str, Any]) -> None:
-        """Keep the state file true while brokers are restarted, and say when one exits unexpectedly."""
+        """Keep the state file there and true while brokers are restarted, and say when one exits unexpectedly."""
         dead: set[int] = set()
         while True:
             await asyncio.sleep(LOOK_S)
             if self._by_hand.is_busy:
                 continue
-            if self._state() != written:
+            if self._state() != written or not (self._data / STATE).exists():
                 written = self._written()
             for broker_id in self._deployment.broker_ids:
                 process = self._deployment.process(broker_id)
@@ -216,8 +242,13 @@ def _detach(data: Path, *, as_json: bool, quiet: bool) -> int:
         child = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
-        with child.stdout or io.StringIO() as output:
-            line = output.readline()
+        try:
+            with child.stdout or io.StringIO() as output:
+                line = output.readline()
+        except KeyboardInterrupt:
+            child.terminate()
+            child.wait(DETACHED_START_S)
+            raise
         # It lives on by itself; this object must not complain that it does.
         code = 0 if line else child.wait(DETACHED_START_S)
         child.returncode = code
@@ -233,5 +264,5 @@ def _detach(data: Path, *, as_json: bool, quiet: bool) -> int:
         return int(Exit.VALID)
     _announce(json.loads(line), data, quiet=quiet)
     if not quiet:
-        _note("up in the background; see 'gapless status' and 'gapless down'")
+        _note(f"up in the background; see '{on('status', data)}' and '{on('down', data)}'")
     return int(Exit.VALID)

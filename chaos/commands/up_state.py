@@ -18,11 +18,14 @@ from chaos.conductor.fixed_ports import CLIENTS
 from chaos.conductor.observer import Observer
 from cluster.process import invocation
 from cluster.process.invocation import command
+from cluster.process.local_socket import connect, peer_pid
 from verifier.evidence.run_directory import read_json
 
 STATE = "up.json"
 DATA = Path("results/up")
 MODULE = "chaos.commands.main"
+#: How long the process that listens on the socket of a directory may take to be connected to.
+LISTENER_TIMEOUT_S = 2.0
 
 Data = Annotated[Path, typer.Option(help="Directory of the brokers' data and the state file.")]
 
@@ -64,7 +67,7 @@ def announcement(state: Mapping[str, Any], data: Path) -> Iterator[str]:
     yield f"try: {read_back if state['creates_topics'] else f'{kcat} -L'}"
     for url in state["metrics"]:
         yield f"metrics: {url}"
-    yield f"data: {data}, kept when the cluster stops; the next 'gapless up' serves it again"
+    yield f"data: {data}, kept when the cluster stops; the next '{on('up', data)}' serves it again"
 
 
 def other_brokers(existing: Sequence[int], brokers: int, data: Path) -> str | None:
@@ -83,27 +86,49 @@ def other_brokers(existing: Sequence[int], brokers: int, data: Path) -> str | No
     )
 
 
+def on(name: str, data: Path, *options: str) -> str:
+    """The command line of this command on the cluster of this directory, to be pasted."""
+    return command([name, *options, *([] if data == DATA else ["--data", str(data)])])
+
+
 def nothing_up(data: Path) -> str:
     """The line for a command that needs a cluster where none is."""
-    words = ["up", "--detach", *([] if data == DATA else ["--data", str(data)])]
     return (
-        f"no cluster is running in {data} (it has no {STATE} of a live one); start one with '{command(words)}', or "
-        "name another directory with --data"
+        f"no cluster is running in {data} (it has no {STATE} of a live one); start one with "
+        f"'{on('up', data, '--detach')}', or name another directory with --data"
     )
 
 
 def running(data: Path) -> psutil.Process | None:
-    """The process of the cluster of this directory, by pid and creation time; None if it is gone.
+    """The process of the cluster of this directory; None if it is gone.
 
-    The file may name any process: it must be ours, and one that was started to be the cluster of this directory.
+    The state file has its pid and creation time. Without one, it is the process that listens on the socket. Either may
+    be any process: it must be ours, and one that was started to be the cluster of this directory.
     """
+    return _told_by_file(data) or _behind_socket(data)
+
+
+def _told_by_file(data: Path) -> psutil.Process | None:
     try:
         state = read_json(data / STATE)
         process = psutil.Process(int(state["pid"]))
-        is_same = process.create_time() == state["creation_time"] and process.uids().real == os.getuid()
-        return process if is_same and _data_of(process.cmdline(), Path(process.cwd())) == data.resolve() else None
+        return process if process.create_time() == state["creation_time"] and _serves(process, data) else None
     except (OSError, OverflowError, ValueError, TypeError, KeyError, psutil.Error):
         return None
+
+
+def _behind_socket(data: Path) -> psutil.Process | None:
+    try:
+        with connect(data, LISTENER_TIMEOUT_S) as connection:
+            process = psutil.Process(peer_pid(connection))
+        return process if _serves(process, data) else None
+    except (OSError, ValueError, psutil.Error):
+        return None
+
+
+def _serves(process: psutil.Process, data: Path) -> bool:
+    is_ours = process.uids().real == os.getuid()
+    return is_ours and _data_of(process.cmdline(), Path(process.cwd())) == data.resolve()
 
 
 def _data_of(words: Sequence[str], where: Path) -> Path | None:

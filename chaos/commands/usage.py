@@ -27,7 +27,7 @@ _WORDS = {
 _OUR_PREFIX = "Value error, "
 #: Typer's own texts, as (pattern, words) with the groups of the pattern; ``{command}`` is the command.
 _TEXTS = (
-    (re.compile(r"Missing argument '(.+?)'\. Choose from:\s*(.*?)\.?", re.DOTALL), "{command} needs {0}, one of {1}"),
+    (re.compile(r"Missing argument '(.+?)'\. Choose from:\s*(.*?)\.?", re.DOTALL), "{command} needs one of {1}"),
     (re.compile(r"Missing argument '(.+?)'\.?"), "{command} needs {0}"),
     (re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL), "{command} takes no argument {0!r}"),
     (re.compile(r"Option '?([^' ]+)'? requires an argument\.?"), "{0} needs a value"),
@@ -74,8 +74,13 @@ def see_help(program: str, *command: str) -> str:
 def _instead(asked: str, commands: Collection[str]) -> str:
     if (known := guesses.COMMANDS.get(asked)) is not None:
         return f"; {known}"
-    near = get_close_matches(asked, commands, n=1)
+    # one wrong letter: of a name of two, too little is left to be alike
+    near = get_close_matches(asked, commands, n=1) or [each for each in commands if _differ_by_one(each, asked)]
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _differ_by_one(one: str, other: str) -> bool:
+    return len(one) == len(other) and sum(a != b for a, b in zip(one, other, strict=True)) == 1
 
 
 def _refusal(error: TyperException, command: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+from chaos.commands.long_wait import LongWait
 from chaos.commands.shown import examples, planted
 from chaos.exits import BadRequest
 from cluster.process.invocation import command
@@ -39,19 +40,25 @@ LOOK_S = 0.5
 Said = Callable[[RunDirectory, str | None], None]
 
 
-def judge(directory: RunDirectory, spark_master: str, *, as_json: bool) -> str:
+def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: bool = False) -> str:
     """Verify a run directory, print its outcome, and return ``valid``, ``invalid`` or ``unknown``.
 
-    Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said on stderr.
+    While nothing else is said, a line on stderr says that it works, unless ``quiet``. Ctrl-C and SIGTERM raise
+    KeyboardInterrupt, after what is left was said on stderr.
     """
     before = _stamp(directory)
+    waiting = _waiting(directory, quiet=quiet)
     try:
         with Supervisor(str(directory.path)) as supervisor:
-            run_verifier(supervisor, directory, spark_master)
+            run_verifier(supervisor, directory, spark_master, look=waiting.look)
     except KeyboardInterrupt:
         _say_interrupted(directory, before)
         raise
     return say(directory, as_json=as_json)
+
+
+def _waiting(directory: RunDirectory, *, quiet: bool) -> LongWait:
+    return LongWait(f"judging {directory.path}", str(directory.path / "verifier.log"), quiet=quiet)
 
 
 def judge_all(
@@ -97,6 +104,7 @@ class _Progress:
         self.told: dict[RunDirectory, str | None] = {}
         self._runs, self._said, self._quiet = runs, said, quiet
         self._looked_at, self._outcomes, self._log_path = 0, Path(), ""
+        self._waiting = _waiting(runs[0], quiet=quiet)
 
     def left(self) -> list[RunDirectory]:
         """The runs of which nothing is told yet."""
@@ -105,6 +113,7 @@ class _Progress:
     def begin(self, outcomes: Path, log_path: str) -> None:
         """A job writes its outcomes here, and its log there."""
         self._looked_at, self._outcomes, self._log_path = 0, outcomes, log_path
+        self._waiting = LongWait(f"judging {len(self.left())} runs", log_path, quiet=self._quiet)
 
     def look(self) -> None:
         """Tell what is new."""
@@ -114,6 +123,7 @@ class _Progress:
             if error is not None and not line["refused"]:
                 error = _left_unknown(run, f"the verifier has no verdict: {error}; see {self._log_path}")
             self.tell(run, error)
+        self._waiting.look()
 
     def tell(self, run: RunDirectory, error: str | None) -> None:
         """This run is done: None, or why it has no verdict."""
@@ -122,6 +132,7 @@ class _Progress:
         line = f"judged {len(self.told)} of {len(self._runs)}: {run.path}: {outcome}"
         if not self._quiet:
             print(printable(line), file=sys.stderr)
+        self._waiting.spoken()
         self._said(run, error)
 
 
@@ -158,14 +169,18 @@ def _left_unknown(directory: RunDirectory, reason: str) -> str | None:
 
 
 def run_verifier(
-    supervisor: Supervisor, directory: RunDirectory, spark_master: str, on_start: Callable[[Child], None] | None = None
+    supervisor: Supervisor,
+    directory: RunDirectory,
+    spark_master: str,
+    on_start: Callable[[Child], None] | None = None,
+    look: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the verifier's job and wait for its files; if it dies, the run is left unknown, for that reason.
 
     Raises BadRequest if another verifier judges this directory. Ctrl-C and SIGTERM end the job and are raised again as
     KeyboardInterrupt.
     """
-    ended = _run_job(supervisor, [directory], spark_master, on_start=on_start)
+    ended = _run_job(supervisor, [directory], spark_master, on_start=on_start, look=look)
     if ended.code == REFUSED:
         raise BadRequest(ended.said)
     if ended.code != 0:

@@ -83,7 +83,7 @@ def verify(
         check_java()
         check_spark_master(spark_master)
     if len(asked) == 1 and runs:
-        return int(VERDICTS[judge(runs[0], spark_master, as_json=as_json)])
+        return int(VERDICTS[judge(runs[0], spark_master, as_json=as_json, quiet=quiet)])
     saying = _InOrder(asked, runs, lambda each, place: _history(each, options, place, as_json=as_json), out, as_json)
     saying.go_on()
     if runs:

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from chaos.conductor.deployment import Deployment
+from chaos.conductor.fixed_ports import CLIENTS
 from chaos.conductor.injector import Injector, NotHealed
 from chaos.conductor.observer import Observer
-from chaos.faults.base import ClusterUnderTest
+from chaos.faults.base import ClusterUnderTest, Fault
 from chaos.faults.catalogue import FAULTS, UnknownFault, check_faults
 from chaos.schedules.model import Injection
 from cluster.process.local_socket import listening
@@ -50,8 +51,19 @@ class PlannedFault:
     injection: Injection
 
 
-def planned(request: Mapping[str, Any], topics: Mapping[str, int], links: Collection[str]) -> PlannedFault:
-    """Read a request against the topics (name to number of partitions) and links. Raises FaultRefused."""
+@dataclass(frozen=True, slots=True)
+class BreakableCluster:
+    """What a request is read against: the links by name, how many brokers there are, their session with ZooKeeper,
+    and whether clients come in through links."""
+
+    links: Collection[str]
+    brokers: int
+    session_timeout_ms: int
+    clients_behind_links: bool
+
+
+def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: BreakableCluster) -> PlannedFault:
+    """Read a request against the topics (name to number of partitions) and the cluster. Raises FaultRefused."""
     name, target, duration_s = str(request.get("fault")), request.get("target"), request.get("duration_s")
     try:
         check_faults([name])
@@ -59,16 +71,30 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], links: Collec
         raise FaultRefused(str(error)) from error
     fault = FAULTS[name]
     if duration_s is None:
-        duration_s = sum(fault.duration_s) / 2
+        duration_s = fault.usual_duration_s(cluster.session_timeout_ms)
     if not isinstance(duration_s, (int, float)) or not (math.isfinite(duration_s) and 0 < duration_s <= LONGEST_S):
         raise FaultRefused(f"--duration must be above 0 and at most {LONGEST_S:g} s, not {duration_s!r}")
     if not topics:
         raise FaultRefused("the cluster has no topic yet, and probes need partitions: create a topic first")
-    topic, where = _aimed(target, topics, links)
+    topic, where = _aimed(target, topics, cluster.links)
     if "link" in where and "link" not in fault.targets:
         takers = ", ".join(each.name for each in FAULTS.values() if "link" in each.targets)
         raise FaultRefused(f"{name} takes TOPIC-PARTITION, not the link {target!r}; {takers} take a link")
+    if (why := _toothless(fault, where, cluster)) is not None:
+        raise FaultRefused(f"{name} cannot bite: {why}")
     return PlannedFault(topic, Injection(0.0, name, float(duration_s), where))
+
+
+def _toothless(fault: type[Fault], where: Mapping[str, Any], cluster: BreakableCluster) -> str | None:
+    """Why it can never bite here, and what helps; None if it can."""
+    least = max(fault.least_brokers, fault.least_replicas)
+    if cluster.brokers < least:
+        return f"it needs {least} brokers, but there is {cluster.brokers}; start with 'gapless up --brokers {least}'"
+    link = str(where.get("link", ""))
+    is_on_clients = link.startswith(f"{CLIENTS}-") if link else fault.hits_client_links
+    if is_on_clients and not cluster.clients_behind_links:
+        return "clients connect past the links that it breaks; start with 'gapless up --proxy'"
+    return None
 
 
 def _aimed(target: object, topics: Mapping[str, int], links: Collection[str]) -> tuple[str, dict[str, Any]]:
@@ -90,7 +116,7 @@ class Broken(Protocol):
     """The cluster that is broken by hand."""
 
     @property
-    def link_names(self) -> tuple[str, ...]: ...
+    def facts(self) -> BreakableCluster: ...
 
     async def topics(self) -> dict[str, int]:
         """Every topic with its number of partitions. Raises FaultRefused if no broker answers."""
@@ -105,13 +131,20 @@ class Deployed:
     """``Broken`` over the real thing."""
 
     def __init__(
-        self, deployment: Deployment, observer: Observer, directory: RunDirectory, session_timeout_ms: int
+        self,
+        deployment: Deployment,
+        observer: Observer,
+        directory: RunDirectory,
+        session_timeout_ms: int,
+        *,
+        behind_links: bool,
     ) -> None:
         self._deployment = deployment
         self._observer = observer
         self._directory = directory
         self._session_timeout_ms = session_timeout_ms
-        self.link_names = deployment.link_names
+        names, brokers = deployment.link_names, len(deployment.broker_ids)
+        self.facts = BreakableCluster(names, brokers, session_timeout_ms, behind_links)
 
     async def topics(self) -> dict[str, int]:
         admin = self._observer.admin(ASK_TIMEOUT_MS)
@@ -210,7 +243,7 @@ class ByHand:
 
     async def _work(self, request: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
         topics = await self._cluster.topics()
-        plan = planned(request, topics, self._cluster.link_names)
+        plan = planned(request, topics, self._cluster.facts)
         target = self._cluster.target(plan.topic, topics[plan.topic])
 
         def note(text: str) -> None:
@@ -227,7 +260,10 @@ class ByHand:
             await injector.heal_all()
         last = injector.past[-1] if injector.past else None
         if last is None or last.effect != BIT:
-            return {"end": NO_BITE, "text": last.detail if last else ""}
+            return {
+                "end": NO_BITE,
+                "text": f"{plan.injection.fault} did not bite: {lines.missed(plan.injection.fault)}",
+            }
         return {"end": BIT, "text": last.detail}
 
 
@@ -236,10 +272,17 @@ class _Told:
 
     def __init__(self, storage: Storage, tell: Callable[[str], None]) -> None:
         self._storage, self._tell = storage, tell
+        self._seen: Mapping[str, Any] = {}
+
+    def missed(self, fault: str) -> str:
+        """Why this fault did not bite: as the probe that was to show it saw it, or why there was none."""
+        return str(self._seen.get("reason") or FAULTS[fault].missed(self._seen))
 
     def append_line(self, path: str, line: str) -> None:
         self._storage.append_line(path, line)
         entry = json.loads(line)
+        if entry["phase"] in ("inject", "skip"):
+            self._seen = entry["probe"]
         if entry["phase"] == "inject":
             seen = probe_words(entry["probe"])
             self._tell(f"  injected; {'it bites' if entry['effective'] else 'no effect seen so far'}: {seen}")

@@ -74,8 +74,8 @@ def aliased(kind: type[StrEnum], aliases: Mapping[str, StrEnum]) -> Form:
         try:
             return aliases[str(text)] if str(text) in aliases else kind(str(text))
         except ValueError:
-            others = "; ".join(f"{alias} means {value}" for alias, value in aliases.items())
-            raise ValueError(f"must be {', '.join(kind)} ({others}), not {str(text)!r}") from None
+            *others, last = kind
+            raise ValueError(f"must be {', '.join(others)} or {last}, not {str(text)!r}") from None
 
     return replace(choice(kind), parser=parse)
 

@@ -161,6 +161,8 @@ class Fault(ABC):
     #: With fewer of them it can never bite: no one is there to notice, or to take over.
     least_brokers: ClassVar[int] = 1
     least_replicas: ClassVar[int] = 1
+    #: Whether it hits the links of clients, unless its target names another.
+    hits_client_links: ClassVar[bool] = False
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection
@@ -172,6 +174,16 @@ class Fault(ABC):
     @classmethod
     def kind(cls) -> FaultKind:
         return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits)
+
+    @classmethod
+    def usual_duration_s(cls, session_timeout_ms: int) -> float:
+        """How long it lasts by hand if nothing is said, where brokers have this session with ZooKeeper."""
+        return sum(cls.duration_s) / 2
+
+    @classmethod
+    def missed(cls, seen: Mapping[str, Any]) -> str:
+        """Why it did not bite, for people; ``seen`` is what the probe saw while it lasted."""
+        return str(seen.get("error", "the probe saw no effect"))
 
     @abstractmethod
     async def choose(self) -> str:

@@ -21,6 +21,7 @@ class DropResponse(Fault):
     duration_s = (0.4, 0.8)
     recovery_s = 2.5
     hits = "traffic"
+    hits_client_links = True
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()

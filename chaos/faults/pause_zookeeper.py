@@ -7,6 +7,7 @@ up for lost, and when ZooKeeper wakes up, it finds that the sessions have expire
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from chaos.faults.base import Probe, until
@@ -14,8 +15,9 @@ from chaos.faults.damage import stats_of
 from chaos.faults.zookeeper_fault import ZooKeeperFault
 from cluster.seams.units import seconds_of_ms
 
-#: A broker pings ZooKeeper every third of its session; one ping without an answer shows that requests stall.
-_STALL_MS = 900
+#: A broker that has nothing to ask pings ZooKeeper every third of its session, and a little later.
+_PINGS_PER_SESSION = 3
+_LATE_MS = 250
 
 
 class PauseZookeeper(ZooKeeperFault):
@@ -30,6 +32,17 @@ class PauseZookeeper(ZooKeeperFault):
     duration_s = (0.8, 5.0)
     recovery_s = 5.0
     done = "paused"
+
+    @classmethod
+    def usual_duration_s(cls, session_timeout_ms: int) -> float:
+        """Also long enough for a broker to ask for something meanwhile."""
+        return max(super().usual_duration_s(session_timeout_ms), seconds_of_ms(_asked_within_ms(session_timeout_ms)))
+
+    @classmethod
+    def missed(cls, seen: Mapping[str, Any]) -> str:
+        if seen.get("asked_bytes") == 0:
+            return "no request to ZooKeeper was seen while it was stopped"
+        return super().missed(seen)
 
     @property
     def _ends_sessions(self) -> bool:
@@ -63,11 +76,18 @@ class PauseZookeeper(ZooKeeperFault):
             seen["asked_bytes"], seen["answered_bytes"] = asked_now - asked, answered_now - answered
             return asked_now > asked
 
-        stalled = await until(unanswered, clock=self.clock, timeout_ms=_STALL_MS) and not seen["answered_bytes"]
+        patience_ms = _asked_within_ms(self.cluster.session_timeout_ms)
+        # one ping without an answer shows that requests stall
+        stalled = await until(unanswered, clock=self.clock, timeout_ms=patience_ms) and not seen["answered_bytes"]
         return Probe(stopped and silent and stalled, seen)
 
     async def heal(self) -> None:
         await asyncio.to_thread(self._process.resume)
+
+
+def _asked_within_ms(session_timeout_ms: int) -> int:
+    """How long it may take until a broker asks ZooKeeper for anything."""
+    return session_timeout_ms // _PINGS_PER_SESSION + _LATE_MS
 
 
 def _bytes(stats: Any) -> tuple[int, int]:

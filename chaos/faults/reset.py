@@ -23,6 +23,7 @@ class Reset(Fault):
     duration_s = (0.2, 0.5)
     recovery_s = 1.5
     hits = "traffic"
+    hits_client_links = True
     accepts = (one_way("direction"),)
 
     async def choose(self) -> str:

@@ -21,6 +21,7 @@ class SlowLink(Fault):
     duration_s = (3.0, 6.0)
     recovery_s = 1.0
     hits = "traffic"
+    hits_client_links = True
     targets = ("partition", "link")
     accepts = (integer("latency_ms", 1, 60_000), one_of("direction", "request", "response", "both"))
 

@@ -23,6 +23,7 @@ from cluster.broker.metrics import LoopLag
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import BrokerConfig, validate
+from cluster.config.listeners import open_to_others
 from cluster.defects import parse, with_defects
 from cluster.defects.firings import Firings
 from cluster.metadata.zookeeper import ZooKeeperStore
@@ -70,6 +71,10 @@ class BrokerFailed(Exception):
     """The broker could not continue."""
 
 
+class StoppedEarly(BrokerFailed):
+    """The broker was asked to stop before it had started."""
+
+
 def give_back(garbage: Garbage) -> None:
     """What is garbage, and then the memory that is free."""
     garbage.examine_all()
@@ -88,6 +93,9 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, lo
     config = validate({**spec.properties, "broker.id": str(spec.broker_id)})
     for warning in config.warnings:
         logger.warning("%s", warning)
+    if (openness := open_to_others(config.inter_broker_listener_name, config.listeners)) is not None:
+        # not of the configuration itself: it is the default, as in Kafka
+        logger.warning("%s", openness)
     storage, clock = OsStorage(), SystemClock()
     garbage = Garbage(asyncio.get_running_loop(), clock.monotonic_ns)
     storage.makedirs(spec.node_directory)
@@ -118,7 +126,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, lo
         try:
             epoch = await _unless(stopping, node.start())
             if epoch is None:
-                raise BrokerFailed("stopped before it had started")
+                raise StoppedEarly("stopped before it had started")
             garbage.begin()
             ready({"event": "started", "broker_epoch": epoch})
             logger.info("broker %d is started, epoch %d", spec.broker_id, epoch)
@@ -170,7 +178,10 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
 
     counters = BrokerCollector(node.counters, gauges)
     collectors = [counters, NodeCollector(node, config["gapless.metrics.max.partitions"])]
-    return MetricsServer(collectors, port, config["gapless.metrics.host"])
+    try:
+        return MetricsServer(collectors, port, config["gapless.metrics.host"])
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"gapless.metrics.port={port}") from error
 
 
 def _run(spec: BrokerSpec, ready: Ready) -> None:

@@ -26,6 +26,7 @@ from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.housekeeping import Housekeeping, note_log_start
 from cluster.broker.internal_topics import plan
 from cluster.broker.journal import JournalFile
+from cluster.broker.listening import listen
 from cluster.broker.loading import LOADED, load_logs
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.metrics import Counters
@@ -146,17 +147,9 @@ class Node:
 
     async def bind(self) -> dict[str, int]:
         """Listen on every listener and return its ports. Raises ``OSError``. Nothing is served before ``start``."""
-        for address in (addresses := self.config.listeners):
-            self._listeners[address.name] = await self._seams.transport.listen(
-                address.host or "0.0.0.0",
-                address.port,
-                partial(self._accept, address.name),
-                max_frame_bytes=self.config["socket.request.max.bytes"],
-                send_buffer_bytes=self.config["socket.send.buffer.bytes"],
-                queued_max_bytes=self.config["queued.max.request.bytes"],
-                unread_max_bytes=self.config["gapless.queued.max.response.bytes"],
-                is_for_peers=len(addresses) > 1 and address.name == self.config.inter_broker_listener_name,
-            )
+        for address in self.config.listeners:
+            accept = partial(self._accept, address.name)
+            self._listeners[address.name] = await listen(self._seams.transport, self.config, address, accept)
         return self.ports
 
     def _accept(self, listener: str, connection: Connection) -> FrameHandler:

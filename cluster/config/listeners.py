@@ -104,6 +104,17 @@ def exposure(name: str, listeners: Sequence[ListenerAddress]) -> str | None:
     )
 
 
+def open_to_others(peers: str, listeners: Sequence[ListenerAddress]) -> str | None:
+    """A line for people if others than this machine reach a listener of clients; ``peers`` names the brokers' own."""
+    found = [str(each) for each in listeners if each.name != peers and not each.is_local]
+    if not found:
+        return None
+    return (
+        f"clients are served without passwords on {', '.join(found)}, not on the loopback alone: anyone who reaches it "
+        "can read, write and delete every topic; for this machine alone: listeners=PLAINTEXT://127.0.0.1:9092"
+    )
+
+
 def _is_local(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -118,7 +129,10 @@ def parse_listeners(entries: Iterable[str], key: str) -> tuple[ListenerAddress, 
         name, separator, rest = entry.partition("://")
         host, colon, port = rest.rpartition(":")
         if not (name and separator and colon and is_port(port)):
-            raise ConfigError(f"invalid value '{entry}' for broker config key '{key}': expected NAME://host:port")
+            raise ConfigError(
+                f"invalid value '{entry}' for broker config key '{key}': expected NAME://host:port, "
+                "with a port from 0 to 65535"
+            )
         found.append(ListenerAddress(name.upper(), host.strip("[]"), int(port)))
     return tuple(found)
 

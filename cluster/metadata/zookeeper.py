@@ -19,6 +19,7 @@ from kazoo.protocol.states import KazooState
 from cluster.metadata.kazoo_connection import make_client
 from cluster.metadata.kazoo_values import results_of, stat_of, transaction, translated
 from cluster.metadata.limits import check_request
+from cluster.metadata.names import unresolved
 from cluster.metadata.store import (
     ConnectionLostError,
     Create,
@@ -75,7 +76,8 @@ class ZooKeeperStore:
                 await self._connected.wait()
         except TimeoutError:
             await self.close()
-            raise TimeoutError(f"no ZooKeeper session at {self._hosts} within {timeout_ms} ms") from None
+            what = f"no ZooKeeper session at {self._hosts} within {timeout_ms} ms"
+            raise TimeoutError(f"{what}{await unresolved(self._hosts)}") from None
 
     async def close(self) -> None:
         if self._closed:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "control.sock"
+#: The kernel's ``struct ucred``: the process, its user and its group.
+_CREDENTIALS = struct.Struct("3i")
 
 
 @contextlib.contextmanager
@@ -31,9 +34,13 @@ def listening(directory: Path) -> Iterator[socket.socket]:
                 os.unlink(path)
 
 
-def connect(directory: Path) -> socket.socket:
-    """A connection to the listener in this directory. Raises ``OSError`` if there is none."""
+def connect(directory: Path, timeout_s: float | None = None) -> socket.socket:
+    """A connection to the listener in this directory. Raises ``OSError`` if there is none.
+
+    With a ``timeout_s`` also if it takes none within that: one that is stopped would be waited for without end.
+    """
     made = _stream()
+    made.settimeout(timeout_s)
     try:
         with _within(directory) as path:
             made.connect(path)
@@ -41,6 +48,14 @@ def connect(directory: Path) -> socket.socket:
         made.close()
         raise
     return made
+
+
+def peer_pid(connection: socket.socket) -> int:
+    """The process that listens at the other end. Raises ``OSError``."""
+    pid, _uid, _gid = _CREDENTIALS.unpack(
+        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    )
+    return int(pid)
 
 
 def _stream() -> socket.socket:

@@ -33,12 +33,13 @@ class FrameTooLarge(ProtocolError):
 class FrameBuffer:
     """Bytes in, frames out. A frame is a writable view and valid until the next ``get_buffer``."""
 
-    __slots__ = ("_buffer", "_end", "_last_read", "_limit", "_resized", "_start", "_view")
+    __slots__ = ("_buffer", "_end", "_key", "_last_read", "_limit", "_resized", "_start", "_view")
 
-    def __init__(self, max_frame_bytes: int, resized: Callable[[int], None] | None = None) -> None:
+    def __init__(self, max_frame_bytes: int, resized: Callable[[int], None] | None = None, key: str = "") -> None:
         """``resized`` is told before the buffer grows above ``INITIAL_BYTES`` how large the frame will be for which it
-        grows, and 0 when it is small again."""
+        grows, and 0 when it is small again. ``key`` is the setting that the limit is from, for people."""
         self._limit = max_frame_bytes
+        self._key = f" ({key})" if key else ""
         self._resized = resized
         self._buffer = bytearray(FIRST_BYTES)
         self._view = memoryview(self._buffer)
@@ -127,7 +128,7 @@ class FrameBuffer:
         while (begin := self._start + _SIZE_BYTES) <= self._end:
             (size,) = _SIZE.unpack_from(self._buffer, self._start)
             if not 0 <= size <= self._limit:
-                raise FrameTooLarge(f"a frame of {size} bytes, the limit is {self._limit}")
+                raise FrameTooLarge(f"a frame of {size} bytes, the limit is {self._limit}{self._key}")
             end = begin + size
             if end > self._end:
                 return

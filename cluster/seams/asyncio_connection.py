@@ -58,7 +58,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._unread = unread
         self._share = share
         self._descriptor = -1
-        self._frames = FrameBuffer(max_frame_bytes, None if memory is None else self._resized)
+        limit_key = "" if on_gone is None else "socket.request.max.bytes"
+        self._frames = FrameBuffer(max_frame_bytes, None if memory is None else self._resized, limit_key)
         self._on_gone = on_gone
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None

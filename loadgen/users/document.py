@@ -11,10 +11,12 @@ from loadgen.users.command_line import add_options, destination
 _HEAD = """# Options of a standalone load
 
 `gapless load` and `locust -f loadgen/locustfile.py` take these options in addition to those of Locust. You can also set
-each option as an environment variable, or in a Locust configuration file (without the dashes). [load.md](load.md)
-explains how to use them together. Defaults are in parentheses. Locust's web form has the topic, partitions, replication
-factor, rate, value bytes, client, flush timeout, workload, and producer and consumer configuration (with Kafka's or
-librdkafka's keys) under "Custom parameters".
+each option as an environment variable, or without the dashes in a Locust configuration file that you name with
+`--config FILE`. `gapless load` reads no other configuration file; plain `locust` also obeys `~/.locust.conf`, and
+`locust.conf` and `pyproject.toml` of the current directory. [load.md](load.md) explains how to use the options
+together. Defaults are in parentheses. Locust's web form has the topic, partitions, replication factor, rate, value
+bytes, client, flush timeout, workload, and producer and consumer configuration (with Kafka's or librdkafka's keys)
+under "Custom parameters".
 
 | Option | Variable | Description |
 | --- | --- | --- |

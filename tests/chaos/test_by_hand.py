@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -14,17 +15,21 @@ from typing import Any
 
 import pytest
 
+from chaos.commands import up_state
+from chaos.commands.main import run_command
 from chaos.commands.status import lines
-from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers
-from chaos.conductor.by_hand import ByHand, FaultRefused, planned
+from chaos.commands.up import check_ports
+from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers, running
+from chaos.conductor.by_hand import BreakableCluster, ByHand, FaultRefused, planned
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
 from chaos.conductor.observer import Observer
+from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
 from chaos.faults.base import until
 from chaos.faults.catalogue import FAULTS
-from cluster.process.local_socket import NAME, connect, listening
+from cluster.process.local_socket import NAME, connect, listening, peer_pid
 from cluster.process.supervisor import Supervisor
 from cluster.process.topology import Topology, link_names
 from cluster.seams.asyncio_transport import AsyncioTransport
@@ -35,6 +40,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 TOPICS = {"orders": 3, "a-1": 1}
 LINKS = [str(name) for name in link_names((1, 2), ("producers", "readers"))]
+CLUSTER = BreakableCluster(LINKS, 2, 2_000, clients_behind_links=True)
 STATE: dict[str, Any] = {
     "bootstrap.servers": "127.0.0.1:9092,127.0.0.1:9093",
     "metrics": ["http://127.0.0.1:1/metrics", "http://127.0.0.1:2/metrics"],
@@ -85,7 +91,7 @@ def test_a_restarted_broker_has_its_former_ports(ports: FixedPorts, control: str
 )
 def test_a_target_is_a_partition(target: str | None, topic: str, where: dict[str, int]) -> None:
     """TOPIC-PARTITION, a topic alone for its first one, nothing for the first topic's; a topic may look like one."""
-    plan = planned({"fault": "kill-leader", "target": target}, TOPICS, LINKS)
+    plan = planned({"fault": "kill-leader", "target": target}, TOPICS, CLUSTER)
     assert (plan.topic, plan.injection.target) == (topic, where)
     least, most = FAULTS["kill-leader"].duration_s
     assert least <= plan.injection.duration_s <= most
@@ -98,10 +104,10 @@ def test_a_link_is_for_faults_of_links(fault: str) -> None:
     source = Path(__import__(FAULTS[fault].__module__, fromlist=["_"]).__file__).read_text()
     assert ("link" in FAULTS[fault].targets) is ('target.get("link")' in source)
     if "link" in FAULTS[fault].targets:
-        assert planned(request, TOPICS, LINKS).injection.target == {"link": "b1-b2"}
+        assert planned(request, TOPICS, CLUSTER).injection.target == {"link": "b1-b2"}
     else:
         with pytest.raises(FaultRefused, match=f"{fault} takes TOPIC-PARTITION, not the link 'b1-b2'; cut-link"):
-            planned(request, TOPICS, LINKS)
+            planned(request, TOPICS, CLUSTER)
 
 
 @pytest.mark.parametrize(
@@ -121,15 +127,56 @@ def test_a_link_is_for_faults_of_links(fault: str) -> None:
 def test_what_cannot_be_done_is_refused_by_name(request_: dict[str, Any], said: str) -> None:
     """One line with the thing, and what there is instead."""
     with pytest.raises(FaultRefused) as refusal:
-        planned(request_, TOPICS, LINKS)
+        planned(request_, TOPICS, CLUSTER)
     assert said in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "cluster", "said"),
+    [
+        ("drop-response", None, replace(CLUSTER, clients_behind_links=False), "gapless up --proxy'"),
+        ("slow-link", "producers-b1", replace(CLUSTER, clients_behind_links=False), "gapless up --proxy'"),
+        (
+            "kill-leader",
+            None,
+            replace(CLUSTER, brokers=1),
+            "it needs 2 brokers, but there is 1; start with 'gapless up",
+        ),
+        ("slow-link", "b1-b2", replace(CLUSTER, clients_behind_links=False), None),
+        ("kill-leader", None, CLUSTER, None),
+    ],
+)
+def test_a_fault_that_cannot_bite_says_what_helps(
+    fault: str, target: str | None, cluster: BreakableCluster, said: str | None
+) -> None:
+    """Before it breaks anything."""
+    if said is None:
+        assert planned({"fault": fault, "target": target}, TOPICS, cluster).injection.fault == fault
+        return
+    with pytest.raises(FaultRefused, match=f"{fault} cannot bite: ") as refusal:
+        planned({"fault": fault, "target": target}, TOPICS, cluster)
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(("session_ms", "least_s", "most_s"), [(2_000, 2.9, 2.9), (18_000, 6.0, 18.0)])
+def test_a_pause_of_zookeeper_lasts_until_a_broker_has_asked(session_ms: int, least_s: float, most_s: float) -> None:
+    """Brokers ping every third of their session; ``gapless up`` has Kafka's 18 s by default."""
+    plan = planned({"fault": "pause-zookeeper"}, TOPICS, replace(CLUSTER, session_timeout_ms=session_ms))
+    assert least_s <= plan.injection.duration_s <= most_s
+
+
+def test_a_pause_without_a_request_says_so() -> None:
+    """What the heal's probe saw is no reason."""
+    missed = FAULTS["pause-zookeeper"].missed
+    assert missed({"stopped": True, "asked_bytes": 0}) == "no request to ZooKeeper was seen while it was stopped"
+    assert missed({"error": "it broke"}) == "it broke"
 
 
 def test_a_cluster_without_topics_has_nothing_to_probe() -> None:
     """Whether a fault bit is seen by partitions."""
     with pytest.raises(FaultRefused, match="has no topic yet"):
-        planned({"fault": "kill-leader"}, {}, LINKS)
+        planned({"fault": "kill-leader"}, {}, CLUSTER)
 
 
 def test_ports_follow_each_other() -> None:
@@ -170,6 +217,42 @@ def test_data_of_another_number_of_brokers_is_warned_of(existing: list[int], bro
     """The cluster would come up, and its topics would not."""
     warning = other_brokers(existing, brokers, DATA)
     assert (warning is None) if said is None else (warning is not None and said in warning)
+
+
+def test_ports_are_checked_beforehand_by_number() -> None:
+    """One of the following brokers' is named, and so are two options that take the same."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BadRequest, match=f"--port {port - 1}: port {port}, of broker 2: address already in use"):
+            check_ports(3, {"--port": port - 1, "--metrics-port": 0})
+    with pytest.raises(BadRequest, match=f"--metrics-port {port - 1}: port {port}, of broker 2: --port {port} takes"):
+        check_ports(2, {"--port": port, "--metrics-port": port - 1})
+
+
+def test_a_cluster_is_found_by_the_socket_of_its_directory(tmp_path: Path) -> None:
+    """The process that listens there; it is told by the kernel."""
+    with listening(tmp_path) as made:
+        made.listen()
+        with connect(tmp_path) as ours:
+            assert peer_pid(ours) == os.getpid()
+        assert running(tmp_path) is None, "this process is no cluster"
+
+
+def test_a_socket_whose_listener_takes_no_one_holds_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be anyone's, where others filled the directory."""
+    monkeypatch.setattr(up_state, "LISTENER_TIMEOUT_S", 0.1)
+    with listening(tmp_path) as made, contextlib.ExitStack() as taken:
+        made.listen(0)
+        with contextlib.suppress(OSError):
+            for _ in range(10):
+                taken.enter_context(connect(tmp_path, 0.1))
+        assert running(tmp_path) is None
+
+
+def test_a_directory_that_is_not_there_has_no_cluster_to_stop(capsys: pytest.CaptureFixture[str]) -> None:
+    """The name is mistyped: "no cluster is running" would be taken for an end."""
+    assert run_command(["down", "--data", "no such"]) == 254
+    assert capsys.readouterr().err == "gapless: --data no such: there is no such directory\n"
 
 
 def test_nothing_up_is_one_line_with_the_way_out() -> None:
@@ -213,7 +296,7 @@ class Handled:
 
     def __init__(self) -> None:
         self.cluster = FakeCluster()
-        self.link_names = self.cluster.link_names
+        self.facts = BreakableCluster(self.cluster.link_names, 3, 2_000, clients_behind_links=True)
         #: Who still waits for answers when the cluster ends.
         self.waiting: list[asyncio.StreamWriter] = []
 
@@ -286,6 +369,7 @@ def test_a_fault_by_hand_that_does_nothing_is_said_not_to_bite(tmp_path: Path) -
         *said, end = await answered(tmp_path, asked(fault="cut-link", target="b2-b1", duration_s=0.01))
         assert end["end"] == "did not bite"
         assert "no effect seen so far" in said[1]["said"]
+        assert end["text"] == "cut-link did not bite: the probe saw no effect"
 
     assert [each["effective"] for each in by_hand(tmp_path, work)] == [False, False]
 

@@ -9,11 +9,12 @@ import pytest
 
 from chaos.conductor.injector import Injector, NotHealed
 from chaos.faults.catalogue import FAULTS
-from chaos.faults.damage import Marks
+from chaos.faults.damage import LinkTraffic, Marks
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import SystemClock
 from cluster.seams.memory_storage import MemoryStorage
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
+from tests.support.faults import of_zookeeper
 
 RECORD = "/run/faults.jsonl"
 
@@ -177,10 +178,31 @@ def test_faults_of_zookeeper_need_a_zookeeper_of_our_own() -> None:
     """One that was given with --zookeeper is not ours to break: skipped, and the record says why."""
     cluster = FakeCluster()
     cluster.own_zookeeper = None
-    for name in ("pause-zookeeper", "restart-zookeeper"):
+    for name in of_zookeeper():
         (record,) = _conduct_with_little_patience(cluster, Injection(0.0, name, 0.01))
         assert record["phase"] == "skip"
         assert "--zookeeper" in str(record["probe"])
+
+
+class SeldomAsked(FakeLinks):
+    """ZooKeeper's links carry nothing for longer than a second: brokers with a long session seldom ping."""
+
+    looks = 0
+
+    async def stats(self, link: str) -> LinkTraffic | None:
+        if not link.endswith("-zk"):
+            return await super().stats(link)
+        self.looks += 1
+        # three links, a look every 50 ms
+        return LinkTraffic(100 if self.looks < 3 * 22 else 200, 100, 0, 0, 0, 0)
+
+
+def test_a_pause_of_zookeeper_waits_for_the_ping_of_a_long_session() -> None:
+    """Kafka's 18 s: a broker pings after up to 6 s, and until then nothing can show that requests stall."""
+    cluster = FakeCluster()
+    cluster.links, cluster.session_timeout_ms = SeldomAsked(), 18_000
+    record = _conduct(cluster, Injection(0.0, "pause-zookeeper", 0.01, {"partition": 0}))
+    assert record[0]["effective"] is True, record
 
 
 def test_a_rolling_restart_that_is_cut_short_leaves_every_broker_running() -> None:

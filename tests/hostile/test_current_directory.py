@@ -39,6 +39,38 @@ def test_a_received_run_executes_nothing_when_it_is_judged(tmp_path: Path) -> No
     assert_nothing_executed(run)
 
 
+@pytest.mark.integration
+def test_a_load_executes_nothing_of_where_it_is_started(tmp_path: Path) -> None:
+    """Locust puts the current directory on the path before it loads a locustfile; ours takes it off again."""
+    here = tmp_path / "here"
+    here.mkdir()
+    plant(here)
+    with Place(tmp_path / "place") as place:
+        options = ("load", "--host", "127.0.0.1:1", "--kafka-rate", "0")
+        assert place.run(*options, timeout_s=60, where=here) == 254, place.err
+    assert_nothing_executed(here)
+    assert "--kafka-rate 0: rate is 0.0" in place.err
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", ["locust.conf", "pyproject.toml", "home/.locust.conf"])
+def test_a_load_obeys_no_settings_that_it_was_not_given(tmp_path: Path, name: str) -> None:
+    """Neither of the current directory nor of the home; of a file that ``--config`` names, it does."""
+    here, stolen = tmp_path / "here", tmp_path / "stolen"
+    settings = here / name
+    settings.parent.mkdir(parents=True)
+    (here / "home").mkdir(exist_ok=True)
+    section, text = ("[tool.locust]\n", f'"{stolen}"') if name.endswith(".toml") else ("", str(stolen))
+    settings.write_text(f"{section}logfile = {text}\n")
+    options = ("load", "--host", "127.0.0.1:1", "--kafka-rate", "0")
+    with Place(tmp_path / "place") as place:
+        assert place.run(*options, timeout_s=60, where=here, HOME=str(here / "home")) == 254, place.err
+        assert "--kafka-rate 0: rate is 0.0" in place.err
+        assert not stolen.exists()
+        assert place.run(*options, "--config", str(settings), timeout_s=60, where=here) == 254, place.err
+        assert "--kafka-rate 0: rate is 0.0" in stolen.read_text()
+
+
 def test_a_supervised_child_imports_nothing_from_where_it_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

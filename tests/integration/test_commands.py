@@ -137,6 +137,17 @@ def test_a_cluster_in_the_foreground_at_chosen_ports(place: Place) -> None:
     assert not (place.directory / "results" / "up" / "up.json").exists()
 
 
+def test_an_interrupt_while_a_cluster_starts_is_one(place: Place) -> None:
+    """Not a verdict of unknown; and nothing is left."""
+    require("java")
+    up = place.start("up", "--brokers", "1")
+    assert until(lambda: any(Path(each.exe()).name == "java" for each in place.processes()), 30.0)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(LONG_S) == 130, place.err
+    assert place.err.splitlines()[-1] in ("gapless: interrupted before the cluster was up", "gapless: interrupted")
+    place.assert_nothing_left(within_s=1.0)
+
+
 @pytest.mark.full
 def test_faults_by_hand_hit_clients_behind_links(place: Place) -> None:
     """up --proxy: clients reach the links, faults by hand bite and are healed, and status names who died."""
@@ -216,9 +227,12 @@ def test_data_of_more_brokers_and_fixed_metrics_ports(place: Place) -> None:
     assert attempt.startswith(f"try: echo hello | kcat -b {servers.removeprefix('bootstrap.servers=')} -P")
     assert metrics == f"metrics: http://127.0.0.1:{port}/metrics" and data.startswith("data: kept, kept when")
     assert "warning: kept holds the data of 3 brokers and 1 is started" in place.err
+    assert "status --data kept' and '" in place.err and "down --data kept'" in place.err
     assert place.run("status", "--data", "kept", timeout_s=LONG_S) == 0
     assert place.out.startswith("1 of 1 brokers run")
-    assert place.run("down", "--data", "kept", timeout_s=LONG_S) == 0
+    (place.directory / "kept" / "up.json").unlink()
+    assert place.run("down", "--data", "kept", timeout_s=LONG_S) == 0, "its socket names its process"
+    assert "stopped; its data is in kept" in place.err
     place.assert_nothing_left(within_s=1.0)
 
 

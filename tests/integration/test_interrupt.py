@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from cluster.process.processes import until
+from tests.support.faults import of_zookeeper
 from tests.support.leftovers import Place
 from tests.support.require import require
 
@@ -65,7 +66,7 @@ def test_kill_9_while_a_broker_is_paused(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("fault", ["pause-zookeeper", "restart-zookeeper", "rolling-restart"])
+@pytest.mark.parametrize("fault", [*of_zookeeper(), "rolling-restart"])
 def test_kill_9_while_more_is_down(tmp_path: Path, fault: str) -> None:
     """A stopped ZooKeeper, one that is dead, a broker in its controlled shutdown: nothing of it is left either."""
     require("java")
@@ -81,7 +82,7 @@ def test_kill_9_while_more_is_down(tmp_path: Path, fault: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("fault", ["pause-zookeeper", "restart-zookeeper", "rolling-restart"])
+@pytest.mark.parametrize("fault", [*of_zookeeper(), "rolling-restart"])
 def test_an_interrupt_while_more_is_down(tmp_path: Path, fault: str) -> None:
     """Ctrl-C then: what is down comes up again, every broker stops cleanly, what there is gets judged."""
     require("java")

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import psutil
 import pytest
 
+from loadgen.command import LOCUST
 from loadgen.settings import PROCESS_ENV
 from tests.support.histories import read_histories
 from tests.support.leftovers import Place
@@ -155,7 +156,7 @@ def test_killed_readers_end_the_load_and_what_they_had_not_told_counts_for_nothi
 
 def _is_load(process: psutil.Process, name: str) -> bool:
     try:
-        return "locust" in process.cmdline()[:3] and process.environ().get(PROCESS_ENV) == name
+        return LOCUST in process.cmdline()[:3] and process.environ().get(PROCESS_ENV) == name
     except psutil.Error:
         return False
 
@@ -190,7 +191,7 @@ def test_a_load_that_dies_is_unknown_and_what_it_left_is_judged(tmp_path: Path) 
         owner = place.start("run", "--time-limit", "30", "--faults", "none", "--seed", "13")
         place.wait_for("chaos  10/30 s", RUN_S)
         lines = {process: process.cmdline() for process in place.processes()}
-        (producers,) = [process for process, line in lines.items() if "ProducerUser" in line and "locust" in line[:3]]
+        (producers,) = [process for process, line in lines.items() if "ProducerUser" in line and LOCUST in line[:3]]
         producers.kill()
         assert owner.wait(RUN_S) == 2, place.out + place.err
         place.assert_nothing_left(within_s=1.0)

@@ -14,7 +14,7 @@ from chaos.commands.load import arguments
 from chaos.commands.main import run_command
 from chaos.exits import BadRequest
 from cluster.process.invocation import command
-from loadgen.command import LOCUSTFILE
+from loadgen.command import LOCUST, LOCUSTFILE
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.users.command_line import add_options, refuse_as_we_do
@@ -98,7 +98,7 @@ def test_the_command_becomes_locust(monkeypatch: pytest.MonkeyPatch) -> None:
     run_command(["load", "--host", "h:1", "--run-time", "60s", "--users", "9", "--kafka-rate", "5"])
     program, argv, environment = seen
     assert program == sys.executable
-    assert argv[:5] == [sys.executable, "-m", "locust", "--locustfile", str(LOCUSTFILE)]
+    assert argv[:5] == [sys.executable, "-m", LOCUST, "--locustfile", str(LOCUSTFILE)]
     assert argv[5:11] == ["--run-time", "60s", "--users", "9", "--kafka-rate", "5"]
     assert environment["PYTHONSAFEPATH"] == "1" and environment["MALLOC_ARENA_MAX"]
 

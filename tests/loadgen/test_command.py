@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.command import final_read_command, locust_commands, sentinel_command, settings_path, shares
+from loadgen.command import LOCUST, final_read_command, locust_commands, sentinel_command, settings_path, shares
 from loadgen.settings import LoadSettings, SettingsError
 from verifier.evidence.run_directory import RunDirectory
 
@@ -37,7 +37,7 @@ def test_producers_and_each_client_of_readers_have_a_process(tmp_path: Path, mon
         (confluent, "ReaderUser", "h:2", "1", "confluent"),
     ):
         assert command.argv[command.argv.index("--kafka-readers") + 1] == readers
-        assert command.argv[:3] == [sys.executable, "-m", "locust"]
+        assert command.argv[:3] == [sys.executable, "-m", LOCUST]
         assert user in command.argv
         assert command.argv[command.argv.index("--host") + 1] == host
         assert command.argv[command.argv.index("--users") + 1] == count

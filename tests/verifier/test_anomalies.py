@@ -54,4 +54,6 @@ def test_names_are_known() -> None:
     """An anomaly stands in one group, brings only what there is, and has a sentence."""
     assert len(BY_NAME) == len(ANOMALIES)
     assert {name for anomaly in ANOMALIES for name in anomaly.brings} <= set(BY_NAME)
+    silent = sorted(set(BY_NAME) - set(explain._SENTENCES))
+    assert not silent, f"no sentence in verifier/explain for: {', '.join(silent)}"
     assert set(explain._SENTENCES) == set(BY_NAME)

@@ -21,6 +21,14 @@ from verifier.anomalies import BY_NAME
 PAIRS = pairs()
 
 
+def test_every_anomaly_and_cause_has_a_planted_example() -> None:
+    """No check and no cause goes without an example."""
+    planted = {key for example in PLANTED.values() for key in example.expected}
+    wanted = {(each.name, cause) for each in BY_NAME.values() for cause in (each.causes or [None])}
+    assert not wanted - planted, f"no example in tests/verifier/planted for: {sorted(map(str, wanted - planted))}"
+    assert wanted == planted
+
+
 def test_every_check_and_cause_has_a_pair(capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever check ``gapless list checks`` names, and each of its causes, is accused in one and not in the other."""
     assert run_command(["list", "checks", "--json"]) == 0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from verifier.anomalies.model import LOG_ALONE, Anomaly
 
-_ANOMALIES = (
-    Anomaly("torn-tail", "after a clean stop, a file ends in bytes that are not a batch"),
+ANOMALIES: tuple[Anomaly, ...] = (
+    Anomaly("torn-tail", "after a clean stop, a file ends in bytes that are not a batch", needs=LOG_ALONE),
     Anomaly(
         "checkpoint-mismatch",
         "a checkpoint of a replica contradicts its log",
@@ -20,6 +18,7 @@ _ANOMALIES = (
             "log-start": "the log start is beyond the log's end, or not the final leader's",
             "marker": "a broker that stopped cleanly left no clean-shutdown file",
         },
+        needs=LOG_ALONE,
     ),
     Anomaly(
         "snapshot-mismatch",
@@ -32,6 +31,7 @@ _ANOMALIES = (
             "beyond": "the snapshot's offset lies beyond the end of the log",
             "missing": "a log that was stopped cleanly has no snapshot at its end",
         },
+        needs=LOG_ALONE,
     ),
     Anomaly(
         "index-mismatch",
@@ -45,7 +45,6 @@ _ANOMALIES = (
             "newest": "the time index of a closed segment ends before its newest timestamp",
             "missing": "the file is not there after a clean stop",
         },
+        needs=LOG_ALONE,
     ),
 )
-
-ANOMALIES: tuple[Anomaly, ...] = tuple(replace(each, needs=LOG_ALONE) for each in _ANOMALIES)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from verifier.anomalies.model import LOG_ALONE, LOG_AND_CLOCK, Anomaly
 
-_ANOMALIES = (
+ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly(
         "split-brain",
         "one leader epoch and offset name two different batches",
         brings=("log-divergence", "sequence-gap", "sequence-duplicate"),
+        needs=LOG_ALONE,
     ),
-    Anomaly("epoch-regression", "a batch carries a lower leader epoch than one before it"),
+    Anomaly("epoch-regression", "a batch carries a lower leader epoch than one before it", needs=LOG_ALONE),
     Anomaly(
         "producer-epoch-regression",
         "a producer's batch carries a lower producer epoch than one before it",
         brings=("duplicate", "log-duplicate", "log-reorder", "nonmonotonic-send"),
+        needs=LOG_ALONE,
     ),
     Anomaly(
         "sequence-duplicate",
         "one sequence of a producer is at two offsets",
         brings=("sequence-gap",),
+        needs=LOG_ALONE,
     ),
     Anomaly(
         "sequence-gap",
@@ -31,8 +32,9 @@ _ANOMALIES = (
             "skipped": "sequences are missing between two batches",
             "backwards": "a batch goes back to sequences that were already used",
         },
+        needs=LOG_ALONE,
     ),
-    Anomaly("unknown-producer-id", "a batch carries a producer id that no client was ever given"),
+    Anomaly("unknown-producer-id", "a batch carries a producer id that no client was ever given", needs=LOG_ALONE),
     Anomaly(
         "timestamp-outside-run",
         "a batch's timestamp lies outside the run",
@@ -40,9 +42,6 @@ _ANOMALIES = (
             "before": "a timestamp lies before the run began",
             "after": "a timestamp lies after the end of the run",
         },
+        needs=LOG_AND_CLOCK,
     ),
-)
-
-ANOMALIES: tuple[Anomaly, ...] = tuple(
-    replace(each, needs=LOG_AND_CLOCK if each.name == "timestamp-outside-run" else LOG_ALONE) for each in _ANOMALIES
 )

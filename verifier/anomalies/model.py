@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from verifier.doubts import Evidence
 
@@ -22,13 +22,14 @@ LOG_AND_CLOCK: frozenset[Evidence] = LOG_ALONE | {"clock"}
 class Anomaly:
     """One line for people, what a check may say about one of them (with the words for it), and possible consequences.
 
-    ``needs`` is the evidence without which the check finds nothing. ``asks_spark``: the check is a query over the
-    tables (``verifier.checks``); the others are found in this process.
+    ``needs`` is the evidence without which the check finds nothing; each anomaly states its own. ``asks_spark``: the
+    check is a query over the tables (``verifier.checks``); the others are found in this process.
     """
 
     name: str
     summary: str
     causes: Mapping[str, str] = field(default_factory=dict)
     brings: tuple[str, ...] = ()
-    needs: frozenset[Evidence] = CLIENTS_AND_LOG
+    _: KW_ONLY
+    needs: frozenset[Evidence]
     asks_spark: bool = True

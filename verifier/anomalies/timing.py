@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from verifier.anomalies.model import Anomaly
+from verifier.anomalies.model import CLIENTS_AND_LOG, Anomaly
 
 ANOMALIES: tuple[Anomaly, ...] = (
-    Anomaly("read-before-send", "a reader was handed a value before it was sent"),
-    Anomaly("realtime-order", "a value comes before one that was acknowledged before it was sent"),
-    Anomaly("watermark-regression", "the high watermark went back under one leader"),
-    Anomaly("read-above-watermark", "a reader was handed what was not committed yet"),
+    Anomaly("read-before-send", "a reader was handed a value before it was sent", needs=CLIENTS_AND_LOG),
+    Anomaly(
+        "realtime-order", "a value comes before one that was acknowledged before it was sent", needs=CLIENTS_AND_LOG
+    ),
+    Anomaly("watermark-regression", "the high watermark went back under one leader", needs=CLIENTS_AND_LOG),
+    Anomaly("read-above-watermark", "a reader was handed what was not committed yet", needs=CLIENTS_AND_LOG),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifier.anomalies.model import LOG_ALONE, REPLICAS, Anomaly
+from verifier.anomalies.model import CLIENTS_AND_LOG, LOG_ALONE, REPLICAS, Anomaly
 
 _COPIES = {
     "broker": "the copies carry the same producer id and epoch: the broker failed to recognize the duplicate",
@@ -35,12 +35,14 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "lost-write",
         "a value was acknowledged and is not in the log",
         brings=("inconsistent-offsets", "log-gap", "nonmonotonic-send", "poll-skip", "int-poll-skip", "sequence-gap"),
+        needs=CLIENTS_AND_LOG,
     ),
     Anomaly(
         "duplicate",
         "readers were handed one value at two offsets",
         {**_COPIES, **_VANISHED},
         brings=("log-duplicate", "sequence-duplicate", "sequence-gap"),
+        needs=CLIENTS_AND_LOG,
     ),
     Anomaly(
         "log-duplicate",
@@ -59,6 +61,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "undecodable": "a reader was handed bytes that are not a value",
             "attributes": "a batch has attributes that no producer of the run asks for",
         },
+        needs=CLIENTS_AND_LOG,
     ),
     Anomaly(
         "log-reorder",
@@ -87,6 +90,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "read": "a reader was handed something other than what the final log holds there",
             "acknowledged": "the offset was acknowledged for something other than what the final log holds there",
         },
+        needs=CLIENTS_AND_LOG,
     ),
     Anomaly(
         "log-gap",
@@ -96,7 +100,14 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "sequences": "acknowledged values are missing while later ones of their stream are there",
         },
         brings=("poll-skip", "int-poll-skip", "sequence-gap"),
+        needs=CLIENTS_AND_LOG,
     ),
-    Anomaly("nonmonotonic-send", "acknowledged or read positions contradict the order of sending"),
-    Anomaly("unseen", "an acknowledged value in the log was not handed to a final reader that passed it"),
+    Anomaly(
+        "nonmonotonic-send", "acknowledged or read positions contradict the order of sending", needs=CLIENTS_AND_LOG
+    ),
+    Anomaly(
+        "unseen",
+        "an acknowledged value in the log was not handed to a final reader that passed it",
+        needs=CLIENTS_AND_LOG,
+    ),
 )

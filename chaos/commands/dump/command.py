@@ -15,6 +15,7 @@ from chaos.commands.dump.files import RANGED, kind_of, lines_of
 from chaos.commands.dump.replica_agreement import data_directory, is_replica, replica, run_data
 from chaos.commands.stored import latest_run
 from chaos.exits import BadRequest, Exit
+from cluster.log.checkpoints import META_PROPERTIES_FILE
 from cluster.process.one_line import printable, reason
 
 #: Problems that are listed one by one; the rest are counted.
@@ -80,7 +81,10 @@ def _lines(path: Path, records: bool) -> Lines:
     if is_replica(path):
         return replica(path)
     # a broker's own directory has its log beside its data
-    return data_directory(path / "data" if (path / "data").is_dir() else path)
+    data = path / "data" if (path / "data").is_dir() else path
+    if (data / META_PROPERTIES_FILE).is_file() and not any(is_replica(each) for each in data.iterdir()):
+        raise BadRequest(f"{data} holds no partitions yet")
+    return data_directory(data)
 
 
 def _range(path: Path, text: str | None) -> tuple[int, int] | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
@@ -141,14 +140,9 @@ class GroupService:
         """Of partitions that exist: what is deleted afterwards is removed with its offset (``forget_topics``).
         ``may_write`` is asked right before offsets are written: whether their transaction is still open."""
         await self._in_turn()
-        exists = self._replicas.partition_exists
-        gone = dict.fromkeys(
-            (each for each in request.offsets if not exists(*each)), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-        if gone:
-            request = replace(request, offsets={key: to for key, to in request.offsets.items() if key not in gone})
-            if not request.offsets:
-                return gone
+        request, gone = request.known(self._replicas.partition_exists)
+        if not request.offsets:
+            return gone
         waiter: asyncio.Future[dict[TopicPartition, ErrorCode]] = self._loop.create_future()
         if may_write is not None:
             self._guards[waiter] = may_write

@@ -6,10 +6,11 @@ messages. A ``Waiter`` stands for the answer that a request waits for; it is the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
 
 from cluster.coordinator.group.records import NO_LEADER_EPOCH, TopicPartition
+from cluster.protocol.errors import ErrorCode
 
 Waiter = Hashable
 
@@ -111,6 +112,14 @@ class CommitRequest:
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
     client_host: str = ""
+
+    def known(self, exists: Callable[[str, int], bool]) -> tuple[CommitRequest, dict[TopicPartition, ErrorCode]]:
+        """The same for partitions that exist, and what the others are answered."""
+        unknown = (each for each in self.offsets if not exists(*each))
+        gone = dict.fromkeys(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not gone:
+            return self, gone
+        return replace(self, offsets={each: to for each, to in self.offsets.items() if each not in gone}), gone
 
     @property
     def is_transactional(self) -> bool:

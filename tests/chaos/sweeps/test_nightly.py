@@ -36,6 +36,8 @@ def test_the_matrix_is_all_there_is() -> None:
     """Three sets share out the faults of the catalogue, the fourth composes them; each goes with every workload."""
     *parts, composed = FAULT_SETS.values()
     shared = [name for faults, _ in parts for name in parse_faults(faults)]
+    missing = sorted(set(FAULTS) - set(shared))
+    assert not missing, f"add it to a set in chaos/sweeps/nightly.py: {', '.join(missing)}"
     assert sorted(shared) == sorted(FAULTS) and len(parts) == 3
     assert sorted(parse_faults(composed[0])) == sorted(FAULTS) and composed[1]
     places = [(cell.labels["faults"], cell.labels["workload"]) for cell in build(Wanted(day=DAY)).cells]

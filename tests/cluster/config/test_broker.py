@@ -59,7 +59,7 @@ def test_kafkas_defaults() -> None:
         ({"broker.id": 1, "node.id": 2}, "'broker.id' and 'node.id' differ: 1 and 2"),
         ({"listeners": ""}, "'listeners' is empty"),
         ({"listeners": "127.0.0.1:9092"}, "expected NAME://host:port"),
-        ({"listeners": "PLAINTEXT://h:70000"}, "expected NAME://host:port"),
+        ({"listeners": "PLAINTEXT://h:70000"}, "expected NAME://host:port, with a port from 0 to 65535"),
         ({"listeners": "A://:1,A://:2"}, "contains a listener twice: A, A"),
         ({"listeners": "A://:1,B://:1"}, "contains a port twice: 1, 1"),
         ({"advertised.listeners": "OTHER://h:1"}, "names 'OTHER', which is not in 'listeners'"),

@@ -66,7 +66,7 @@ def test_an_oversize_frame_closes_the_connection(size):
         assert await reader.read() == b""
         server = await acceptor.first()
         await server.until(lambda handler: handler.closed != [])
-        assert "the limit is 1000" in server.closed[0]
+        assert "the limit is 1000 (socket.request.max.bytes)" in server.closed[0]
         writer.close()
 
     run(body, echo, max_frame_bytes=1_000)

@@ -374,8 +374,8 @@ def test_groups_are_described_and_listed() -> None:
     assert (told.state, told.protocol_name) == (GroupState.PREPARING_REBALANCE, "")
     assert [each.metadata for each in told.members] == [b"", b""]
     assert world.coordinator.describe("test-group").error_code is ErrorCode.NOT_COORDINATOR
-    assert [each.group_id for each in world.coordinator.listing(["preparingREBALANCE"])[1]] == [GROUP]
-    assert list(world.coordinator.listing(["Stable"])[1]) == []
+    assert [each and each.group_id for each in world.coordinator.listing(["preparingREBALANCE"])[1]] == [GROUP]
+    assert list(world.coordinator.listing(["Stable"])[1]) == [None]
     unknown = World().coordinator.describe(GROUP)
     assert (unknown.error_code, unknown.state) == (ErrorCode.NONE, GroupState.DEAD)
 

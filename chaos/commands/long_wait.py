@@ -1,0 +1,37 @@
+"""A line on stderr while something long is silent, so that no one takes it for stuck."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from cluster.process.one_line import printable
+from cluster.seams.clock import SystemClock
+from cluster.seams.units import seconds_of_ms
+
+#: So long nothing is said.
+SILENT_MS = 10_000
+
+
+class LongWait:
+    """Says every ten seconds what is being waited for, since when, and where to look. ``look`` is called often."""
+
+    def __init__(self, what: str, log_path: str, *, quiet: bool, now_ms: Callable[[], int] | None = None) -> None:
+        self._what, self._log_path, self._quiet = what, log_path, quiet
+        self._now_ms = now_ms or SystemClock().monotonic_ms
+        self._began_ms = self._said_ms = self._now_ms()
+
+    def look(self) -> None:
+        """Say it if it is time."""
+        now_ms = self._now_ms()
+        if now_ms - self._said_ms < SILENT_MS:
+            return
+        self._said_ms = now_ms
+        if not self._quiet:
+            lasted_s = seconds_of_ms(now_ms - self._began_ms)
+            line = f"{self._what}: {lasted_s:.0f} s so far; the log is {self._log_path}"
+            print(printable(line), file=sys.stderr, flush=True)
+
+    def spoken(self) -> None:
+        """Something else was said."""
+        self._said_ms = self._now_ms()

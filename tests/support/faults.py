@@ -1,0 +1,10 @@
+"""Faults by what they hit, from the catalogue: a test that lists them by hand does not hold for the next one."""
+
+from __future__ import annotations
+
+from chaos.faults.catalogue import FAULTS
+
+
+def of_zookeeper() -> tuple[str, ...]:
+    """Those that break ZooKeeper itself."""
+    return tuple(name for name, fault in FAULTS.items() if fault.hits == "zookeeper")
