@@ -32,6 +32,19 @@ def invalid(what: str) -> ApiError:
     return ApiError(400, what)
 
 
+def too_large(most_bytes: int) -> ApiError:
+    """Toxiproxy takes bodies of any size."""
+    return ApiError(413, f"request body was too large, at most {most_bytes} bytes")
+
+
+def too_many_chunks(most: int) -> ApiError:
+    return ApiError(413, f"request body was in too many chunks, at most {most}")
+
+
+def too_many_values(most: int) -> ApiError:
+    return ApiError(413, f"request body had too many values, at most {most}")
+
+
 def invalid_stream() -> ApiError:
     return ApiError(400, "stream was invalid, can be either upstream or downstream")
 

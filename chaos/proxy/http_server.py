@@ -1,7 +1,7 @@
 """The HTTP/1.1 server of the API, on asyncio: connections, time limits and bounds. h11 parses and writes the bytes.
 
-A whole web framework would bring its own loop or threads, and the loop that owns the links is to serve the API too.
-What requests mean is the handler's matter. The data of proxies never passes here.
+A whole web framework would bring its own loop or threads, and the loop that owns the links is to serve the API too: no
+client may hold it for long. What requests mean is the handler's matter. The data of proxies never passes here.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import h11
 
+from chaos.proxy import errors, go_json
 from cluster.hosts import REFUSAL, is_ours
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
@@ -26,10 +27,16 @@ logger = logging.getLogger(__name__)
 _IDLE_TIMEOUT_S = 60.0
 _READ_TIMEOUT_S = 15.0
 _HANDLER_TIMEOUT_S = 25.0
+_WRITE_TIMEOUT_S = 30.0
+#: For the client to take the last response and to end the connection as well.
+_CLOSE_TIMEOUT_S = 5.0
 _MAX_HEAD_BYTES = 64 * 1024
 #: h11 bounds a head that is still incomplete: what is read at once may come on top.
 _READ_BYTES = 4096
-_MAX_BODY_BYTES = 16 * 1024 * 1024
+#: Bounds that Go does not have (docs/proxy.md).
+MAX_BODY_BYTES = 1024 * 1024
+MAX_CHUNKS = 1024
+MAX_CONNECTIONS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,10 @@ class HttpServer:
         self._clock = clock
         self._server: asyncio.Server | None = None
         self._writers: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
+        # Those of them that wait for their client's next request or the rest of it, in the order in which they began.
+        self._reading: dict[asyncio.StreamWriter, None] = {}
+        # Those that were closed for a new one, and whose tasks are about to end.
+        self._leaving: set[asyncio.StreamWriter] = set()
 
     def __repr__(self) -> str:
         return f"HttpServer({len(self._writers)} connections)"
@@ -82,24 +93,53 @@ class HttpServer:
         for writer in self._writers:
             writer.close()
         if tasks:
-            await asyncio.wait(tasks, timeout=1.0)
+            _, left = await asyncio.wait(tasks, timeout=1.0)
+            if left:
+                for writer in self._writers:
+                    writer.transport.abort()
+                await asyncio.wait(left, timeout=1.0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._make_room():
+            writer.transport.abort()
+            return
         self._writers[writer] = asyncio.current_task()
         connection = _Connection(reader, writer)
         try:
-            while await self._serve_one(connection):
+            while await self._serve_one(connection, writer):
                 pass
+            self._reading[writer] = None
+            await connection.close()
         except (ConnectionError, TimeoutError):
-            pass  # the client went away, or said nothing for too long
+            pass  # the client went away, or said or read nothing for too long
         finally:
             del self._writers[writer]
-            writer.close()
+            self._reading.pop(writer, None)
+            self._leaving.discard(writer)
+            writer.transport.abort()
 
-    async def _serve_one(self, connection: _Connection) -> bool:
+    def _make_room(self) -> bool:
+        """Whether one more connection may be served; the one that lets the server wait for the longest time goes."""
+        if len(self._writers) - len(self._leaving) < MAX_CONNECTIONS:
+            return True
+        if not self._reading:
+            return False
+        longest = next(iter(self._reading))
+        del self._reading[longest]
+        self._leaving.add(longest)
+        longest.transport.abort()
+        return True
+
+    async def _serve_one(self, connection: _Connection, writer: asyncio.StreamWriter) -> bool:
         """Read one request and answer it; returns whether the connection continues."""
+        self._reading[writer] = None
         try:
             request = await connection.read()
+        except errors.ApiError as error:
+            response = refusal(error)
+            response.headers["Connection"] = "close"
+            await connection.write(self._dated(response), has_body=True)
+            return False
         except h11.RemoteProtocolError as error:
             text = f"{error.error_status_hint} {HTTPStatus(error.error_status_hint).phrase}"
             headers = {"Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
@@ -107,6 +147,8 @@ class HttpServer:
                 self._dated(Response(error.error_status_hint, text.encode(), headers)), has_body=True
             )
             return False
+        finally:
+            self._reading.pop(writer, None)
         if request is None:
             return False
         response = self._dated(await self._handle(request))
@@ -132,6 +174,18 @@ class HttpServer:
         return response
 
 
+def refusal(error: errors.ApiError) -> Response:
+    """How the API tells an error: JSON as Go's ``http.Error`` sends it."""
+    body = go_json.encode({"error": error.message, "status": error.status})
+    return plain(error.status, body.decode() + "\n")
+
+
+def plain(status: int, text: str) -> Response:
+    """What Go's ``http.Error`` writes."""
+    headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+    return Response(status, text.encode(), headers)
+
+
 class _Connection:
     """One client's connection: requests in, responses out, one after the other."""
 
@@ -141,7 +195,10 @@ class _Connection:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD_BYTES)
 
     async def read(self) -> HttpRequest | None:
-        """The next request; None at the end of the connection. Raises ``RemoteProtocolError`` and ``TimeoutError``."""
+        """The next request; None at the end of the connection.
+
+        Raises ``RemoteProtocolError``, ``ApiError`` for a body that is too large, and ``TimeoutError``.
+        """
         if not self._http.trailing_data[0]:
             async with asyncio.timeout(_IDLE_TIMEOUT_S):
                 await self._receive()
@@ -150,8 +207,8 @@ class _Connection:
             if not isinstance(event, h11.Request):
                 return None
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers}
-            if int(headers.get("content-length", 0)) > _MAX_BODY_BYTES:
-                raise h11.RemoteProtocolError("the body is too large", 413)
+            if int(headers.get("content-length", 0)) > MAX_BODY_BYTES:
+                raise errors.too_large(MAX_BODY_BYTES)
             body = await self._read_body()
         target = event.target.decode("latin-1")
         if not target.startswith(("/", "http")):
@@ -170,21 +227,35 @@ class _Connection:
             parts.append(self._http.send(h11.Data(data=response.body)))
         parts.append(self._http.send(h11.EndOfMessage()))
         self._writer.write(b"".join(part for part in parts if part))
-        await self._writer.drain()
+        async with asyncio.timeout(_WRITE_TIMEOUT_S):
+            await self._writer.drain()
+        # Requests that were sent ahead would not let anyone else have a turn.
+        await asyncio.sleep(0)
         if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
             return False
         self._http.start_next_cycle()
         return True
 
+    async def close(self) -> None:
+        """Send the end, and wait for the client's: a reset because of what it still sends would take the response from
+        it. Raises ``TimeoutError`` and ``ConnectionError``."""
+        self._writer.write_eof()
+        async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+            while await self._reader.read(_READ_BYTES):
+                pass
+
     async def _read_body(self) -> bytes:
-        body = bytearray()
+        body, chunks = bytearray(), 0
         while True:
             event = await self._next_event()
             if not isinstance(event, h11.Data):
                 return bytes(body)
             body += event.data
-            if len(body) > _MAX_BODY_BYTES:
-                raise h11.RemoteProtocolError("the body is too large", 413)
+            chunks += event.chunk_end
+            if len(body) > MAX_BODY_BYTES:
+                raise errors.too_large(MAX_BODY_BYTES)
+            if chunks > MAX_CHUNKS:
+                raise errors.too_many_chunks(MAX_CHUNKS)
 
     async def _next_event(self) -> object:
         while (event := self._http.next_event()) is h11.NEED_DATA:

@@ -116,6 +116,8 @@ class Registry:
         done: list[Proxy] = []
         async with self._changing:
             for given in inputs:
+                # No link waits for all of them.
+                await asyncio.sleep(0)
                 try:
                     done.append(await self._add_or_replace(given))
                 except errors.ApiError as error:

@@ -73,7 +73,7 @@ class ConfigStore:
                 break
             except (BadVersionError, NodeExistsError, NoNodeError):
                 logger.info("%s changed concurrently; reading it again", path)
-        logger.info("%s %s: configuration is now %s", kind, name, wanted)
+        logger.info("%s %s: configuration is now %.1000s", kind, name, wanted)
         await self._tell(kind, name)
 
     async def check(self, kind: str, name: str, change: Alter) -> None:

@@ -1,16 +1,15 @@
 """A broker's metrics as Prometheus asks for them: counters, and what the broker is at this moment.
 
-Owns the families, their names (docs/metrics.md), and the HTTP port: prometheus_client's own thread, which only reads.
-Everything but the counting is done on demand. Does not own what is counted (``metrics``,
-``request_metrics``).
+Owns the families and their names (docs/metrics.md). Everything but the counting is done on demand, in threads that
+only read. Does not own what is counted (``metrics``, ``request_metrics``), nor the bounds of the HTTP port
+(``cluster.seams.http_port``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -23,6 +22,7 @@ from cluster.hosts import GuardedWsgi
 from cluster.metadata.store import SessionState
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
+from cluster.seams.http_port import HttpPort
 
 #: The values of a family's labels, in their order.
 Labels = tuple[str, ...]
@@ -197,12 +197,8 @@ class MetricsServer:
         registry = CollectorRegistry()
         for collector in collectors:
             registry.register(collector)
-        self._server: Any
-        self._server, self._thread = start_http_server(port, addr=host, registry=registry)
-        self._server.set_app(GuardedWsgi(self._server.get_app()))
-        self.port: int = self._server.server_port
+        self._port = HttpPort(GuardedWsgi(make_wsgi_app(registry)), port, host)
+        self.port = self._port.port
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(timeout=1)
+        self._port.close()

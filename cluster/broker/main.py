@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from cluster.broker import config_store
 from cluster.broker.exposition import BrokerCollector, MetricsServer, NodeCollector
 from cluster.broker.handlers import produce
 from cluster.broker.long_turns import LongTurns
@@ -45,8 +46,8 @@ LOG_FILE = "broker.log"
 #: The name under which the metrics port is reported beside the listeners.
 METRICS = "METRICS"
 
-#: The loggers of connections that are closed, and of produces without acks that fail.
-CAUSED_BY_CLIENTS = (asyncio_connection.__name__, produce.__name__)
+#: The loggers of connections that are closed, of produces without acks that fail, and of configurations that change.
+CAUSED_BY_CLIENTS = (asyncio_connection.__name__, produce.__name__, config_store.__name__)
 
 Ready = Callable[[dict[str, Any]], None]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 
+from cluster.broker import config_store
 from cluster.broker.handlers import produce
 from cluster.broker.main import CAUSED_BY_CLIENTS
 from cluster.process.paced import MOST, Paced
@@ -36,7 +37,8 @@ def test_a_kind_is_logged_a_few_times_and_then_counted() -> None:
 
 def test_only_what_clients_cause_is_paced() -> None:
     """The loggers are those that log; a failure of the broker's own is told each time."""
-    assert (asyncio_connection.logger.name, produce.logger.name) == CAUSED_BY_CLIENTS
+    callers = (asyncio_connection.logger.name, produce.logger.name, config_store.logger.name)
+    assert callers == CAUSED_BY_CLIENTS
     handler = logging.StreamHandler(io.StringIO())
     handler.addFilter(Paced(CAUSED_BY_CLIENTS))
     for n in range(2 * MOST):
