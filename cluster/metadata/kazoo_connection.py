@@ -1,4 +1,4 @@
-"""kazoo's client with the three things that it hides: the negotiated timeout, the end of its thread, its retry policy.
+"""kazoo's client with what it hides: the negotiated timeout, the end of its thread, its retry policy, its heartbeat.
 
 Owns the construction of a ``KazooClient``. Does not own sessions, watches or any value of ours: see ``zookeeper``.
 Everything here runs in kazoo's threads and reports through callbacks that must not block.
@@ -24,13 +24,15 @@ RETRY_DELAY_MAX_S = 0.25
 #: database fails in closing the connection, and leaves it open and silent forever.
 HANDSHAKES_PER_SESSION = 3
 
+logger = logging.getLogger(__name__)
 #: kazoo tells about each attempt to connect; the store tells about what came of them.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.ERROR)
 
 
 class ReportingConnection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type hints
-    """kazoo's connection thread, which also says what the server granted and when the thread has ended."""
+    """kazoo's connection thread, which also says what the server granted and when the thread has ended, and which lets
+    the session of a loop that is stuck expire."""
 
     def __init__(
         self,
@@ -38,10 +40,12 @@ class ReportingConnection(ConnectionHandler):  # type: ignore[misc]  # kazoo has
         retry: KazooRetry,
         granted: Callable[[int, int], None],
         ended: Callable[[], None],
+        is_kept: Callable[[], bool],
     ) -> None:
         super().__init__(client, retry, logger=_kazoo_logger)
         self._granted = granted
         self._ended = ended
+        self._is_kept = is_kept
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         if not isinstance(request, Connect):
@@ -50,6 +54,12 @@ class ReportingConnection(ConnectionHandler):  # type: ignore[misc]  # kazoo has
         if result[0].time_out > 0:
             self._granted(int(result[0].session_id), int(result[0].time_out))
         return result
+
+    def _send_ping(self, connect_timeout: float) -> None:
+        if self._is_kept():
+            super()._send_ping(connect_timeout)
+        else:
+            logger.error("the event loop is stuck, so the ZooKeeper session gets no heartbeat: another is to take over")
 
     def zk_loop(self) -> None:
         try:
@@ -62,10 +72,14 @@ class ReportingConnection(ConnectionHandler):  # type: ignore[misc]  # kazoo has
 
 
 def make_client(
-    hosts: str, session_timeout_ms: int, granted: Callable[[int, int], None], ended: Callable[[], None]
+    hosts: str,
+    session_timeout_ms: int,
+    granted: Callable[[int, int], None],
+    ended: Callable[[], None],
+    is_kept: Callable[[], bool],
 ) -> KazooClient:
     """A client that is not started. ``granted(session id, timeout in ms)`` is called at each connection, before its
-    listeners; ``ended()`` when the connection thread is over, wanted or not."""
+    listeners; ``ended()`` when the connection thread is over, wanted or not; ``is_kept()`` before each heartbeat."""
     handler = SequentialThreadingHandler()
     retry = KazooRetry(
         max_tries=-1,
@@ -80,5 +94,5 @@ def make_client(
     )
     # The constructor of KazooClient makes its own ConnectionHandler and sets the retry's interrupt; ours replaces it
     # before anything is started.
-    client._connection = ReportingConnection(client, client._conn_retry.copy(), granted, ended)
+    client._connection = ReportingConnection(client, client._conn_retry.copy(), granted, ended, is_kept)
     return client

@@ -19,6 +19,7 @@ from kazoo.protocol.states import KazooState
 from cluster.metadata.kazoo_connection import make_client
 from cluster.metadata.kazoo_values import results_of, stat_of, transaction, translated
 from cluster.metadata.limits import check_request
+from cluster.metadata.loop_pulse import LoopPulse
 from cluster.metadata.names import unresolved
 from cluster.metadata.store import (
     ConnectionLostError,
@@ -31,6 +32,7 @@ from cluster.metadata.store import (
     Stat,
 )
 from cluster.metadata.watches import Watch, WatchKeeper
+from cluster.seams.clock import SystemClock
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +57,7 @@ class ZooKeeperStore:
         self._in_flight = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: set[asyncio.Future[None]] = set()
+        self._pulse = LoopPulse(SystemClock())
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "connected" if self._connected.is_set() else "suspended"
@@ -70,6 +73,7 @@ class ZooKeeperStore:
 
     async def start(self, timeout_ms: int) -> None:
         self._loop = asyncio.get_running_loop()
+        self._pulse.start()
         self._open_client()
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -83,6 +87,7 @@ class ZooKeeperStore:
         if self._closed:
             return
         self._closed = True
+        self._pulse.stop()
         self._connected.clear()
         if self._client is not None:
             self._stop_client(self._client)
@@ -173,6 +178,7 @@ class ZooKeeperStore:
             self._requested_timeout_ms,
             granted=lambda session_id, timeout_ms: self._post(self._on_granted, number, session_id, timeout_ms),
             ended=lambda: self._post(self._on_ended, number),
+            is_kept=lambda: self._pulse.is_beating(self._negotiated_timeout_ms),
         )
         self._client.add_listener(lambda state: self._post(self._on_state, number, state))
         self._client.start_async()

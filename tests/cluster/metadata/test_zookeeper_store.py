@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 import pytest
 
 from cluster.broker.control.membership.session import Session
-from cluster.metadata import limits
+from cluster.metadata import limits, loop_pulse
 from cluster.metadata.store import (
     ConnectionLostError,
     Create,
@@ -53,6 +54,29 @@ def test_a_busy_event_loop_does_not_starve_the_heartbeat(zookeeper):
         assert store.session_id == first
         assert sessions._states.empty()
         await store.close()
+
+    asyncio.run(body())
+
+
+def test_a_loop_that_is_stuck_loses_its_session(zookeeper, monkeypatch):
+    """Others are to take over from a broker that answers no one. When it turns again, it has a session again."""
+    monkeypatch.setattr(loop_pulse, "LEAST_STUCK_MS", 300)
+    monkeypatch.setattr(loop_pulse, "BEAT_MS", 100)
+
+    async def body():
+        store = ZooKeeperStore("{}:{}".format(*zookeeper), 600)
+        await store.start(20_000)
+        other = ZooKeeperStore("{}:{}".format(*zookeeper), 600)
+        await store.create("/stuck", ephemeral=True)
+        sessions, first = Sessions(store), store.session_id
+        asyncio.get_running_loop().call_soon(time.sleep, 4)
+        await sessions.until(SessionState.EXPIRED)
+        await sessions.until(SessionState.CONNECTED)
+        assert store.session_id not in (0, first)
+        await other.start(20_000)
+        assert await other.exists("/stuck") is None
+        for each in (store, other):
+            await each.close()
 
     asyncio.run(body())
 
