@@ -290,10 +290,10 @@ def test_a_file_of_json_has_a_bound(tmp_path: Path) -> None:
 @pytest.mark.timeout(600)
 def test_no_run_is_valid_of_which_a_file_was_not_read(tmp_path: Path) -> None:
     """Each is judged to its end, or it is said what could not be read."""
-    checkpoint, log, history = runs = [clean().write(tmp_path / name) for name in ("checkpoint", "log", "history")]
+    checkpoint, logs, history = runs = [clean().write(tmp_path / name) for name in ("checkpoint", "log", "history")]
     for run, pattern, make in (
         (checkpoint, "leader-epoch-checkpoint", sparse),
-        (log, "*.log", os.mkfifo),
+        (logs, "*.log", os.mkfifo),
         (history, "*.arrow", os.mkfifo),
     ):
         path = min(run.path.rglob(pattern))
@@ -305,4 +305,5 @@ def test_no_run_is_valid_of_which_a_file_was_not_read(tmp_path: Path) -> None:
     subprocess.run([*argv, "--outcomes", str(outcomes)], env=environment, capture_output=True, check=False)
     errors = [line["error"] for line in read_json_lines(outcomes)]
     told = [error or read_json(run.verdict_json)["verdict"] for run, error in zip(runs, errors, strict=True)]
-    assert told == ["invalid", "it is a pipe, not a file", "unknown"]
+    log = min(logs.path.rglob(f"{NAME}.log"))
+    assert told == ["invalid", f"{log}: it is a pipe, not a file", "unknown"]

@@ -20,7 +20,7 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
-from verifier.evidence.bounded import size_of
+from verifier.evidence.bounded import NotRead, size_of
 
 HEADER_BYTES = 61
 #: baseOffset and batchLength, which batchLength does not count.
@@ -71,7 +71,11 @@ def open_segment(path: str | Path) -> NDArray[np.uint8]:
 
     Raises ``OSError``, also for what is not a regular file: it would look empty.
     """
-    if not size_of(Path(path)):
+    try:
+        size = size_of(Path(path))
+    except NotRead as error:
+        raise NotRead(f"{path}: {error}") from None
+    if not size:
         return np.zeros(0, dtype=np.uint8)
     # Only the mapping is wanted: a memmap passes every slice and gather through Python.
     return np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)
