@@ -161,6 +161,21 @@ def test_verify_does_not_read_a_huge_run(tmp_path: Path) -> None:
     assert any("run.json cannot be read: it has 4,294,967,296 bytes; at most 16,777,216 are read" in x for x in lines)
 
 
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("a.jsonl", b'{"process": 0, "type": "invoke", "f": "send", "value": [["send", 1, 2]]}\n'),
+        ("a.edn", b"{:process 0, :type :invoke, :f :send, :value [[:send 1 2]]}\n"),
+    ],
+)
+def test_verify_does_not_read_the_hole_of_a_history(tmp_path: Path, name: str, operation: bytes) -> None:
+    """It would be one line of gigabytes: the history is unknown, as if it were damaged."""
+    path = sparse(tmp_path / name, head=operation)
+    status, out, lines = in_a_child(path, VERIFY)
+    assert status == 2 and out.startswith("RESULT unknown")
+    assert any("nothing was written from byte" in line for line in lines)
+
+
 @pytest.mark.parametrize("command", ["verify", "report", "dump", "export"])
 def test_a_link_to_itself_is_refused_in_a_line(
     tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
