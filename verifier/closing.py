@@ -19,6 +19,7 @@ from verifier.account import HistoryAccount
 from verifier.accounts import accounts
 from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
+from verifier.evidence.bounded import size_of, whole
 from verifier.evidence.phases import RECOVERY
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
@@ -35,6 +36,10 @@ _ALARM = re.compile(r"^Traceback \(most recent call last\)|(?<= )(?:ERROR|CRITIC
 #: Logs that are examined: the brokers', the proxy's, the load's.
 _LOGS = ("nodes/*/broker.log", "nodes/*/process.log", "proxy.log", "loadgen/*.log")
 LONGEST_LINE = 200
+#: Characters of a log that are examined at a time.
+_PIECE = 1 << 16
+#: Of a ``partition.metadata``, which has two lines.
+_MOST_METADATA_BYTES = 1 << 16
 #: How long before ``recovery`` something was acknowledged that each live reader must have come to by its end. It reads
 #: on through ``recovery``. In 70 recorded readers under every suite of faults, each had all that was acknowledged by
 #: the beginning of ``recovery``; the bound leaves a reader the time of a connection's back-off to catch up.
@@ -120,6 +125,10 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         clock = shift_of(directory, run)
     with reading("loadgen/settings.json"):
         load = read_json(directory.load_settings_json)
+    alarms: list[LogAlarm] = []
+    for path in _logs(directory):
+        with reading(str(path.relative_to(directory.path))):
+            alarms.extend(_alarms(directory, path))
     spans = [(each.before_ns, each.time_ns) for seen in looks.values() for each in seen]
     times = [time_ns for span in spans for time_ns in span if time_ns is not None]
     return Closing(
@@ -130,7 +139,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         faults=faults,
         series=series,
         lag_ms=lag_ms,
-        alarms=tuple(_alarms(directory)),
+        alarms=tuple(alarms),
         topic_ids=dict(_topic_ids(directory)),
         looks=looks,
         unreadable=tuple(unreadable),
@@ -185,17 +194,25 @@ def _seal(directory: RunDirectory) -> tuple[str | None, str | None, tuple[seals.
         return taken.digest, f"the evidence cannot be compared with its seal: {error}", ()
 
 
-def _alarms(directory: RunDirectory) -> Iterator[LogAlarm]:
+def _logs(directory: RunDirectory) -> Iterator[Path]:
     for pattern in _LOGS:
-        for path in sorted(directory.path.glob(pattern)):
-            found = [line for line in _lines(path) if _ALARM.search(line)]
-            if found:
-                yield LogAlarm(str(path.relative_to(directory.path)), len(found), found[0][:LONGEST_LINE])
+        yield from sorted(directory.path.glob(pattern))
+
+
+def _alarms(directory: RunDirectory, path: Path) -> Iterator[LogAlarm]:
+    count, first = 0, ""
+    for line in _lines(path):
+        if _ALARM.search(line):
+            count, first = count + 1, first or line[:LONGEST_LINE]
+    if count:
+        yield LogAlarm(str(path.relative_to(directory.path)), count, first)
 
 
 def _lines(path: Path) -> Iterator[str]:
+    """A line that is longer than any of ours comes in pieces."""
+    size_of(path)
     with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
+        while line := file.readline(_PIECE):
             yield line.rstrip("\n")
 
 
@@ -210,7 +227,8 @@ def _topic_ids(directory: RunDirectory) -> Iterator[tuple[tuple[int, str, int], 
 
 def _topic_id(path: Path) -> str | None:
     try:
-        fields = dict(line.split(": ", 1) for line in path.read_text(encoding="utf-8").splitlines() if line)
+        text = whole(path, _MOST_METADATA_BYTES).decode()
+        fields = dict(line.split(": ", 1) for line in text.splitlines() if line)
         if fields["version"].strip() != "0":
             return None
         return str(uuid.UUID(bytes=urlsafe_b64decode(fields["topic_id"].strip() + "==")))

@@ -9,11 +9,14 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
+from verifier.evidence.bounded import lines
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.series import SeriesPoint
 
 #: What Locust calls the requests that are records; the others are requests to brokers.
 _RECORD = "RECORD"
+#: Locust adds some hundred bytes a second.
+MOST_CSV_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,6 @@ def _rows(directory: RunDirectory, name: str) -> list[dict[str, str]]:
     if not path.exists():
         return []
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+        return list(csv.DictReader(line.decode() for line in lines(path, MOST_CSV_BYTES)))
     except csv.Error as error:
         raise ValueError(f"{name}: {error}") from error

@@ -88,7 +88,10 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
 
     For a run whose ``run.json`` is damaged that is a DamagedRun.
     """
-    directory = RunDirectory(path.resolve())
+    try:
+        directory = RunDirectory(path.resolve())
+    except RuntimeError as error:  # a symbolic link that leads back to itself
+        raise BadRequest(f"{path} is a symbolic link that leads back to itself; name {wanted}") from error
     if not directory.run_json.exists() and _was_a_run(directory):
         raise DamagedRun(f"{path}/run.json was removed; the rest of a run is there: restore the original")
     if not directory.run_json.is_file():

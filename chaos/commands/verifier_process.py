@@ -32,6 +32,8 @@ from verifier.verdict import result_lines, undecidable
 VERIFY_TIMEOUT_S = 900.0
 VERIFIED_BYTES_PER_S = 2_000_000
 END_TIMEOUT_S = 5.0
+#: Of a verifier's log: its last words are in them.
+LAST_BYTES = 1 << 20
 #: How often it is looked whether a run has a verdict meanwhile.
 LOOK_S = 0.5
 
@@ -206,6 +208,9 @@ def _run_job(
 ) -> _Ended:
     """Run the job, whose log is in the first of the directories, and wait for it; ``look`` is called meanwhile."""
     log_path = str(directories[0].path / "verifier.log")
+    if os.path.exists(log_path) and not os.path.isfile(log_path):
+        # to open a pipe would take forever
+        raise BadRequest(f"{log_path} is not a file: remove it")
     log_start = os.path.getsize(log_path) if os.path.exists(log_path) else 0
     command = _command(directories, spark_master, options)
     child = supervisor.start_program("verifier", command, None, None, log_path)
@@ -254,7 +259,10 @@ def _why(ended: _Ended, said: str) -> str:
 
 def _last_words(log_path: str, start: int) -> str:
     """What this verifier's log says about why there is no verdict; "" if it could not say it."""
-    lines = Path(log_path).read_bytes()[start:].decode(errors="replace").splitlines()
+    with Path(log_path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(start, size - LAST_BYTES))
+        lines = file.read(LAST_BYTES).decode(errors="replace").splitlines()
     return next((line.split(NO_VERDICT, 1)[1] for line in reversed(lines) if NO_VERDICT in line), "")
 
 

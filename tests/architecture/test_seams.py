@@ -35,7 +35,7 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "verifier.staging_part": (("os.read",), "such a process ends with its standard input"),
     "verifier.verify_runs": (("os.open", "rmtree"), "it locks the run directory and removes its scratch"),
     "verifier": (
-        ("read_bytes", "read_text", "write_text", "rmtree"),
+        ("read_text", "write_text", "rmtree"),
         "it reads a finished run's files and writes its report",
     ),
 }

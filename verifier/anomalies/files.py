@@ -10,7 +10,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "checkpoint-mismatch",
         "a checkpoint of a replica contradicts its log",
         {
-            "unreadable": "the file is not in its format",
+            "unreadable": "the file is not in its format, or too large for it",
             "missing": "the file is not there after a clean stop",
             "epochs": "leader-epoch-checkpoint and the batches disagree about epochs",
             "recovery-point": "the recovery point is not the end of a log that was stopped cleanly",
@@ -24,7 +24,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "snapshot-mismatch",
         "a producer snapshot does not match the log",
         {
-            "unreadable": "the file is not in its format",
+            "unreadable": "the file is not in its format, or too large for it",
             "entry": "a producer's newest batch is a different one in the log",
             "lacks": "the snapshot lacks a producer that the log has",
             "stranger": "the snapshot has a producer that the log does not have",
@@ -37,7 +37,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "index-mismatch",
         "an index does not fit the batches of its segment",
         {
-            "size": "the bytes at its end do not make a whole entry",
+            "size": "the bytes at its end do not make a whole entry, or it is too large for an index",
             "outside": "an entry points outside of its segment",
             "batch": "an offset entry does not point at its batch",
             "timestamp": "a time entry does not have its batch's newest timestamp",

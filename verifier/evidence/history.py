@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from verifier.evidence.arrow_claims import grouped
 from verifier.evidence.arrow_stream import END_OF_STREAM, HistoryError, batch_message, check, split_messages
+from verifier.evidence.bounded import size_of
 
 logger = logging.getLogger(__name__)
 
@@ -272,7 +273,7 @@ def stream_history(path: str | Path) -> tuple[HistoryFile, Iterator[pa.Table]]:
 
 
 def _open(path: str | Path) -> tuple[HistoryFile, Callable[[], Iterator[pa.Table]]]:
-    with pa.memory_map(str(path)) if Path(path).stat().st_size else pa.BufferReader(b"") as source:
+    with pa.memory_map(str(path)) if size_of(Path(path)) else pa.BufferReader(b"") as source:
         data = memoryview(source.read_buffer())
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)

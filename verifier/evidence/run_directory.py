@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from verifier.evidence.bounded import MOST_JSON_BYTES, MOST_RUN_BYTES, lines, whole
 from verifier.evidence.texts import encodable
 
 LATEST = "latest"
@@ -178,7 +179,7 @@ class RunDirectory:
 
     def read_run(self) -> dict[str, Any]:
         """``run.json`` as it stands. Raises ``FileNotFoundError`` or ``ValueError``."""
-        return read_json(self.run_json)
+        return read_json(self.run_json, MOST_RUN_BYTES)
 
     def read_faults(self) -> list[dict[str, Any]]:
         """The faults as they happened; empty if there is no file."""
@@ -234,9 +235,9 @@ def append_json_line(path: Path, value: Any) -> None:
         file.write(line)
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """One JSON object. Raises ``FileNotFoundError``, or ``ValueError`` if it is not an object."""
-    value = _parsed(path.read_text(encoding="utf-8"))
+def read_json(path: Path, most_bytes: int = MOST_JSON_BYTES) -> dict[str, Any]:
+    """One JSON object. Raises ``FileNotFoundError``, or ``ValueError`` if it is not an object or too large to read."""
+    value = _parsed(whole(path, most_bytes).decode())
     if not isinstance(value, dict):
         raise ValueError(f"{path}: expected a JSON object, found {type(value).__name__}")
     return value
@@ -246,13 +247,14 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSON-lines file; none if it is absent. A last line without its end (a kill) is left out.
 
     Raises ``ValueError`` for any other line that is no object, or has a number beyond 64 bits: whatever takes it for
-    64 bits would raise far from here.
+    64 bits would raise far from here; also for a file that is too large to read.
     """
     if not path.exists():
         return
-    *lines, _unfinished = path.read_text(encoding="utf-8").split("\n")
-    for number, line in enumerate(lines, start=1):
-        value = _parsed(line, parse_int=_integer)
+    for number, line in enumerate(lines(path), start=1):
+        if not line.endswith(b"\n"):
+            return
+        value = _parsed(line.decode(), parse_int=_integer)
         if not isinstance(value, dict):
             raise ValueError(f"{path}:{number}: expected a JSON object")
         yield value

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from verifier.evidence.bounded import size_of
 from verifier.evidence.run_directory import RunDirectory, read_json, write_json_atomic
 
 SCHEMA = 1
@@ -115,7 +116,7 @@ def _files(directory: RunDirectory) -> set[str]:
 def _walk(folder: Path, prefix: str) -> Iterator[str]:
     for entry in folder.iterdir():
         path = prefix + entry.name
-        if entry.is_symlink() or entry.is_file():
+        if entry.is_symlink() or not entry.is_dir():
             if path not in OUTPUTS and not entry.name.endswith(".tmp"):
                 yield path
         elif path not in OUTPUT_DIRECTORIES and f"{path}/" not in _OUTSIDE:
@@ -128,6 +129,7 @@ def _size(directory: RunDirectory, path: str) -> int:
 
 def _hashed(directory: RunDirectory, paths: list[str]) -> dict[str, tuple[int, str]]:
     def hashed(path: str) -> tuple[int, str]:
+        size_of(directory.path / path)
         with (directory.path / path).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return file.tell(), digest

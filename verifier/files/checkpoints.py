@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from verifier.files.formats import FormatError, offsets, pairs
+from verifier.files.formats import FormatError, OutOfBounds, offsets, pairs
 from verifier.files.headers import Headers
 from verifier.files.model import CHECKPOINT, HIGH_WATERMARK, LEADER_EPOCH, LOG_START, RECOVERY_POINT, Finding
 
@@ -34,7 +34,9 @@ class Known:
     log_start_offset: int | None = None
 
 
-def leader_epochs(data: bytes | None, *, has_batches: bool, clean: bool, end_offset: int | None) -> Iterator[Finding]:
+def leader_epochs(
+    data: bytes | OutOfBounds | None, *, has_batches: bool, clean: bool, end_offset: int | None
+) -> Iterator[Finding]:
     """What is wrong with ``leader-epoch-checkpoint`` by itself; ``data`` None: there is no such file.
 
     ``end_offset`` None: the log may just have been cut, so that epochs may begin above its end.
@@ -59,7 +61,7 @@ def leader_epochs(data: bytes | None, *, has_batches: bool, clean: bool, end_off
             yield _mismatch("epochs", LEADER_EPOCH, start, problem)
 
 
-def epochs_of_batches(data: bytes | None, headers: Headers, from_offset: int) -> Iterator[Finding]:
+def epochs_of_batches(data: bytes | OutOfBounds | None, headers: Headers, from_offset: int) -> Iterator[Finding]:
     """The batches of one segment, from ``from_offset`` on, whose epoch is not what the checkpoint says there."""
     try:
         entries = sorted((start, epoch) for epoch, start in pairs(data or b""))
@@ -81,7 +83,9 @@ def epochs_of_batches(data: bytes | None, headers: Headers, from_offset: int) ->
         yield _mismatch("epochs", LEADER_EPOCH, int(headers.base_offsets[at]), problem, int(where.size))
 
 
-def first_judged(data: bytes | None, known: Known, log_starts: bytes | None, *, clean: bool) -> int:
+def first_judged(
+    data: bytes | OutOfBounds | None, known: Known, log_starts: bytes | OutOfBounds | None, *, clean: bool
+) -> int:
     """From which offset on the epochs of batches are judged: what lies below the log's start is forgotten.
 
     After a kill the checkpoint of log starts may lag behind the epochs; then these say themselves where they begin.
@@ -94,7 +98,7 @@ def first_judged(data: bytes | None, known: Known, log_starts: bytes | None, *, 
     return max(known.first_offset, noted) if clean else max(known.first_offset, noted, begins)
 
 
-def offset_checkpoint(name: str, data: bytes | None, known: Known, *, clean: bool) -> Iterator[Finding]:
+def offset_checkpoint(name: str, data: bytes | OutOfBounds | None, known: Known, *, clean: bool) -> Iterator[Finding]:
     """What is wrong with this replica's line in one of the broker's offset checkpoints."""
     if data is None:
         if clean:

@@ -11,12 +11,19 @@ coordinator epoch and first offset of its transaction; then five numbers a batch
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from verifier.evidence.bounded import NotRead, whole
+
+#: Of any of these files: an index has 10 MB at most unless that was set otherwise, a snapshot some dozens or hundreds
+#: of bytes a producer, a checkpoint a line for each epoch or partition.
+MOST_BYTES = 64 << 20
 _OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
 _SNAPSHOT_HEAD = struct.Struct(">hIi")
@@ -33,12 +40,20 @@ class FormatError(ValueError):
     """The bytes are not what the file's name says; the message is one line."""
 
 
+@dataclass(frozen=True, slots=True)
+class OutOfBounds:
+    """A file that is there and was not read, in place of its bytes; whatever needs them raises ``FormatError``."""
+
+    why: str
+
+
 class OffsetEntries(NamedTuple):
-    """Entries of an ``.index``: absolute offsets and positions; ``left_over`` bytes at the end make no entry."""
+    """Entries of an ``.index``: absolute offsets and positions; ``left_over`` of the ``size_bytes`` make no entry."""
 
     offsets: NDArray[np.int64]
     positions: NDArray[np.int64]
     left_over: int
+    size_bytes: int
 
 
 class TimeEntries(NamedTuple):
@@ -47,6 +62,7 @@ class TimeEntries(NamedTuple):
     timestamps: NDArray[np.int64]
     offsets: NDArray[np.int64]
     left_over: int
+    size_bytes: int
 
 
 class SnapshotEntry(NamedTuple):
@@ -60,37 +76,54 @@ class SnapshotEntry(NamedTuple):
     timestamp: int
 
 
-def offset_entries(data: bytes, base_offset: int) -> OffsetEntries:
-    """All whole entries."""
-    entries, left_over = _entries(data, _OFFSET_ENTRY)
-    return OffsetEntries(
-        entries["offset"].astype(np.int64) + base_offset, entries["position"].astype(np.int64), left_over
-    )
+def read(path: Path) -> bytes | OutOfBounds | None:
+    """The bytes of one of these files, None if there is none. Raises ``OSError``."""
+    try:
+        return whole(path, MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except NotRead as error:
+        return OutOfBounds(str(error))
 
 
-def time_entries(data: bytes, base_offset: int) -> TimeEntries:
-    """All whole entries."""
-    entries, left_over = _entries(data, _TIME_ENTRY)
-    return TimeEntries(
-        entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64) + base_offset, left_over
-    )
+def offset_entries(data: bytes | OutOfBounds, base_offset: int) -> OffsetEntries:
+    """All whole entries. Raises ``FormatError``."""
+    entries, *size = _entries(data, _OFFSET_ENTRY)
+    return OffsetEntries(entries["offset"].astype(np.int64) + base_offset, entries["position"].astype(np.int64), *size)
 
 
-def _entries(data: bytes, kind: np.dtype[np.void]) -> tuple[NDArray[np.void], int]:
-    """Zeros at the end are room that Kafka keeps in the file of a live segment; the first entry may be all zeros."""
+def time_entries(data: bytes | OutOfBounds, base_offset: int) -> TimeEntries:
+    """All whole entries. Raises ``FormatError``."""
+    entries, *size = _entries(data, _TIME_ENTRY)
+    return TimeEntries(entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64) + base_offset, *size)
+
+
+def _bytes(data: bytes | OutOfBounds) -> bytes:
+    if isinstance(data, OutOfBounds):
+        raise FormatError(data.why)
+    return data
+
+
+def _entries(data: bytes | OutOfBounds, kind: np.dtype[np.void]) -> tuple[NDArray[np.void], int, int]:
+    """The entries, how many bytes are left over, and how many there are.
+
+    Zeros at the end are room that Kafka keeps in the file of a live segment; the first entry may be all zeros.
+    """
+    data = _bytes(data)
     left_over = len(data) % kind.itemsize
-    whole = data[: len(data) - left_over]
-    used = len(whole.rstrip(b"\x00"))
+    kept = data[: len(data) - left_over]
+    used = len(kept.rstrip(b"\x00"))
     used += -used % kind.itemsize
-    return np.frombuffer(whole[: max(used, kind.itemsize)] if whole else b"", dtype=kind), left_over
+    entries = np.frombuffer(kept[: max(used, kind.itemsize)] if kept else b"", dtype=kind)
+    return entries, left_over, len(data)
 
 
-def pairs(data: bytes) -> list[tuple[int, int]]:
+def pairs(data: bytes | OutOfBounds) -> list[tuple[int, int]]:
     """(epoch, start offset) of ``leader-epoch-checkpoint``; an empty file has none. Raises ``FormatError``."""
     return [(_number(first), _number(second)) for first, second in _rows(data, 2)]
 
 
-def offsets(data: bytes) -> dict[tuple[str, int], int]:
+def offsets(data: bytes | OutOfBounds) -> dict[tuple[str, int], int]:
     """(topic, partition) -> offset of an offset checkpoint; an empty file has none. Raises ``FormatError``."""
     found: dict[tuple[str, int], int] = {}
     for topic, partition, offset in _rows(data, 3):
@@ -101,7 +134,8 @@ def offsets(data: bytes) -> dict[tuple[str, int], int]:
     return found
 
 
-def _rows(data: bytes, width: int) -> list[list[str]]:
+def _rows(data: bytes | OutOfBounds, width: int) -> list[list[str]]:
+    data = _bytes(data)
     if not data:
         return []
     try:
@@ -125,8 +159,9 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def snapshot(data: bytes) -> list[SnapshotEntry]:
+def snapshot(data: bytes | OutOfBounds) -> list[SnapshotEntry]:
     """The producers of a ``.snapshot``. Raises ``FormatError``."""
+    data = _bytes(data)
     if len(data) < _SNAPSHOT_HEAD.size:
         raise FormatError(f"{len(data)} bytes are not a producer snapshot")
     version, crc, count = _SNAPSHOT_HEAD.unpack_from(data)
@@ -136,8 +171,9 @@ def snapshot(data: bytes) -> list[SnapshotEntry]:
     return _once([SnapshotEntry._make(row[:6]) for row in _SNAPSHOT_ENTRY.iter_unpack(data[_SNAPSHOT_HEAD.size :])])
 
 
-def histories(data: bytes) -> list[SnapshotEntry]:
+def histories(data: bytes | OutOfBounds) -> list[SnapshotEntry]:
     """The producers of a ``.producers``, each with its newest batch. Raises ``FormatError``."""
+    data = _bytes(data)
     if len(data) < _HISTORIES_HEAD.size or (len(data) - _HISTORIES_HEAD.size) % 8:
         raise FormatError(f"{len(data)} bytes are not producers' histories")
     version, crc, _, count = _HISTORIES_HEAD.unpack_from(data)

@@ -13,17 +13,21 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from verifier.files.formats import offset_entries, time_entries
+from verifier.files.formats import FormatError, OffsetEntries, OutOfBounds, TimeEntries, offset_entries, time_entries
 from verifier.files.headers import Headers
 from verifier.files.model import INDEX, Finding
 
 
-def offset_index(name: str, data: bytes, headers: Headers) -> Iterator[Finding]:
+def offset_index(name: str, data: bytes | OutOfBounds, headers: Headers) -> Iterator[Finding]:
     """What is wrong with the ``.index`` file ``name`` of this segment."""
-    entries = offset_entries(data, headers.base_offset)
+    try:
+        entries = offset_entries(data, headers.base_offset)
+    except FormatError as error:
+        yield _unread(name, error)
+        return
     offsets, positions = entries.offsets, entries.positions
     if entries.left_over:
-        yield _left_over(name, len(data), entries.left_over)
+        yield _left_over(name, entries)
     outside = (offsets < headers.base_offset) | (offsets >= headers.end_offset)
     outside |= (positions < 0) | (positions >= headers.tail_position)
     at = np.searchsorted(headers.positions, positions)
@@ -50,12 +54,16 @@ def offset_index(name: str, data: bytes, headers: Headers) -> Iterator[Finding]:
     )
 
 
-def time_index(name: str, data: bytes, headers: Headers, *, closed: bool) -> Iterator[Finding]:
+def time_index(name: str, data: bytes | OutOfBounds, headers: Headers, *, closed: bool) -> Iterator[Finding]:
     """What is wrong with the ``.timeindex`` file ``name``. ``closed``: its segment was rolled, or stopped cleanly."""
-    entries = time_entries(data, headers.base_offset)
+    try:
+        entries = time_entries(data, headers.base_offset)
+    except FormatError as error:
+        yield _unread(name, error)
+        return
     timestamps, offsets = entries.timestamps, entries.offsets
     if entries.left_over:
-        yield _left_over(name, len(data), entries.left_over)
+        yield _left_over(name, entries)
     order = np.argsort(headers.base_offsets, kind="stable")
     place = np.searchsorted(headers.base_offsets[order], offsets, side="right") - 1
     newest = np.maximum.accumulate(headers.max_timestamps)
@@ -97,8 +105,12 @@ def _not_after(values: NDArray[np.int64], *, strictly: bool) -> NDArray[np.bool_
     return found
 
 
-def _left_over(name: str, size: int, left_over: int) -> Finding:
-    problem = f"{left_over} bytes at byte {size - left_over} do not make a whole entry"
+def _unread(name: str, error: FormatError) -> Finding:
+    return Finding(INDEX, "size", name, None, 1, str(error))
+
+
+def _left_over(name: str, entries: OffsetEntries | TimeEntries) -> Finding:
+    problem = f"{entries.left_over} bytes at byte {entries.size_bytes - entries.left_over} do not make a whole entry"
     return Finding(INDEX, "size", name, None, 1, problem)
 
 

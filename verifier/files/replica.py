@@ -18,6 +18,7 @@ import numpy as np
 
 from verifier.files import checkpoints, indexes, model, snapshots
 from verifier.files.checkpoints import Known
+from verifier.files.formats import read
 from verifier.files.headers import Headers, read_headers
 from verifier.files.model import Finding
 
@@ -63,7 +64,7 @@ def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Findin
     logs = sorted(path for path in directory.iterdir() if _SEGMENT.match(path.name))
     if not logs:
         return
-    log_starts, epochs = _bytes(directory.parent / model.LOG_START), _bytes(directory / model.LEADER_EPOCH)
+    log_starts, epochs = read(directory.parent / model.LOG_START), read(directory / model.LEADER_EPOCH)
     first_offset = int(logs[0].stem)
     known = Known(replica.topic, replica.partition, first_offset, first_offset)
     epochs_from = checkpoints.first_judged(epochs, known, log_starts, clean=clean)
@@ -94,13 +95,13 @@ def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Findin
         epochs, has_batches=batches > 0, clean=clean, end_offset=end if clean or strict else None
     )
     for name in checkpoints.OFFSET_FILES:
-        yield from checkpoints.offset_checkpoint(name, _bytes(directory.parent / name), known, clean=clean)
+        yield from checkpoints.offset_checkpoint(name, read(directory.parent / name), known, clean=clean)
 
 
 def _indexes(log: Path, headers: Headers, *, clean: bool, closed: bool) -> Iterator[Finding]:
     for suffix in (".index", ".timeindex"):
         path = log.with_suffix(suffix)
-        data = _bytes(path)
+        data = read(path)
         if data is None:
             if clean:
                 yield Finding(model.INDEX, "missing", path.name, None, 1, "it is missing")
@@ -152,10 +153,3 @@ class _Producers:
         self._waiting.pop(0)
         expected = self._replay.producers
         yield from snapshots.compare(path, offset, expected, self._first_offset, self._expired_ms)
-
-
-def _bytes(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from verifier.files.formats import FormatError, SnapshotEntry, histories, snapshot
+from verifier.files.formats import FormatError, SnapshotEntry, histories, read, snapshot
 from verifier.files.headers import Headers
 from verifier.files.model import SNAPSHOT, Finding
 
@@ -67,7 +67,8 @@ def compare(
     have been forgotten. Raises ``OSError``.
     """
     try:
-        found = {producer.producer_id: producer for producer in _READERS[path.suffix](path.read_bytes())}
+        data = read(path)
+        found = {producer.producer_id: producer for producer in _READERS[path.suffix](b"" if data is None else data)}
     except FormatError as error:
         yield Finding(SNAPSHOT, "unreadable", path.name, offset, 1, str(error))
         return

@@ -12,6 +12,7 @@ import contextlib
 import gc
 import io
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def read_operations(path: Path, processes: int | None = None) -> OperationHistor
 
     Raises ``OSError``, and ``OperationsError`` if it is not a history.
     """
+    _check_written(path)
     if _is_by_line(path) and (whole := read_in_parts(path, _read_part, processes)) is not None:
         return whole
     builder = HistoryBuilder(str(path), json_keys=path.suffix != EDN)
@@ -49,6 +51,15 @@ def read_operations(path: Path, processes: int | None = None) -> OperationHistor
     except UnicodeDecodeError as error:
         raise OperationsError(f"{path}: this is not UTF-8 text: {error.reason} at byte {error.start}") from error
     return builder.finish()
+
+
+def _check_written(path: Path) -> None:
+    """A hole is no text, and would be one line of any length. Raises ``OperationsError`` and ``OSError``."""
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        hole = os.lseek(file.fileno(), 0, os.SEEK_HOLE) if size else 0
+    if hole < size:
+        raise OperationsError(f"{path}: nothing was written from byte {hole:,} on, and it has {size:,} bytes")
 
 
 def _is_by_line(path: Path) -> bool:

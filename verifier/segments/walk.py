@@ -20,11 +20,15 @@ import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from verifier.evidence.bounded import NotRead, size_of
+
 HEADER_BYTES = 61
 #: baseOffset and batchLength, which batchLength does not count.
 LOG_OVERHEAD = 12
 MINIMUM_LENGTH = HEADER_BYTES - LOG_OVERHEAD
 CRC_START = 21
+
+_CRC_BYTES = 16 << 20
 
 CODEC_MASK = 0x07
 CONTROL = 0x20
@@ -63,8 +67,15 @@ class Walk(NamedTuple):
 
 
 def open_segment(path: str | Path) -> NDArray[np.uint8]:
-    """The bytes of a file, mapped and read-only; an empty file gives an empty array. Raises ``OSError``."""
-    if not Path(path).stat().st_size:
+    """The bytes of a file, mapped and read-only; an empty file gives an empty array.
+
+    Raises ``OSError``, also for what is not a regular file: it would look empty.
+    """
+    try:
+        size = size_of(Path(path))
+    except NotRead as error:
+        raise NotRead(f"{path}: {error}") from None
+    if not size:
         return np.zeros(0, dtype=np.uint8)
     # Only the mapping is wanted: a memmap passes every slice and gather through Python.
     return np.memmap(path, dtype=np.uint8, mode="r").view(np.ndarray)
@@ -108,7 +119,7 @@ def check_crcs(
     view = data.data
     found = np.fromiter(
         (
-            google_crc32c.value(bytes(view[position + CRC_START : position + size]))
+            _crc(view[position + CRC_START : position + size])
             for position, size in zip(positions.tolist(), sizes.tolist(), strict=True)
         ),
         dtype=np.uint32,
@@ -116,6 +127,16 @@ def check_crcs(
     )
     matches: NDArray[np.bool_] = found == expected.astype(np.uint32)
     return matches
+
+
+def _crc(data: memoryview) -> int:
+    """In pieces: a batch may say that it has two gigabytes, and a hole of the file gives them."""
+    if len(data) <= _CRC_BYTES:
+        return int(google_crc32c.value(bytes(data)))
+    crc = 0
+    for start in range(0, len(data), _CRC_BYTES):
+        crc = google_crc32c.extend(crc, bytes(data[start : start + _CRC_BYTES]))
+    return crc
 
 
 def problems(fields: NDArray[np.void], crc_ok: NDArray[np.bool_]) -> list[str | None]:

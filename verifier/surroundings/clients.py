@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from verifier.evidence.arrow_claims import claimed_by
 from verifier.evidence.arrow_stream import HistoryError, check
+from verifier.evidence.bounded import size_of
 from verifier.surroundings.model import Name, Outcomes, Spot, ToldSpan
 
 #: Claims that are kept for each spot.
@@ -89,7 +90,7 @@ def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequen
 
 def _batches(path: Path) -> Iterator[pa.RecordBatch]:
     """The record batches of a file, up to its end or the last whole one."""
-    if not path.stat().st_size:
+    if not size_of(path):
         return
     with pa.memory_map(str(path)) as source:
         messages = pa.ipc.MessageReader.open_stream(source)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from verifier.evidence.bounded import size_of
 from verifier.evidence.run_directory import RunDirectory, read_json_lines
 from verifier.surroundings.model import LeaderChange, LogLines
 
@@ -106,6 +107,7 @@ class Logs:
         if broker not in self._lines:
             path = self._directory.node(broker) / "broker.log"
             try:
+                size_of(path)
                 with path.open("rb") as file:
                     text = file.read(MOST_LOG_BYTES).decode("utf-8", "replace")
             except OSError:

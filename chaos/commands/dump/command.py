@@ -45,11 +45,12 @@ def dump(
     """Print what is good, then a line on each thing that is wrong. 0 if nothing is, 1 if something is."""
     path = path or latest_run("a file or directory of a broker or a run")
     wanted = _range(path, offsets)
-    damage: list[str] = []
+    damage, places = list[str](), 0
     try:
         for line in _lines(path, records):
             if isinstance(line, DamagedPart):
-                damage.append(line.text)
+                places += 1
+                damage += [line.text] if places <= SHOWN_DAMAGE else []
             elif wanted is None or _overlaps(line, wanted):
                 print(as_json(line) if json_lines else as_text(line))
         sys.stdout.flush()
@@ -65,10 +66,10 @@ def dump(
         raise BadRequest(f"{path}: {TOO_DEEP}") from error
     except ValueError as error:
         raise BadRequest(f"{path}: {error}") from error
-    for text in damage[:SHOWN_DAMAGE]:
+    for text in damage:
         print(printable(f"gapless: {path} is damaged: {text}"), file=sys.stderr)
-    if len(damage) > SHOWN_DAMAGE:
-        print(f"gapless: {path} is damaged in {len(damage) - SHOWN_DAMAGE} more places", file=sys.stderr)
+    if places > SHOWN_DAMAGE:
+        print(f"gapless: {path} is damaged in {places - SHOWN_DAMAGE} more places", file=sys.stderr)
     return int(Exit.INVALID if damage else Exit.VALID)
 
 

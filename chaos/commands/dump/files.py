@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from cluster.log.checkpoints import (
 from cluster.log.clean_state import CLEAN_STATE_FILE, parse_clean_state
 from cluster.log.errors import CheckpointError
 from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.bounded import MOST_LINE_BYTES, MOST_LINES_BYTES, whole
+from verifier.evidence.bounded import lines as bounded_lines
 from verifier.evidence.history import scan_history
 
 KNOWN = (
@@ -39,6 +41,12 @@ _PASSING = re.compile(r"\.(deleted|cleaned|swap)$")
 
 #: Rows of a history that are Python objects at a time.
 _ROWS_AT_A_TIME = 4096
+
+#: What a file of a few lines may have, and one with something about each epoch, partition or log of a broker.
+_MOST_TEXT_BYTES = 64 << 10
+_MOST_STATE_BYTES = 64 << 20
+#: A line of a checkpoint has a topic's name and two numbers.
+_MOST_LINE_BYTES = 64 << 10
 
 #: What has offsets to choose from.
 RANGED = {".log", ".index", ".timeindex", ".txnindex"}
@@ -76,20 +84,27 @@ def lines_of(path: Path, *, with_records: bool) -> Lines:
     return reader(path)
 
 
-def _text(path: Path) -> list[str]:
-    return path.read_bytes().decode(errors="backslashreplace").splitlines()
+def _text(path: Path, most_bytes: int = _MOST_TEXT_BYTES) -> str:
+    return "\n".join(whole(path, most_bytes).decode(errors="backslashreplace").splitlines())
+
+
+def _lines(path: Path, most_bytes: int, most_line_bytes: int) -> Iterator[str]:
+    for line in bounded_lines(path, most_bytes, most_line_bytes):
+        yield line.decode(errors="backslashreplace").rstrip("\r\n")
 
 
 def _rows(path: Path, names: tuple[str, ...]) -> Lines:
     """Kafka's CheckpointFile: version 0, the count, and one line per entry; an empty file has no entries."""
-    lines = _text(path)
-    if not lines:
+    lines = _lines(path, _MOST_STATE_BYTES, _MOST_LINE_BYTES)
+    version = next(lines, None)
+    if version is None:
         return
-    if lines[0].strip() != "0":
-        yield DamagedPart(f"line 1: version {lines[0]!r}, only 0 is supported")
+    if version.strip() != "0":
+        yield DamagedPart(f"line 1: version {version!r}, only 0 is supported")
         return
+    announced = next(lines, None)
     count = 0
-    for number, line in enumerate(lines[2:], start=3):
+    for number, line in enumerate(lines, start=3):
         fields = line.split()
         values = [field if name == "topic" else _number(field) for name, field in zip(names, fields, strict=False)]
         if len(fields) != len(names) or None in values:
@@ -97,9 +112,9 @@ def _rows(path: Path, names: tuple[str, ...]) -> Lines:
             continue
         count += 1
         yield Entry(dict(zip(names, values, strict=True)))
-    if len(lines) < 2 or _number(lines[1].strip()) != count:
-        announced = repr(lines[1]) if len(lines) > 1 else "no number of"
-        yield DamagedPart(f"line 2: {announced} entries announced, but {count} are valid")
+    if announced is None or _number(announced.strip()) != count:
+        said = "no number of" if announced is None else repr(announced)
+        yield DamagedPart(f"line 2: {said} entries announced, but {count} are valid")
 
 
 def _number(text: str) -> int | None:
@@ -108,7 +123,7 @@ def _number(text: str) -> int | None:
 
 def _partition_metadata(path: Path) -> Lines:
     try:
-        topic_id = parse_partition_metadata("\n".join(_text(path)))
+        topic_id = parse_partition_metadata(_text(path))
     except CheckpointError as error:
         yield DamagedPart(str(error))
     else:
@@ -117,7 +132,7 @@ def _partition_metadata(path: Path) -> Lines:
 
 def _meta_properties(path: Path) -> Lines:
     try:
-        broker_id, cluster_id = parse_meta_properties("\n".join(_text(path)))
+        broker_id, cluster_id = parse_meta_properties(_text(path))
     except CheckpointError as error:
         yield DamagedPart(str(error))
     else:
@@ -125,12 +140,13 @@ def _meta_properties(path: Path) -> Lines:
 
 
 def _marker(path: Path) -> Lines:
-    yield from _json(path, ["\n".join(_text(path))])
+    yield from _json(iter([_text(path)]))
 
 
 def _clean_state(path: Path) -> Lines:
+    text = _text(path, _MOST_STATE_BYTES)
     try:
-        states = parse_clean_state("\n".join(_text(path)))
+        states = parse_clean_state(text)
     except (CheckpointError, ValueError, TypeError) as error:
         yield DamagedPart(str(error))
     else:
@@ -141,18 +157,20 @@ def _clean_state(path: Path) -> Lines:
 
 
 def _json_lines(path: Path) -> Lines:
-    yield from _json(path, _text(path))
+    yield from _json(_lines(path, MOST_LINES_BYTES, MOST_LINE_BYTES))
 
 
-def _json(path: Path, lines: list[str]) -> Lines:
-    for number, line in enumerate(lines, start=1):
+def _json(lines: Iterator[str]) -> Lines:
+    number, following = 0, next(lines, None)
+    while following is not None:
+        line, following, number = following, next(lines, None), number + 1
         try:
             value = json.loads(line)
         except RecursionError:
             yield DamagedPart(f"line {number}: {TOO_DEEP}")
             continue
         except ValueError as error:
-            torn = "torn last line" if number == len(lines) > 1 else f"line {number}"
+            torn = "torn last line" if following is None and number > 1 else f"line {number}"
             yield DamagedPart(f"{torn}: not valid JSON: {error}")
             continue
         yield Entry(value if isinstance(value, dict) else {"value": value})

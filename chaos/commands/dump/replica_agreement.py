@@ -10,7 +10,7 @@ later.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.commands.dump import files, segments
@@ -19,7 +19,7 @@ from chaos.exits import BadRequest
 from cluster.log.data_directory import parse_replica_directory_name
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ProtocolError
-from cluster.protocol.records import decode_records
+from verifier.evidence.bounded import NotRead, lines, size_of
 from verifier.evidence.run_directory import RunDirectory
 from verifier.files.checkpoints import OFFSET_FILES
 from verifier.files.model import SNAPSHOT
@@ -28,34 +28,27 @@ from verifier.files.replica import ReplicaDirectory, check, is_clean
 
 @dataclass(slots=True)
 class Scanned:
-    """What the batches of one segment say. Lists have one element a batch."""
+    """What the batches of one segment say, together: a segment of any size takes no more room."""
 
     base_offset: int
-    positions: list[int] = field(default_factory=list)
-    base_offsets: list[int] = field(default_factory=list)
-    last_offsets: list[int] = field(default_factory=list)
-    max_timestamps: list[int] = field(default_factory=list)
-    epochs: list[int] = field(default_factory=list)
+    end_offset: int
+    batches: int = 0
     records: int = 0
     size_bytes: int = 0
+    max_timestamp: int = -1
+    epochs: tuple[int, int] | None = None
+    has_holes: bool = False
 
     def add(self, position: int, header: BatchHeader) -> None:
-        self.positions.append(position)
-        self.base_offsets.append(header.base_offset)
-        self.last_offsets.append(header.last_offset)
-        self.max_timestamps.append(header.max_timestamp)
-        self.epochs.append(header.leader_epoch)
+        """Offsets between batches are missing where compaction leaves holes."""
+        self.has_holes |= self.batches > 0 and header.base_offset != self.end_offset
+        self.max_timestamp = max(self.max_timestamp, header.max_timestamp) if self.batches else header.max_timestamp
+        lowest, highest = self.epochs or (header.leader_epoch, header.leader_epoch)
+        self.epochs = min(lowest, header.leader_epoch), max(highest, header.leader_epoch)
+        self.batches += 1
         self.records += header.record_count
         self.size_bytes = position + header.size_bytes
-
-    @property
-    def end_offset(self) -> int:
-        return self.last_offsets[-1] + 1 if self.last_offsets else self.base_offset
-
-    @property
-    def has_holes(self) -> bool:
-        """Whether offsets between its batches are missing, as compaction leaves it."""
-        return any(after != last + 1 for last, after in zip(self.last_offsets, self.base_offsets[1:], strict=False))
+        self.end_offset = header.last_offset + 1
 
     def summary(self, name: str) -> Entry:
         return Entry(
@@ -63,11 +56,11 @@ class Scanned:
                 "segment": name,
                 "base_offset": self.base_offset,
                 "end_offset": self.end_offset,
-                "batches": len(self.positions),
+                "batches": self.batches,
                 "records": self.records,
                 "size_bytes": self.size_bytes,
-                "max_timestamp": max(self.max_timestamps, default=-1),
-                "epochs": f"{min(self.epochs)}..{max(self.epochs)}" if self.epochs else None,
+                "max_timestamp": self.max_timestamp,
+                "epochs": None if self.epochs is None else f"{self.epochs[0]}..{self.epochs[1]}",
             }
         )
 
@@ -97,7 +90,7 @@ def data_directory(path: Path) -> Lines:
             {"partition": inner.name, "segments": segments_of, "start": start, "end": end, "size_bytes": size_bytes}
         )
     for inner in sorted(path.iterdir()):
-        if inner.is_file() and inner.name != ".lock":
+        if not inner.is_dir() and inner.name != ".lock":
             yield from _damage_of(inner)
 
 
@@ -122,24 +115,37 @@ def replica(path: Path) -> Lines:
     """A partition's directory: a line for each segment and for each small file, and what is wrong."""
     logs = sorted(inner for inner in path.iterdir() if inner.suffix == ".log")
     end: int | None = None
-    has_holes = False
+    has_holes, are_readable = False, True
     for log in logs:
-        scanned = Scanned(segments.base_offset_of(log))
+        base_offset = segments.base_offset_of(log)
+        scanned = Scanned(base_offset, base_offset)
         if end is not None and scanned.base_offset < end:
             yield DamagedPart(f"{log.name}: it overlaps the previous segment, which ends at offset {end}")
-        yield from _scan(log, scanned)
+        try:
+            yield from _scan(log, scanned)
+        except NotRead as error:
+            are_readable = False
+            yield DamagedPart(f"{log.name}: {error}")
+            continue
         yield scanned.summary(log.name)
         has_holes |= scanned.has_holes or (end is not None and scanned.base_offset > end)
         end = scanned.end_offset
     for inner in sorted(path.iterdir()):
-        if inner.suffix in (".log", ".index", ".timeindex"):
-            continue
-        if inner.suffix in (".txnindex", ".snapshot", ".producers"):
-            yield Entry({"file": inner.name, "size_bytes": inner.stat().st_size})
-        elif not inner.is_dir():
-            yield Entry({"file": inner.name, "lines": len(inner.read_bytes().splitlines())})
-        yield from _damage_of(inner)
-    yield from _beside(path, has_holes=has_holes)
+        if inner.suffix not in (".log", ".index", ".timeindex"):
+            yield from _small_file(inner)
+    if are_readable:
+        yield from _beside(path, has_holes=has_holes)
+
+
+def _small_file(path: Path) -> Lines:
+    try:
+        if path.suffix in (".txnindex", ".snapshot", ".producers"):
+            yield Entry({"file": path.name, "size_bytes": size_of(path)})
+        elif not path.is_dir():
+            yield Entry({"file": path.name, "lines": sum(1 for _ in lines(path))})
+    except NotRead:
+        pass  # it is damage, as which it is told below
+    yield from _damage_of(path)
 
 
 def _scan(log: Path, scanned: Scanned) -> Iterator[DamagedPart]:
@@ -154,7 +160,7 @@ def _scan(log: Path, scanned: Scanned) -> Iterator[DamagedPart]:
         scanned.add(position, header)
         if good:
             try:
-                decode_records(data)
+                segments.records_of(data)
             except ProtocolError as error:
                 yield DamagedPart(f"{log.name}: the records of the batch at byte {position} cannot be read: {error}")
 
@@ -180,8 +186,10 @@ def _beside(path: Path, *, has_holes: bool) -> Iterator[DamagedPart]:
 
 def _damage_of(path: Path) -> Iterator[DamagedPart]:
     try:
-        lines = list(files.lines_of(path, with_records=False))
+        for line in files.lines_of(path, with_records=False):
+            if isinstance(line, DamagedPart):
+                yield DamagedPart(f"{path.name}: {line.text}")
     except BadRequest:
         yield DamagedPart(f"{path.name}: no file of a log has that name")
-        return
-    yield from (DamagedPart(f"{path.name}: {line.text}") for line in lines if isinstance(line, DamagedPart))
+    except NotRead as error:
+        yield DamagedPart(f"{path.name}: {error}")

@@ -13,14 +13,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from chaos.commands.dump.entries import DamagedPart, Entry, Lines, readable
+from chaos.commands.dump.pieces import PIECE_BYTES, crc_of, entries, forget, is_zero_from
 from cluster.log.errors import CheckpointError
 from cluster.log.index import OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES, OffsetIndex, TimeIndex
 from cluster.log.producer_snapshot import parse_snapshot
 from cluster.log.sequence import ProducerEntry
 from cluster.log.snapshots import parse_histories
-from cluster.protocol.batch import BatchHeader, crc_ok, parse_header
-from cluster.protocol.errors import ProtocolError
+from cluster.protocol.batch import CRC_AT, CRC_FROM, BatchHeader, parse_header
+from cluster.protocol.compression import MAX_UNCOMPRESSED_BYTES
+from cluster.protocol.errors import CorruptBatch, ProtocolError
 from cluster.protocol.records import Record, decode_records
+from verifier.evidence.bounded import size_of, whole
 from verifier.evidence.sequenced_value import decode
 
 #: version, producer id, first offset, last offset (the marker's), last stable offset (Kafka's AbortedTxn)
@@ -29,7 +32,11 @@ _CONTROL_KEY = struct.Struct(">hh")
 _COORDINATOR_EPOCH = struct.Struct(">hi")
 _CONTROL_TYPES = {0: "ABORT", 1: "COMMIT", 2: "LEADER_CHANGE", 3: "SNAPSHOT_HEADER", 4: "SNAPSHOT_FOOTER"}
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+_CRC = struct.Struct(">I")
 _BASE_OFFSET = re.compile(r"(\d{20})\.")
+
+#: Of a snapshot: hundreds of thousands of producers.
+MOST_SNAPSHOT_BYTES = 64 << 20
 
 
 def base_offset_of(path: Path) -> int:
@@ -43,33 +50,42 @@ def base_offset_of(path: Path) -> int:
 
 
 def batches(path: Path) -> Iterator[tuple[int, BatchHeader, memoryview, bool] | DamagedPart]:
-    """(position, header, bytes, whether the checksum holds) of each batch of a segment, and what is wrong."""
-    if not path.stat().st_size:
+    """(position, header, bytes, whether the checksum holds) of each batch of a segment, and what is wrong.
+
+    The bytes are those of the file, and in memory only once someone looks at them. Raises ``OSError``.
+    """
+    size = size_of(path)
+    if not size:
         return
     with path.open("rb") as file:
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    position = 0
-    while position < len(data):
-        rest = len(data) - position
-        try:
-            header = parse_header(data, position)
-        except ProtocolError as error:
-            if any(data[position:]):
-                yield DamagedPart(f"{rest} bytes from byte {position} on are not a batch: {error}")
-            else:
-                yield DamagedPart(f"{rest} zero bytes from byte {position} on")
-            return
-        if header.size_bytes > rest:
-            yield DamagedPart(
-                f"torn tail: the batch at byte {position} has {header.size_bytes} bytes, but only {rest} are left"
+        mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        data = memoryview(mapped)
+        position = forgotten = 0
+        while position < size:
+            rest = size - position
+            try:
+                header = parse_header(data, position)
+            except ProtocolError as error:
+                if is_zero_from(path, position):
+                    yield DamagedPart(f"{rest} zero bytes from byte {position} on")
+                else:
+                    yield DamagedPart(f"{rest} bytes from byte {position} on are not a batch: {error}")
+                return
+            if header.size_bytes > rest:
+                yield DamagedPart(
+                    f"torn tail: the batch at byte {position} has {header.size_bytes} bytes, but only {rest} are left"
+                )
+                return
+            good = _CRC.unpack_from(data, position + CRC_AT)[0] == crc_of(
+                mapped, data, position + CRC_FROM, position + header.size_bytes
             )
-            return
-        good = crc_ok(data, position, header.size_bytes)
-        yield position, header, data[position : position + header.size_bytes], good
-        if not good:
-            offsets = f"{header.base_offset}..{header.last_offset}"
-            yield DamagedPart(f"the checksum of the batch at byte {position} (offsets {offsets}) is wrong")
-        position += header.size_bytes
+            yield position, header, data[position : position + header.size_bytes], good
+            if not good:
+                offsets = f"{header.base_offset}..{header.last_offset}"
+                yield DamagedPart(f"the checksum of the batch at byte {position} (offsets {offsets}) is wrong")
+            position += header.size_bytes
+            if position - forgotten > PIECE_BYTES:
+                forgotten = forget(mapped, forgotten, position)
 
 
 def segment(path: Path, *, with_records: bool) -> Lines:
@@ -82,12 +98,19 @@ def segment(path: Path, *, with_records: bool) -> Lines:
         yield Entry(_batch(position, header, good), (header.base_offset, header.last_offset))
         if with_records and good:
             try:
-                records = decode_records(data)
+                records = records_of(data)
             except ProtocolError as error:
                 yield DamagedPart(f"the records of the batch at byte {position} cannot be read: {error}")
                 continue
             for record in records:
                 yield Entry(_record(record, header), (record.offset, record.offset), depth=1)
+
+
+def records_of(data: memoryview) -> list[Record]:
+    """The records of a batch. Raises ``ProtocolError``, also if they are too large to be read."""
+    if len(data) > MAX_UNCOMPRESSED_BYTES:
+        raise CorruptBatch(f"{len(data):,} bytes; at most {MAX_UNCOMPRESSED_BYTES:,} are read")
+    return decode_records(data)
 
 
 def _batch(position: int, header: BatchHeader, good: bool) -> dict[str, object]:
@@ -145,52 +168,48 @@ def _control(record: Record) -> dict[str, object]:
     return fields
 
 
-def entries_of(path: Path, entry_bytes: int) -> tuple[bytes, list[DamagedPart]]:
-    """The whole entries of an index file. Zeros at its end are room that Kafka keeps in the file of a live segment."""
-    data = path.read_bytes()
-    whole = len(data) - len(data) % entry_bytes
-    damage = []
-    if whole < len(data):
-        rest = f"{len(data) - whole} bytes at byte {whole}"
-        damage.append(DamagedPart(f"{rest} do not make a whole entry of {entry_bytes} bytes"))
-    used = len(data[:whole].rstrip(b"\x00"))
-    used += -used % entry_bytes
-    # An entry of zeros may be true where the index begins: offset 0 at position 0.
-    return data[: min(whole, max(used, entry_bytes))], damage
-
-
 def offset_index(path: Path) -> Lines:
     """An ``.index``."""
-    data, damage = entries_of(path, OFFSET_ENTRY_BYTES)
-    for offset, position in OffsetIndex.parse(data, base_offset_of(path)):
-        yield Entry({"offset": offset, "position": position}, (offset, offset))
-    yield from damage
+    base_offset = base_offset_of(path)
+    for piece in entries(path, OFFSET_ENTRY_BYTES):
+        if isinstance(piece, DamagedPart):
+            yield piece
+            continue
+        for offset, position in OffsetIndex.parse(piece, base_offset):
+            yield Entry({"offset": offset, "position": position}, (offset, offset))
 
 
 def time_index(path: Path) -> Lines:
     """A ``.timeindex``."""
-    data, damage = entries_of(path, TIME_ENTRY_BYTES)
-    for timestamp, offset in TimeIndex.parse(data, base_offset_of(path)):
-        yield Entry({"timestamp": timestamp, "offset": offset}, (offset, offset))
-    yield from damage
+    base_offset = base_offset_of(path)
+    for piece in entries(path, TIME_ENTRY_BYTES):
+        if isinstance(piece, DamagedPart):
+            yield piece
+            continue
+        for timestamp, offset in TimeIndex.parse(piece, base_offset):
+            yield Entry({"timestamp": timestamp, "offset": offset}, (offset, offset))
 
 
 def aborted_transactions(path: Path) -> Lines:
     """A ``.txnindex``."""
-    data, damage = entries_of(path, _ABORTED.size)
-    for at, (version, producer_id, first, last, stable) in enumerate(_ABORTED.iter_unpack(data)):
-        if version != 0:
-            yield DamagedPart(f"the entry at byte {at * _ABORTED.size} has version {version}, only 0 is supported")
-            return
-        fields = {"producer_id": producer_id, "first_offset": first, "last_offset": last, "last_stable_offset": stable}
-        yield Entry(fields, (first, last))
-    yield from damage
+    at = 0
+    for piece in entries(path, _ABORTED.size):
+        if isinstance(piece, DamagedPart):
+            yield piece
+            continue
+        for version, producer_id, first, last, stable in _ABORTED.iter_unpack(piece):
+            if version != 0:
+                yield DamagedPart(f"the entry at byte {at} has version {version}, only 0 is supported")
+                return
+            at += _ABORTED.size
+            fields = {"producer_id": producer_id, "first_offset": first, "last_offset": last}
+            yield Entry({**fields, "last_stable_offset": stable}, (first, last))
 
 
 def snapshot(path: Path) -> Lines:
     """A ``.snapshot``: its producers; it has one checksum, so damage anywhere is damage of the whole."""
     try:
-        producers = parse_snapshot(path.read_bytes())
+        producers = parse_snapshot(whole(path, MOST_SNAPSHOT_BYTES))
     except CheckpointError as error:
         yield DamagedPart(str(error))
         return
@@ -200,7 +219,7 @@ def snapshot(path: Path) -> Lines:
 def histories(path: Path) -> Lines:
     """A ``.producers``: the leader epoch of the record before it, then all that is known of each producer."""
     try:
-        leader_epoch, producers = parse_histories(path.read_bytes())
+        leader_epoch, producers = parse_histories(whole(path, MOST_SNAPSHOT_BYTES))
     except CheckpointError as error:
         yield DamagedPart(str(error))
         return
