@@ -192,7 +192,7 @@ def test_faults_by_hand_hit_clients_behind_links(place: Place) -> None:
     log = place.directory / "results" / "up" / "up.log"
     assert until(lambda: "broker 2 ended (exit status -9); its log: " in log.read_text(), 20.0), log.read_text()
     assert place.run("down", timeout_s=LONG_S) == 0, place.err
-    assert "its data stays in results/up" in place.err
+    assert "its data is in results/up" in place.err
     place.assert_nothing_left(within_s=1.0)
 
 
