@@ -301,6 +301,7 @@ def test_a_file_of_json_has_a_bound(tmp_path: Path) -> None:
         read_json(path, 99)
 
 
+@pytest.mark.full
 @pytest.mark.integration
 @pytest.mark.timeout(600)
 def test_no_run_is_valid_of_which_a_file_was_not_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from cluster.seams.few_at_once import MOST_READY, FewAtOnceSelector
 from cluster.seams.turns import Turns
 
 
-@pytest.mark.parametrize("make", [FewAtOnceSelector, Turns])
+@pytest.mark.parametrize("make", [FewAtOnceSelector, lambda: Turns(print)], ids=["FewAtOnceSelector", "Turns"])
 def test_no_socket_is_left_out(make: type[selectors.BaseSelector]) -> None:
     """All stay readable: each is told of once before the first one is again."""
     pairs = 2 * MOST_READY
