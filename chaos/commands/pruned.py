@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.commands.verifier_process import say_lines
+from chaos.commands.verdict_lines import say_lines
 from verifier.evidence import seal
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.verdict import result_lines, undecidable

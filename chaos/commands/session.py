@@ -18,7 +18,8 @@ from chaos.commands.commit import commit
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_outside
 from chaos.commands.talk import Talk
-from chaos.commands.verifier_process import run_verifier, say, write_unjudged
+from chaos.commands.verdict_lines import say
+from chaos.commands.verifier_process import run_verifier, write_unjudged
 from chaos.conductor.conductor import Conductor
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord

@@ -141,15 +141,17 @@ def check_ports(brokers: int, first: Mapping[str, int]) -> None:
                 f"give at most {option} {MOST_PORT - brokers + 1}"
             )
     users: dict[int, str] = {}
+    asked: dict[int, str] = {}
     for option, port in first.items():
         for broker, each in enumerate(range(port, port + brokers) if port else (), 1):
-            asked = f"{option} {port}" if broker == 1 else f"{option} {port}: port {each}, of broker {broker}"
+            asked[each] = f"{option} {port}" if broker == 1 else f"{option} {port}: port {each}, of broker {broker}"
             if (other := users.setdefault(each, option)) != option:
                 raise BadRequest(
-                    f"cannot bind {asked}: {other} {first[other]} takes it too; keep them {brokers} apart, or leave "
-                    "one out for free ports"
+                    f"cannot bind {asked[each]}: {other} {first[other]} takes it too; keep them {brokers} apart, or "
+                    "leave one out for free ports"
                 )
-            check_port(asked, each, "pick another, or leave it out for free ports")
+    for port, what in asked.items():
+        check_port(what, port, "pick another, or leave it out for free ports")
 
 
 class _Serving:

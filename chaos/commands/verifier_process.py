@@ -1,22 +1,20 @@
-"""Has stored runs judged, by the verifier in a process of its own, and says the outcome.
+"""Has stored runs judged, by the verifier in a process of its own.
 
-Owns how the verifier is started and ended (Spark's JVM must never outlive a run), and the lines that every run ends
-with. The verdict itself is the verifier's.
+Owns how the verifier is started and ended: Spark's JVM must never outlive a run. Does not own the verdict, which is the
+verifier's, nor how it is said (``verdict_lines``).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chaos.commands.long_wait import LongWait
-from chaos.commands.shown import examples, planted
 from chaos.exits import BadRequest
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
@@ -26,7 +24,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.main import NO_VERDICT, REFUSED
 from verifier.replacing import recorded, replacing
 from verifier.report import write_reports
-from verifier.verdict import result_lines, undecidable
+from verifier.verdict import undecidable
 
 #: For a small run; and the bytes of evidence that add a second.
 VERIFY_TIMEOUT_S = 900.0
@@ -275,31 +273,3 @@ def write_unjudged(directory: RunDirectory, reason: str) -> None:
     run = RunModel.from_json(directory.read_run())
     with replacing(directory) as results:
         write_reports(results, run, [], undecidable(reason))
-
-
-def say(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any] | None = None) -> str:
-    """Print the RESULT lines (with ``as_json``: to stderr, and the verdict's object to stdout). Returns the verdict.
-
-    ``more`` is added to the object.
-    """
-    verdict = read_json(directory.verdict_json)
-    run = directory.read_run()
-    lines = result_lines(verdict, seed=run["seed"], report=str(directory.report_html), repro=run["repro"])
-    whole = {**verdict, "run_dir": str(directory.path), "seed": run["seed"], "repro": run["repro"], **(more or {})}
-    return say_lines(lines, whole, as_json=as_json, shown=[*examples(verdict["checks"]), *planted(directory)])
-
-
-def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool, shown: Sequence[str] = ()) -> str:
-    """Print these lines, the verdict's reasons and what is shown for them, and its object if it is asked for.
-
-    Returns the verdict.
-    """
-    print("\n".join(map(printable, lines)), file=sys.stderr if as_json else sys.stdout, flush=True)
-    reasons, doubts = list(verdict["reasons"]), list(verdict.get("doubts", ()))
-    found = reasons[: len(reasons) - len(doubts)]
-    # what was found first, with its example; an overloaded harness is no anomaly
-    for line in (*found, *shown, *(f"in doubt: {doubt}" if found else doubt for doubt in doubts)):
-        print(f"  {printable(line)}", file=sys.stderr)
-    if as_json:
-        print(json.dumps(verdict), flush=True)
-    return str(verdict["verdict"])

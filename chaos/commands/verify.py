@@ -15,7 +15,8 @@ from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.shown import examples
 from chaos.commands.stored import A_RUN_OR_HISTORY, StoredPath, latest_run, run_directory, stored
 from chaos.commands.talk import PlainQuiet
-from chaos.commands.verifier_process import judge, judge_all, say, say_lines
+from chaos.commands.verdict_lines import say, say_lines
+from chaos.commands.verifier_process import judge, judge_all
 from chaos.exits import VERDICTS, BadRequest, Exit
 from cluster.process.invocation import command
 from cluster.process.one_line import printable

@@ -104,15 +104,15 @@ def test_a_small_lookup_does_not_wait_for_all_large_ones(broker: Target, plain: 
     large = [NewRecord(NOW_MS + index % 7, None, b"x" * (index % 9)) for index in range(100_000)]
     large.append(NewRecord(NOW_MS + 1000, None, b"last"))
     small = [NewRecord(NOW_MS + 1000, None, b"only")]
-    for topic, batch in (("large", large), ("small", small)):
+    for topic, batch in (("large.lookups", large), ("small.lookups", small)):
         assert plain.create_topic(topic) == ErrorCode.NONE
         plain.put(produce(topic, build_batch(batch, codec=CODEC_GZIP)))
         _, stored = decode_response(ApiKey.PRODUCE, 7, plain.take())
         assert stored.responses[0].partition_responses[0].error_code == ErrorCode.NONE
     with connected(broker, 10) as clients:
         for client in clients:
-            client.put(offset_at("large", NOW_MS + 1000))
-        plain.put(offset_at("small", NOW_MS + 1000))
+            client.put(offset_at("large.lookups", NOW_MS + 1000))
+        plain.put(offset_at("small.lookups", NOW_MS + 1000))
         assert offset_in(plain.take()) == 0
         answered, _, _ = select.select([client.sock for client in clients], [], [], 0)
         assert len(answered) <= 4

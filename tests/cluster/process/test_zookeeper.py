@@ -57,7 +57,7 @@ def test_a_killed_server_comes_back_on_its_port_with_its_data(tmp_path: Path) ->
         directory, java = str(tmp_path / "zookeeper"), find_java()
         handle = start_zookeeper(supervisor, directory, java)
         # Not kazoo's own: see ``HANDSHAKES_PER_SESSION`` for what a server that is starting does to it.
-        client = make_client(handle.address, 20_000, lambda session_id, timeout_ms: None, lambda: None)
+        client = make_client(handle.address, 20_000, lambda session_id, timeout_ms: None, lambda: None, lambda: True)
         client.start(timeout=20)
         session, _ = client.client_id
         client.create("/kept", b"value", ephemeral=True)
