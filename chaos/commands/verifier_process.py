@@ -15,6 +15,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from chaos.commands.long_wait import LongWait
+from chaos.commands.verdict_lines import say
 from chaos.exits import BadRequest
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
