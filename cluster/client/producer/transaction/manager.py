@@ -33,10 +33,10 @@ from cluster.client.producer.transaction.txn_requests import (
     ADDITIONS,
     AddTxnOffsets,
     AddTxnPartitions,
+    ConsumerGroupMetadata,
     CoordinatorKind,
     EndTxnRequested,
     FindTxnCoordinator,
-    GroupMember,
     InitTxnProducerId,
     TxnAnswer,
     TxnOffset,
@@ -100,7 +100,9 @@ class TransactionManager:
         self._require(_OP.SEND, _S.IN_TRANSACTION)
         self._ledger.partitions.use(topic_partition)
 
-    def send_offsets_to_transaction(self, offsets: Mapping[TopicPartition, TxnOffset], group: GroupMember) -> TxnCall:
+    def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, TxnOffset], group: ConsumerGroupMetadata
+    ) -> TxnCall:
         """Commit what a consumer has read as part of the transaction.
 
         Raises ``ValueError`` for a group that names no one: such a commit could not be fenced (KIP-447).

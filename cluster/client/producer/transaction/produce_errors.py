@@ -47,8 +47,8 @@ def failure_step(error_code: ErrorCode, *, was_numbered: bool, can_bump_epoch: b
 def transactional_produce_outcome(error_code: ErrorCode, facts: BatchFacts) -> BatchOutcome:
     """``produce_outcome`` for a batch of a transaction: numbers never start again within it.
 
-    A gap before the first batch in flight cannot be filled: the batch fails, and the transaction with it. Kafka numbers
-    a partition anew under the same epoch when the broker lost the producer with the head of its log; a batch that is
+    A gap before the first batch in flight cannot be filled: the batch fails, and the transaction with it. Kafka starts
+    numbers again under the same epoch when the broker lost the producer with the head of its log; a batch that is
     stored could then be stored twice, in one transaction.
     """
     outcome = produce_outcome(error_code, facts)

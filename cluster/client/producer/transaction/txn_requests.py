@@ -50,7 +50,7 @@ class TxnIdentity(NamedTuple):
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-class GroupMember(NamedTuple):
+class ConsumerGroupMetadata(NamedTuple):
     """The consumer whose offsets are committed (KIP-447). The defaults fence nothing."""
 
     group_id: str
@@ -121,7 +121,7 @@ class AddTxnPartitions(_ToTxnCoordinator):
 class AddTxnOffsets(_ToTxnCoordinator):
     """AddOffsetsToTxn; what is to be committed follows in ``CommitTxnOffsets``."""
 
-    group: GroupMember
+    group: ConsumerGroupMetadata
     offsets: Mapping[TopicPartition, TxnOffset]
 
 
@@ -129,7 +129,7 @@ class AddTxnOffsets(_ToTxnCoordinator):
 class CommitTxnOffsets(_ToTxnCoordinator):
     """TxnOffsetCommit, to the coordinator of the group."""
 
-    group: GroupMember
+    group: ConsumerGroupMetadata
     offsets: Mapping[TopicPartition, TxnOffset]
 
     @property

@@ -17,7 +17,7 @@ from cluster.client.producer.transaction.txn_requests import (
 from tests.cluster.client.producer.transaction.txn_bench import BACKOFF_MS, FLYING, E, S
 
 KINDS = (FindTxnCoordinator, InitTxnProducerId, AddTxnPartitions, AddTxnOffsets, CommitTxnOffsets, EndTxnRequested)
-_, R, F, A, B, I, X = TxnStep
+_, R, F, A, B, U, X = TxnStep
 
 #: Code -> the step in the answer to each kind, in the order of KINDS.
 TABLE = {
@@ -34,9 +34,9 @@ TABLE = {
     E.PRODUCER_FENCED: (X, X, X, X, X, X),
     E.INVALID_TXN_STATE: (X, X, X, X, X, X),
     E.UNSUPPORTED_VERSION: (X, X, X, X, X, X),
-    E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (X, I, X, X, X, X),
-    E.CLUSTER_AUTHORIZATION_FAILED: (X, I, A, X, X, X),
-    E.TRANSACTION_ABORTABLE: (A, I, A, A, A, A),
+    E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (X, U, X, X, X, X),
+    E.CLUSTER_AUTHORIZATION_FAILED: (X, U, A, X, X, X),
+    E.TRANSACTION_ABORTABLE: (A, U, A, A, A, A),
     E.INVALID_TRANSACTION_TIMEOUT: (X, X, A, X, X, X),
     E.UNKNOWN_PRODUCER_ID: (X, X, B, B, B, B),
     E.INVALID_PRODUCER_ID_MAPPING: (X, X, B, B, B, B),

@@ -14,9 +14,9 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
+    ConsumerGroupMetadata,
     EndTxnRequested,
     FindTxnCoordinator,
-    GroupMember,
     InitTxnProducerId,
     TxnAnswer,
     TxnIdentity,
@@ -256,7 +256,7 @@ def test_offsets_go_to_the_coordinator_of_the_group():
 def test_offsets_that_no_one_could_fence_are_refused():
     """A group without a name, or a generation without a member."""
     bench = Bench().begin()
-    for group in (GroupMember(""), GroupMember("group", 5)):
+    for group in (ConsumerGroupMetadata(""), ConsumerGroupMetadata("group", 5)):
         with pytest.raises(ValueError, match="group"):
             bench.manager.send_offsets_to_transaction(OFFSETS, group)
     call = bench.manager.send_offsets_to_transaction({}, GROUP)
@@ -267,7 +267,7 @@ def test_one_group_is_remembered():
     """The coordinator of another one is looked for; that of the transaction stays known."""
     bench = Bench().begin()
     for group in ("a", "b", "a"):
-        bench.manager.send_offsets_to_transaction(OFFSETS, GroupMember(group))
+        bench.manager.send_offsets_to_transaction(OFFSETS, ConsumerGroupMetadata(group))
         bench.tick()
         assert [type(each) for each in bench.succeed_all()] == [AddTxnOffsets, FindTxnCoordinator, CommitTxnOffsets]
 
@@ -341,7 +341,7 @@ def test_a_coordinator_that_cannot_raise_the_epoch(name, code):
 
 
 def test_raising_the_epoch_that_is_refused():
-    """The call fails, and the producer may begin anew without an id."""
+    """The call fails, and the producer may begin again without an id."""
     bench, call = FLYING["bump"][0]()
     assert bench.flying.request == InitTxnProducerId(ME, TIMEOUT_MS)
     bench.answer(E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

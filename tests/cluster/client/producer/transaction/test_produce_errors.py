@@ -17,7 +17,7 @@ FIRST = FACTS._replace(is_first_in_flight=True)
 
 
 def test_every_code_of_a_failed_batch():
-    """Fatal where the producer cannot continue; else abortable, if no numbers are missing or the epoch can be raised."""
+    """Fatal where the producer cannot continue; else abortable, if no number is missing or the epoch can be raised."""
     for code in set(E) - {E.NONE}:
         is_fatal = code in FATAL_ERRORS
         for was_numbered in (True, False):

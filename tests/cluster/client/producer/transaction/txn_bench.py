@@ -11,11 +11,11 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
+    ConsumerGroupMetadata,
     CoordinatorKey,
     CoordinatorKind,
     EndTxnRequested,
     FindTxnCoordinator,
-    GroupMember,
     InitTxnProducerId,
     TxnAnswer,
     TxnIdentity,
@@ -33,7 +33,7 @@ PID, EPOCH = 7, 3
 ME = TxnIdentity(ID, PID, EPOCH)
 NODE, GROUP_NODE = 1, 2
 TXN_KEY = CoordinatorKey(CoordinatorKind.TRANSACTION, ID)
-GROUP = GroupMember("group", 5, "member")
+GROUP = ConsumerGroupMetadata("group", 5, "member")
 GROUP_KEY = CoordinatorKey(CoordinatorKind.GROUP, "group")
 OFFSETS = {T0: TxnOffset(10), T1: TxnOffset(20)}
 OK = TxnAnswer()
