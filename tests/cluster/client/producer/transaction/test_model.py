@@ -7,9 +7,12 @@ transaction stays open that the producer does not know of, and when faults end, 
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cluster.client.producer.transaction.transaction_errors import IllegalTransactionCall, TransactionError
 from cluster.client.producer.transaction.txn_requests import (
@@ -24,7 +27,14 @@ from tests.cluster.client.producer.transaction.txn_bench import GROUP, ID, T0, T
 
 PATIENCE = 60
 PASSING = (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.CONCURRENT_TRANSACTIONS)
-partitions = st.sampled_from([T0, T1, U0])
+STEPS = (
+    ["program"] * 5 + ["broker"] * 6 + ["produce"] * 4 + ["markers", "markers", "late", "expire", "any call", "fence"]
+)
+WISHES = ["send", "send", "send", "offsets", "commit", "commit", "abort"]
+FATES = ["answered"] * 7 + ["not arrived", "answer lost", "late", "passing"]
+PARTITIONS = (T0, T1, U0)
+SCHEDULES = 150
+STEPS_OF_A_SCHEDULE = 120
 
 
 class Program(RuleBasedStateMachine):
@@ -48,37 +58,99 @@ class Program(RuleBasedStateMachine):
     def manager(self):
         return self.bench.manager
 
+    @initialize()
+    def start(self):
+        self.init()
+        self.settle()
+
+    @rule(
+        what=st.sampled_from(STEPS),
+        wish=st.sampled_from(WISHES),
+        partition=st.sampled_from(PARTITIONS),
+        fate=st.sampled_from(FATES),
+        code=st.sampled_from(PASSING),
+    )
+    def step(self, what, wish, partition, fate, code):
+        """One rule with everything: the weights of what happens are ours."""
+        if what == "program":
+            self.sensible_call(wish, partition)
+        elif what == "any call":
+            self.any_call(wish, partition)
+        elif what == "broker":
+            self.serve(fate, code)
+        elif what == "produce":
+            self.produce(fate == "answer lost")
+        elif what == "markers":
+            self.coordinator.write_markers()
+        elif what == "late" and self.late:
+            self.coordinator.take(self.late.pop())
+        elif what == "expire" and self.unsent and self.manager.state is not S.FATAL_ERROR:
+            self.expire()
+        elif what == "fence" and fate != "answered":
+            self.coordinator.fence()
+
     # The program.
 
-    @rule()
-    def init(self):
-        self.make(lambda: self.manager.init_transactions())
+    def sensible_call(self, wish, partition):
+        """What a program does next that looks at the state; after a fatal error, another producer takes over."""
+        state = self.manager.state
+        if self.call is not None and self.call.is_done:
+            self.acknowledge()
+        elif state is S.FATAL_ERROR:
+            self.start_another()
+        elif self.call is not None or state is S.UNINITIALIZED:
+            self.repeat()
+        elif state is S.READY:
+            self.begin()
+            self.send(partition)
+        elif wish == "send" and state is S.IN_TRANSACTION:
+            self.send(partition)
+        elif wish == "offsets" and state is S.IN_TRANSACTION:
+            self.send_offsets()
+        else:
+            self.end(wish == "commit" and state is S.IN_TRANSACTION)
 
-    @rule()
+    def any_call(self, wish, partition):
+        """Also what does not fit the state."""
+        calls = {
+            "init": self.init,
+            "begin": self.begin,
+            "send": lambda: self.send(partition),
+            "offsets": self.send_offsets,
+            "commit": lambda: self.end(True),
+            "abort": lambda: self.end(False),
+        }
+        calls[wish]()
+
+    def start_another(self):
+        if self.is_commit and self.call is not None:
+            self.told[self.number] = {True, False}
+        self.bench, self.call, self.seen_drops = Bench(), None, 0
+        self.unsent.clear()
+        self.init()
+
+    def repeat(self):
+        """The program stopped waiting, and makes the same call again."""
+        name = "init_transactions" if self.call is None else self.call.operation.value
+        self.make(getattr(self.manager, name))
+
+    def init(self):
+        self.make(self.manager.init_transactions)
+
     def begin(self):
         if self.tried(self.manager.begin_transaction):
             self.number += 1
             self.told[self.number] = {False}
+            self.is_commit = False
 
-    @rule(partition=partitions)
     def send(self, partition):
         if self.tried(lambda: self.manager.use_partition(partition)):
             self.unsent.append(partition)
+            self.tick()
 
-    @rule()
     def send_offsets(self):
         self.tried(lambda: self.manager.send_offsets_to_transaction({T0: TxnOffset(self.number)}, GROUP))
 
-    @rule(partition=partitions)
-    def usual_transaction(self, partition):
-        """What usually happens, up to the commit."""
-        self.init()
-        self.settle()
-        self.begin()
-        self.send(partition)
-        self.settle()
-
-    @rule(commit=st.booleans())
     def end(self, commit):
         method = self.manager.commit_transaction if commit else self.manager.abort_transaction
         if self.make(method):
@@ -98,13 +170,12 @@ class Program(RuleBasedStateMachine):
         self.tick()
         return True
 
-    @precondition(lambda self: self.call is not None and self.call.is_done)
-    @rule()
     def acknowledge(self):
         self.manager.acknowledged(self.call)
         if self.call.operation.value == "commit_transaction":
             error = self.call.error
             if error is None:
+                assert not self.unsent, "committed before all records had their outcome"
                 self.told[self.number] = {True}
             elif error.may_be_committed:
                 self.told[self.number] = {True, False}
@@ -112,10 +183,6 @@ class Program(RuleBasedStateMachine):
 
     # Brokers and the network.
 
-    @rule(
-        fate=st.sampled_from(["answered"] * 6 + ["not arrived", "answer lost", "late", "passing"]),
-        code=st.sampled_from(PASSING),
-    )
     def serve(self, fate, code):
         if self.bench.flying is None:
             self.tick(later=True)
@@ -137,16 +204,6 @@ class Program(RuleBasedStateMachine):
         self.bench.answer(answer)
         self.tick()
 
-    @precondition(lambda self: self.late)
-    @rule()
-    def arrive_late(self):
-        self.coordinator.take(self.late.pop())
-
-    @rule()
-    def write_markers(self):
-        self.coordinator.write_markers()
-
-    @rule(is_answer_lost=st.sampled_from([False, False, False, True]))
     def produce(self, is_answer_lost):
         """The first batch that may go, goes."""
         for partition in self.unsent:
@@ -161,18 +218,11 @@ class Program(RuleBasedStateMachine):
                 self.tick()
                 return
 
-    @precondition(lambda self: self.unsent and self.manager.state is not S.FATAL_ERROR)
-    @rule()
     def expire(self):
         """A batch is too old before it could be sent."""
         self.unsent.pop()
         self.manager.batch_failed(E.REQUEST_TIMED_OUT, was_numbered=False)
         self.tick()
-
-    @rule(dice=st.integers(0, 9))
-    def fence(self, dice):
-        if dice == 0 and self.coordinator.producer_id >= 0:
-            self.coordinator.fence()
 
     # What follows each event.
 
@@ -195,7 +245,7 @@ class Program(RuleBasedStateMachine):
         for _ in range(PATIENCE):
             self.serve("answered", None)
             self.produce(False)
-            self.write_markers()
+            self.coordinator.write_markers()
             if self.call is not None and self.call.is_done:
                 self.acknowledge()
 
@@ -206,6 +256,12 @@ class Program(RuleBasedStateMachine):
             assert len(numbers) <= 1, f"writes of {numbers} end together"
             for number in numbers - {self.number}:
                 assert commit in self.told[number], f"{number} was {commit}, told was {self.told[number]}"
+
+    @invariant()
+    def nothing_is_left_open(self):
+        if self.manager.state is S.READY:
+            known = (self.coordinator.producer_id, self.coordinator.epoch)
+            assert self.coordinator.open is None or self.identity[1:] != known, "a transaction that no one ends"
 
     @staticmethod
     def of(writes):
@@ -221,11 +277,32 @@ class Program(RuleBasedStateMachine):
             self.settle()
         for late in self.late:
             self.coordinator.take(late)
-        if self.manager.state is S.READY:
-            known = (self.coordinator.producer_id, self.coordinator.epoch)
-            assert self.coordinator.open is None or self.identity[1:] != known, "a transaction that no one ends"
+        self.nothing_is_left_open()
         self.number += 1
         self.outcomes_are_what_was_told()
+
+
+def play(seed: int) -> Program:
+    """A schedule whose choices are even; hypothesis prefers short ones, in which little happens."""
+    random = Random(seed)
+    program = Program()
+    program.start()
+    for _ in range(STEPS_OF_A_SCHEDULE):
+        program.step(*map(random.choice, (STEPS, WISHES, PARTITIONS, FATES, PASSING)))
+        program.outcomes_are_what_was_told()
+        program.nothing_is_left_open()
+    program.teardown()
+    return program
+
+
+def test_schedules_from_seeds():
+    """The promises hold, and much of everything happens."""
+    ended: Counter[tuple[bool, bool]] = Counter()
+    for seed in range(SCHEDULES):
+        program = play(seed)
+        ended.update((commit, bool(writes)) for commit, writes in program.coordinator.ended)
+    # (committed, with anything in it): what is committed has all that the program sent.
+    assert min(ended[True, True], ended[False, True], ended[False, False]) > SCHEDULES // 4
 
 
 TestProgram = Program.TestCase
