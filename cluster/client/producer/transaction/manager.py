@@ -20,7 +20,7 @@ from cluster.client.producer.transaction.answering import take_answer
 from cluster.client.producer.transaction.calls import TxnCall, TxnOperation, copy_of
 from cluster.client.producer.transaction.ledger import TransactionLedger
 from cluster.client.producer.transaction.produce_errors import FailureStep, failure_step
-from cluster.client.producer.transaction.states import COMPLETING, ERRORS, TxnProducerState
+from cluster.client.producer.transaction.states import COMPLETING, ERRORS, OPEN, TxnProducerState
 from cluster.client.producer.transaction.transaction_errors import (
     IllegalTransactionCall,
     TransactionAborted,
@@ -150,6 +150,22 @@ class TransactionManager:
     def acknowledged(self, call: TxnCall) -> None:
         """The program was told the outcome of ``call``. One that stopped waiting was not, and has to call again."""
         self._ledger.transition.acknowledged(call)
+
+    def end_for_close(self) -> TxnCall | None:
+        """The program closes the producer and waits: abort what is open, or wait for the end that is under way.
+
+        Returns the call to wait for before ``close``, or None.
+        """
+        ledger = self._ledger
+        call = ledger.transition.call
+        if ledger.state in COMPLETING:
+            return call
+        if ledger.state not in OPEN:
+            return None
+        if call is not None:
+            # A program that does not ask for its commit again learns nothing more about it.
+            ledger.transition.acknowledged(call)
+        return self.abort_transaction()
 
     # What happens.
 

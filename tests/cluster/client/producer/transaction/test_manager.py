@@ -377,3 +377,27 @@ def test_closing_ends_what_waits():
     bench, call = FLYING["commit"][0]()
     bench.manager.close()
     assert call.error.may_be_committed
+
+
+@pytest.mark.parametrize("state", S, ids=lambda state: state.name)
+def test_closing_aborts_what_is_open(state):
+    """What is under way is waited for; without a transaction there is nothing to do."""
+    bench = in_state(state)
+    is_open = state in (
+        S.IN_TRANSACTION, S.ABORTABLE_ERROR, S.COMMITTING_TRANSACTION, S.ABORTING_TRANSACTION,
+    )  # fmt: skip
+    call = bench.manager.end_for_close()
+    assert (call is not None) is is_open
+    if call is not None:
+        request = bench.tick()
+        assert request == EndTxnRequested(ME, state is S.COMMITTING_TRANSACTION)
+        bench.succeed_all()
+        assert call.is_done and call.error is None
+
+
+def test_closing_after_a_commit_that_failed_unnoticed():
+    """The program stopped waiting; its transaction is aborted anyway."""
+    bench = Bench().begin(T0)
+    bench.manager.commit_transaction()
+    bench.manager.batch_failed(E.REQUEST_TIMED_OUT, was_numbered=True)
+    assert bench.manager.end_for_close().operation.value == "abort_transaction"

@@ -2,7 +2,8 @@
 
 Owns the promises: what a program is told about the end of a transaction is what happened to everything that was written
 in it, nothing of one transaction is in another, a batch goes only where the coordinator has its partition, no
-transaction stays open that the producer does not know of, and when faults end, every call has its outcome.
+transaction stays open that the producer does not know of, a producer that no one fenced can always continue, and when
+faults end, every call has its outcome.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Program(RuleBasedStateMachine):
         #: Number -> the outcomes that the program may believe in.
         self.told: dict[int, set[bool]] = {}
         self.late: list = []
+        #: Something happened that may end the producer.
+        self.is_fenced = False
         self.seen_drops = 0
 
     @property
@@ -84,10 +87,13 @@ class Program(RuleBasedStateMachine):
             self.coordinator.write_markers()
         elif what == "late" and self.late:
             self.coordinator.take(self.late.pop())
+            # What opens a transaction between the abort and the raising of the epoch fences the producer.
+            self.is_fenced = True
         elif what == "expire" and self.unsent and self.manager.state is not S.FATAL_ERROR:
             self.expire()
         elif what == "fence" and fate != "answered":
             self.coordinator.fence()
+            self.is_fenced = True
 
     # The program.
 
@@ -125,7 +131,7 @@ class Program(RuleBasedStateMachine):
     def start_another(self):
         if self.is_commit and self.call is not None:
             self.told[self.number] = {True, False}
-        self.bench, self.call, self.seen_drops = Bench(), None, 0
+        self.bench, self.call, self.seen_drops, self.is_fenced = Bench(), None, 0, False
         self.unsent.clear()
         self.init()
 
@@ -258,6 +264,10 @@ class Program(RuleBasedStateMachine):
                 assert commit in self.told[number], f"{number} was {commit}, told was {self.told[number]}"
 
     @invariant()
+    def only_the_fenced_are_finished(self):
+        assert self.manager.state is not S.FATAL_ERROR or self.is_fenced, str(self.manager.error)
+
+    @invariant()
     def nothing_is_left_open(self):
         if self.manager.state is S.READY:
             known = (self.coordinator.producer_id, self.coordinator.epoch)
@@ -290,6 +300,7 @@ def play(seed: int) -> Program:
     for _ in range(STEPS_OF_A_SCHEDULE):
         program.step(*map(random.choice, (STEPS, WISHES, PARTITIONS, FATES, PASSING)))
         program.outcomes_are_what_was_told()
+        program.only_the_fenced_are_finished()
         program.nothing_is_left_open()
     program.teardown()
     return program
