@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from cluster.client.producer.transaction.ledger import TransactionLedger
+from cluster.client.producer.transaction.manager import TransactionManager
 from cluster.client.producer.transaction.transaction_errors import IllegalTransactionCall, TransactionError
 from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
@@ -314,6 +317,45 @@ def test_schedules_from_seeds():
         ended.update((commit, bool(writes)) for commit, writes in program.coordinator.ended)
     # (committed, with anything in it): what is committed has all that the program sent.
     assert min(ended[True, True], ended[False, True], ended[False, False]) > SCHEDULES // 4
+
+
+_send_next = TransactionManager._send_next
+
+PLANTED = {
+    "an addition in doubt is forgotten": (
+        TransactionLedger,
+        "needs_end_txn",
+        lambda ledger, *, commit: ledger.is_started,
+        "PRODUCER_FENCED|no one ends",
+    ),
+    "a failed commit is taken for an abort": (TransactionLedger, "may_be_committed", False, "was True, told was"),
+    "batches are sent before their partition is added": (
+        TransactionManager,
+        "may_send",
+        lambda manager, partition: manager.state is S.IN_TRANSACTION,
+        "sent before",
+    ),
+    "the end does not wait for batches": (
+        TransactionManager,
+        "_send_next",
+        lambda manager, now_ms, has_incomplete_batches: _send_next(manager, now_ms, False),
+        "before (all records|the partition)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_bug_is_found(name, monkeypatch):
+    """A manager that is wrong in this way breaks its promise, seen from outside."""
+    owner, attribute, planted, said = PLANTED[name]
+    monkeypatch.setattr(owner, attribute, planted)
+    with pytest.raises(AssertionError, match=said):
+        play_until_broken()
+
+
+def play_until_broken() -> None:
+    for seed in range(SCHEDULES):
+        play(seed)
 
 
 TestProgram = Program.TestCase
