@@ -26,6 +26,7 @@ from cluster.client.producer.transaction.txn_requests import (
     TxnAnswer,
     TxnIdentity,
 )
+from tests.cluster.client.producer.transaction.broker_coordinator import BrokerCoordinator
 from tests.cluster.client.producer.transaction.model_coordinator import ModelCoordinator
 from tests.cluster.client.producer.transaction.txn_bench import GROUP, ID, T0, T1, U0, Bench, E, S, TxnOffset
 
@@ -37,17 +38,19 @@ STEPS = (
 WISHES = ["send", "send", "send", "offsets", "commit", "commit", "abort"]
 FATES = ["answered"] * 7 + ["not arrived", "answer lost", "late", "passing"]
 PARTITIONS = (T0, T1, U0)
-SCHEDULES = 150
+SCHEDULES = 100
 STEPS_OF_A_SCHEDULE = 120
 
 
 class Program(RuleBasedStateMachine):
     """One producer and its program, which numbers its transactions."""
 
+    coordinator_type = ModelCoordinator
+
     def __init__(self) -> None:
         super().__init__()
         self.bench = Bench()
-        self.coordinator = ModelCoordinator()
+        self.coordinator = self.coordinator_type()
         self.number = 0
         self.unsent: list = []
         #: The last of init, commit and abort, of which the program waits for the outcome.
@@ -295,10 +298,16 @@ class Program(RuleBasedStateMachine):
         self.outcomes_are_what_was_told()
 
 
-def play(seed: int) -> Program:
+class ProgramOfABroker(Program):
+    """The same with the coordinator that brokers have."""
+
+    coordinator_type = BrokerCoordinator
+
+
+def play(seed: int, kind: type[Program] = Program) -> Program:
     """A schedule whose choices are even; hypothesis prefers short ones, in which little happens."""
     random = Random(seed)
-    program = Program()
+    program = kind()
     program.start()
     for _ in range(STEPS_OF_A_SCHEDULE):
         program.step(*map(random.choice, (STEPS, WISHES, PARTITIONS, FATES, PASSING)))
@@ -309,11 +318,12 @@ def play(seed: int) -> Program:
     return program
 
 
-def test_schedules_from_seeds():
+@pytest.mark.parametrize("kind", [Program, ProgramOfABroker])
+def test_schedules_from_seeds(kind):
     """The promises hold, and much of everything happens."""
     ended: Counter[tuple[bool, bool]] = Counter()
     for seed in range(SCHEDULES):
-        program = play(seed)
+        program = play(seed, kind)
         ended.update((commit, bool(writes)) for commit, writes in program.coordinator.ended)
     # (committed, with anything in it): what is committed has all that the program sent.
     assert min(ended[True, True], ended[False, True], ended[False, False]) > SCHEDULES // 4
