@@ -6,6 +6,9 @@ Owns the consequences of answers. Does not own what a code means (``answers.py``
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.answers import TxnStep, decisive_code, is_undecided, txn_step
 from cluster.client.producer.transaction.ledger import TransactionLedger
 from cluster.client.producer.transaction.request_queue import QueuedTxnRequest
@@ -23,17 +26,26 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnPartitions,
     CommitTxnOffsets,
     CoordinatorKind,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnAnswer,
     TxnIdentity,
+    TxnRequest,
 )
 from cluster.protocol.errors import ErrorCode
 
 #: The previous transaction of the producer is being completed: the first addition of the next one asks again soon.
 ADD_PARTITIONS_RETRY_BACKOFF_MS = 20
 _S = TxnProducerState
+_API_NAMES: Mapping[type[TxnRequest], str] = {
+    FindTxnCoordinator: "FindCoordinator",
+    InitTxnProducerId: "InitProducerId",
+    AddTxnPartitions: "AddPartitionsToTxn",
+    AddTxnOffsets: "AddOffsetsToTxn",
+    CommitTxnOffsets: "TxnOffsetCommit",
+    EndTransaction: "EndTxn",
+}
 
 
 def take_answer(ledger: TransactionLedger, ended: QueuedTxnRequest, answer: TxnAnswer, now_ms: int) -> None:
@@ -45,7 +57,7 @@ def take_answer(ledger: TransactionLedger, ended: QueuedTxnRequest, answer: TxnA
     step = txn_step(type(request), code)
     if is_undecided(code):
         ledger.is_in_doubt |= isinstance(request, AddTxnPartitions | AddTxnOffsets)
-        ledger.is_commit_lost |= isinstance(request, EndTxnRequested) and request.commit
+        ledger.is_commit_lost |= isinstance(request, EndTransaction) and request.commit
     if code is ErrorCode.INVALID_PRODUCER_ID_MAPPING:
         ledger.is_unknown_there = True
     if isinstance(request, CommitTxnOffsets) and answer.partitions is not None:
@@ -66,12 +78,11 @@ def _decisive(ended: QueuedTxnRequest, answer: TxnAnswer) -> ErrorCode:
         return answer.error_code
     request = ended.request
     codes = list(answer.partitions.values())
+    asked: set[TopicPartition] = set()
     if isinstance(request, AddTxnPartitions):
-        asked = set(request.topic_partitions)
+        asked.update(request.topic_partitions)
     elif isinstance(request, CommitTxnOffsets):
-        asked = set(request.offsets)
-    else:
-        asked = set()
+        asked.update(request.offsets)
     if asked - answer.partitions.keys():
         codes.append(ErrorCode.REQUEST_TIMED_OUT)
     return decisive_code(type(request), codes)
@@ -132,11 +143,12 @@ def _again(ledger: TransactionLedger, ended: QueuedTxnRequest, code: ErrorCode, 
 def _failed(ledger: TransactionLedger, ended: QueuedTxnRequest, code: ErrorCode, step: TxnStep) -> None:
     """A refusal that is not to be retried."""
     request = ended.request
-    what = f"{type(request).__name__} was refused"
+    what = f"{_API_NAMES[type(request)]} was refused"
     if isinstance(request, AddTxnPartitions):
         ledger.partitions.refuse(request.topic_partitions)
-        what = f"{request.topic_partitions} could not be added to the transaction"
-    if isinstance(request, EndTxnRequested) and not request.commit and _has_nothing_to_abort(ledger, code, step):
+        names = ", ".join(f"{topic}-{partition}" for topic, partition in request.topic_partitions)
+        what = f"{names} could not be added to the transaction"
+    if isinstance(request, EndTransaction) and not request.commit and _has_nothing_to_abort(ledger, code, step):
         ledger.is_bump_required |= step is TxnStep.BUMP
         ledger.complete(ended.call)
         return

@@ -21,7 +21,7 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnRequest,
@@ -80,7 +80,7 @@ _OF_KIND: Mapping[type[TxnRequest], Mapping[ErrorCode, TxnStep]] = {
         ),
         TxnStep.ABORTABLE,
     ),
-    EndTxnRequested: _FATAL | _ABORTABLE | _BUMP,
+    EndTransaction: _FATAL | _ABORTABLE | _BUMP,
 }
 
 

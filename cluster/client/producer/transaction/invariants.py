@@ -32,7 +32,7 @@ from cluster.client.producer.transaction.states import COMPLETING, ERRORS, OPEN,
 from cluster.client.producer.transaction.txn_requests import (
     ADDITIONS,
     AddTxnPartitions,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnIdentity,
@@ -94,7 +94,7 @@ def _validate_requests(ledger: TransactionLedger) -> None:
         raise InvariantBroken(ledger, "pending-asked", f"{ledger.partitions.pending}")
     if state not in _COMMITTABLE and any(isinstance(each, ADDITIONS) for each in waiting):
         raise InvariantBroken(ledger, "additions-useful", f"{waiting} in {state.name}")
-    ends = [each.commit for each in requests if isinstance(each, EndTxnRequested)]
+    ends = [each.commit for each in requests if isinstance(each, EndTransaction)]
     if ends != ([state is _S.COMMITTING_TRANSACTION] if state in COMPLETING else []):
         raise InvariantBroken(ledger, "one-end", f"{requests} in {state.name}")
     inits = [each for each in requests if isinstance(each, InitTxnProducerId)]

@@ -26,10 +26,9 @@ from cluster.client.producer.transaction.transaction_errors import TransactionEr
 from cluster.client.producer.transaction.txn_actions import FinishTxnCall, TxnAction
 from cluster.client.producer.transaction.txn_partitions import TxnPartitions
 from cluster.client.producer.transaction.txn_requests import (
-    NO_PRODUCER_ID,
     CoordinatorKey,
     CoordinatorKind,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnIdentity,
@@ -69,14 +68,10 @@ class TransactionLedger:
         return f"TransactionLedger({self.state.value}, {numbers}, {self.partitions!r}, {self.queue!r})"
 
     @property
-    def has_producer_id(self) -> bool:
-        return self.identity.producer_id != NO_PRODUCER_ID
-
-    @property
     def may_be_committed(self) -> bool:
         """Whether a commit is with the coordinator, or may have been without an answer."""
         flying = self.queue.in_flight
-        is_flying = flying is not None and isinstance(flying.request, EndTxnRequested) and flying.request.commit
+        is_flying = flying is not None and isinstance(flying.request, EndTransaction) and flying.request.commit
         return self.is_commit_lost or is_flying
 
     def needs_end_txn(self, *, commit: bool) -> bool:

@@ -35,7 +35,7 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnPartitions,
     ConsumerGroupMetadata,
     CoordinatorKind,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnAnswer,
@@ -244,7 +244,7 @@ class TransactionManager:
             if now_ms < queued.ready_at_ms:
                 return queued.ready_at_ms
             request = queued.request
-            if isinstance(request, EndTxnRequested):
+            if isinstance(request, EndTransaction):
                 if has_incomplete_batches:
                     return None
                 if not ledger.needs_end_txn(commit=request.commit):
@@ -266,7 +266,7 @@ class TransactionManager:
 
     def _end(self, operation: TxnOperation) -> TxnCall:
         call = self._ledger.transition.begin(operation)
-        self._ledger.queue.add(EndTxnRequested(self._ledger.identity, operation is _OP.COMMIT), call)
+        self._ledger.queue.add(EndTransaction(self._ledger.identity, operation is _OP.COMMIT), call)
         return call
 
     def _ensure_free(self, operation: TxnOperation) -> None:

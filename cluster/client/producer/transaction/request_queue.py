@@ -50,11 +50,6 @@ class TxnRequestQueue:
         """What is sent next."""
         return min(self._waiting, key=_place, default=None)
 
-    @property
-    def request_id(self) -> int:
-        """The number of the request in flight, or of the last one."""
-        return self._sent
-
     def has(self, kind: type[TxnRequest]) -> bool:
         """Whether a request of this kind waits."""
         return any(isinstance(each.request, kind) for each in self._waiting)

@@ -138,7 +138,7 @@ class CommitTxnOffsets(_ToTxnCoordinator):
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxnRequested(_ToTxnCoordinator):
+class EndTransaction(_ToTxnCoordinator):
     """EndTxn."""
 
     commit: bool
@@ -149,7 +149,7 @@ class EndTxnRequested(_ToTxnCoordinator):
 
 
 TxnRequest = (
-    FindTxnCoordinator | InitTxnProducerId | AddTxnPartitions | AddTxnOffsets | CommitTxnOffsets | EndTxnRequested
+    FindTxnCoordinator | InitTxnProducerId | AddTxnPartitions | AddTxnOffsets | CommitTxnOffsets | EndTransaction
 )
 #: They make something part of the transaction; when it is to be aborted, they are of no use.
 ADDITIONS = (AddTxnPartitions, AddTxnOffsets, CommitTxnOffsets)

@@ -12,7 +12,7 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnAnswer,
@@ -54,7 +54,7 @@ class ModelCoordinator:
             self._begin().partitions.update(request.topic_partitions)
         elif code is E.NONE and isinstance(request, AddTxnOffsets):
             self._begin().groups.add(request.group.group_id)
-        elif isinstance(request, EndTxnRequested) and code in (E.NONE, E.CONCURRENT_TRANSACTIONS):
+        elif isinstance(request, EndTransaction) and code in (E.NONE, E.CONCURRENT_TRANSACTIONS):
             code = self._end(request.commit)
         return TxnAnswer(code)
 

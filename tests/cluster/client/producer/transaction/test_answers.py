@@ -10,13 +10,13 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
 )
 from tests.cluster.client.producer.transaction.txn_bench import BACKOFF_MS, FLYING, E, S
 
-KINDS = (FindTxnCoordinator, InitTxnProducerId, AddTxnPartitions, AddTxnOffsets, CommitTxnOffsets, EndTxnRequested)
+KINDS = (FindTxnCoordinator, InitTxnProducerId, AddTxnPartitions, AddTxnOffsets, CommitTxnOffsets, EndTransaction)
 _, R, F, A, B, U, X = TxnStep
 
 #: Code -> the step in the answer to each kind, in the order of KINDS.

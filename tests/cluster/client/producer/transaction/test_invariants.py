@@ -9,7 +9,7 @@ from cluster.client.producer.transaction.invariants import TxnSnapshot
 from cluster.client.producer.transaction.transaction_errors import TransactionError
 from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnIdentity,
@@ -74,8 +74,8 @@ BREAKS = [
     ("added-counts", in_transaction, set_to(is_started=False)),
     ("pending-asked", in_transaction, lambda ledger: ledger.partitions.pending.add(("u", 1))),
     ("additions-useful", flying("abort"), adding(AddTxnOffsets(ME, GROUP, OFFSETS))),
-    ("one-end", in_transaction, adding(EndTxnRequested(ME, True))),
-    ("one-end", flying("commit"), adding(EndTxnRequested(ME, True))),
+    ("one-end", in_transaction, adding(EndTransaction(ME, True))),
+    ("one-end", flying("commit"), adding(EndTransaction(ME, True))),
     ("one-end", flying("commit"), set_to(state=S.ABORTING_TRANSACTION)),
     ("one-init", ready, adding(InitTxnProducerId(ME, TIMEOUT_MS))),
     ("one-init", flying("init"), adding(InitTxnProducerId(ME, TIMEOUT_MS))),

@@ -15,7 +15,7 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnPartitions,
     CommitTxnOffsets,
     ConsumerGroupMetadata,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnAnswer,
@@ -133,7 +133,7 @@ def test_one_request_is_in_flight():
     sent = [bench.succeed()]
     assert sent == [AddTxnOffsets(ME, GROUP, OFFSETS)]
     assert [type(each) for each in bench.succeed_all()[1:]] == [
-        AddTxnPartitions, FindTxnCoordinator, CommitTxnOffsets, EndTxnRequested,
+        AddTxnPartitions, FindTxnCoordinator, CommitTxnOffsets, EndTransaction,
     ]  # fmt: skip
 
 
@@ -169,7 +169,9 @@ def test_the_codes_of_partitions():
     bench.succeed()
     bench.answer(TxnAnswer(partitions={T0: E.OPERATION_NOT_ATTEMPTED, T1: E.TOPIC_AUTHORIZATION_FAILED}))
     assert bench.state is S.ABORTABLE_ERROR
-    assert bench.manager.error.error_code is E.TOPIC_AUTHORIZATION_FAILED
+    assert str(bench.manager.error) == (
+        "TOPIC_AUTHORIZATION_FAILED: t-0 could not be added to the transaction; abort the transaction"
+    )
 
 
 def test_end_txn_waits_for_batches_and_additions():
@@ -182,7 +184,7 @@ def test_end_txn_waits_for_batches_and_additions():
     assert bench.tick() == AddTxnPartitions(ME, (T0,))
     assert bench.succeed() is None and bench.manager.may_send(T0)
     bench.has_batches = False
-    assert bench.tick() == EndTxnRequested(ME, True)
+    assert bench.tick() == EndTransaction(ME, True)
     assert not bench.manager.may_send(U0)
     bench.succeed()
     assert call.error is None and bench.state is S.READY and not bench.manager.may_send(T0)
@@ -209,7 +211,7 @@ def test_an_abort_drops_what_was_not_asked():
     assert isinstance(offsets.error, TransactionAborted)
     assert isinstance(bench.dropped[-1].error, TransactionAborted) and not bench.dropped[-1].sent_too
     bench.has_batches = False
-    assert bench.succeed() == EndTxnRequested(ME, False)
+    assert bench.succeed() == EndTransaction(ME, False)
     bench.succeed_all()
     assert bench.state is S.READY and bench.identities == [(PID, EPOCH)]
 
@@ -221,7 +223,7 @@ def test_an_addition_in_doubt_is_aborted():
         call = bench.manager.abort_transaction()
         bench.tick()
         assert bench.answer(E.NETWORK_EXCEPTION) == FindTxnCoordinator(TXN_KEY)
-        assert bench.succeed() == EndTxnRequested(ME, False)
+        assert bench.succeed() == EndTransaction(ME, False)
         assert bench.answer(answer) == InitTxnProducerId(ME, TIMEOUT_MS)
         bench.succeed()
         assert call.error is None and bench.identities[-1] == (PID, EPOCH + 1)
@@ -345,7 +347,10 @@ def test_raising_the_epoch_that_is_refused():
     bench, call = FLYING["bump"][0]()
     assert bench.flying.request == InitTxnProducerId(ME, TIMEOUT_MS)
     bench.answer(E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    assert bench.state is S.UNINITIALIZED and call.error is not None
+    assert bench.state is S.UNINITIALIZED
+    assert str(call.error).endswith(
+        "InitProducerId was refused; call init_transactions again when the cause is remedied"
+    )
     bench.manager.acknowledged(call)
     bench.manager.init_transactions()
     assert bench.tick() == InitTxnProducerId(TxnIdentity(ID), TIMEOUT_MS)
@@ -390,7 +395,7 @@ def test_closing_aborts_what_is_open(state):
     assert (call is not None) is is_open
     if call is not None:
         request = bench.tick()
-        assert request == EndTxnRequested(ME, state is S.COMMITTING_TRANSACTION)
+        assert request == EndTransaction(ME, state is S.COMMITTING_TRANSACTION)
         bench.succeed_all()
         assert call.is_done and call.error is None
 

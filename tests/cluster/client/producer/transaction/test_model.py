@@ -22,7 +22,7 @@ from cluster.client.producer.transaction.transaction_errors import IllegalTransa
 from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
-    EndTxnRequested,
+    EndTransaction,
     TxnAnswer,
     TxnIdentity,
 )
@@ -205,7 +205,7 @@ class Program(RuleBasedStateMachine):
             if answer.error_code is E.NONE and isinstance(request, AddTxnPartitions | AddTxnOffsets):
                 # What was repeated with success is not what a broker still has.
                 self.late = [each for each in self.late if type(each) is not type(request)]
-        elif fate == "passing" and not isinstance(request, EndTxnRequested):
+        elif fate == "passing" and not isinstance(request, EndTransaction):
             answer = TxnAnswer(code)
         else:
             answer = TxnAnswer(E.NETWORK_EXCEPTION)

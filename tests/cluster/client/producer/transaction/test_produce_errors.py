@@ -99,7 +99,7 @@ def test_a_batch_that_fails_while_an_abort_is_under_way():
     bench.has_batches = False
     bench.tick()
     names = [type(each).__name__ for each in bench.succeed_all()]
-    assert names == ["EndTxnRequested", "InitTxnProducerId"]
+    assert names == ["EndTransaction", "InitTxnProducerId"]
     assert call.is_done and call.error is None and bench.identities[-1] == (7, 4)
 
 
@@ -111,3 +111,14 @@ def test_every_request_ends_with_a_fatal_batch():
         assert call is None or call.error.is_fatal
         bench.succeed_all()
         assert bench.state is S.FATAL_ERROR
+
+
+def test_the_first_error_is_the_cause():
+    """What fails after it does not hide it, neither in the state nor in the call that waits."""
+    bench, call = FLYING["offsets"][0]()
+    bench.manager.batch_failed(E.MESSAGE_TOO_LARGE, was_numbered=True)
+    bench.answer(E.GROUP_AUTHORIZATION_FAILED)
+    assert bench.manager.error.error_code is call.error.error_code is E.MESSAGE_TOO_LARGE
+    bench.manager.close()
+    bench.manager.batch_failed(E.REQUEST_TIMED_OUT, was_numbered=True)
+    assert bench.state is S.FATAL_ERROR and bench.manager.error.error_code is E.UNKNOWN_SERVER_ERROR

@@ -7,7 +7,7 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnIdentity,
@@ -25,7 +25,7 @@ def test_the_order_of_requests():
         CommitTxnOffsets(ME, GROUP, OFFSETS),
         AddTxnOffsets(ME, GROUP, OFFSETS),
         AddTxnPartitions(ME),
-        EndTxnRequested(ME, True),
+        EndTransaction(ME, True),
         InitTxnProducerId(ME, 1000),
     ]
     for place in (7, 6, 3, 4, 5, 0, 2, 1):

@@ -13,7 +13,7 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnAnswer,
@@ -61,7 +61,7 @@ def test_find_init_add_produce_commit():
         call = bench.manager.commit_transaction()
         assert bench.tick() is None
         bench.has_batches = False
-        assert bench.tick() == EndTxnRequested(ME, True)
+        assert bench.tick() == EndTransaction(ME, True)
         bench.succeed()
         bench.manager.acknowledged(call)
     assert bench.identities == [(PID, EPOCH)]
@@ -81,7 +81,7 @@ def test_consume_transform_produce():
         AddTxnPartitions(ME, (U0,)),
         FindTxnCoordinator(GROUP_KEY),
         CommitTxnOffsets(ME, GROUP, OFFSETS),
-        EndTxnRequested(ME, True),
+        EndTransaction(ME, True),
     ]
     assert bench.finished[-2:] == [offsets, commit] and commit.error is None
 
@@ -121,7 +121,7 @@ def test_a_transaction_that_timed_out():
     with pytest.raises(TransactionError, match="INVALID_PRODUCER_EPOCH"):
         bench.manager.commit_transaction()
     call = bench.manager.abort_transaction()
-    assert bench.tick() == EndTxnRequested(ME, False)
+    assert bench.tick() == EndTransaction(ME, False)
     bench.answer(E.PRODUCER_FENCED)
     assert isinstance(call.error, TxnProducerFenced) and bench.state is S.FATAL_ERROR
 
@@ -135,10 +135,10 @@ def test_the_coordinator_moves_during_a_commit():
     assert bench.later() == FindTxnCoordinator(TXN_KEY)
     bench.answer(E.COORDINATOR_NOT_AVAILABLE)
     assert bench.later() == FindTxnCoordinator(TXN_KEY)
-    assert bench.answer(TxnAnswer(node=3)) == EndTxnRequested(ME, True) and bench.flying.node == 3
+    assert bench.answer(TxnAnswer(node=3)) == EndTransaction(ME, True) and bench.flying.node == 3
     for code in (E.COORDINATOR_LOAD_IN_PROGRESS, E.CONCURRENT_TRANSACTIONS):
         bench.answer(code)
-        assert bench.later() == EndTxnRequested(ME, True)
+        assert bench.later() == EndTransaction(ME, True)
     bench.succeed()
     assert call.error is None and bench.state is S.READY
 
@@ -150,14 +150,14 @@ def test_a_record_is_lost_and_the_next_transaction_succeeds():
     bench.tick()
     call = bench.manager.abort_transaction()
     bench.tick()
-    assert bench.succeed_all() == [EndTxnRequested(ME, False), InitTxnProducerId(ME, TIMEOUT_MS)]
+    assert bench.succeed_all() == [EndTransaction(ME, False), InitTxnProducerId(ME, TIMEOUT_MS)]
     assert call.error is None and bench.identities == [(PID, EPOCH), (PID, EPOCH + 1)]
     bench.manager.acknowledged(call)
     bench.manager.begin_transaction()
     bench.manager.use_partition(T0)
     bench.manager.commit_transaction()
     bench.tick()
-    assert bench.succeed_all() == [AddTxnPartitions(RAISED, (T0,)), EndTxnRequested(RAISED, True)]
+    assert bench.succeed_all() == [AddTxnPartitions(RAISED, (T0,)), EndTransaction(RAISED, True)]
 
 
 def test_an_epoch_that_is_used_up():
@@ -201,6 +201,6 @@ def test_a_member_that_lost_its_partitions_commits_nothing():
         bench.answer(TxnAnswer(partitions={T0: code, T1: code}))
         assert call.error.error_code is code and bench.state is S.ABORTABLE_ERROR
         abort = bench.manager.abort_transaction()
-        assert bench.tick() == EndTxnRequested(ME, False)
+        assert bench.tick() == EndTransaction(ME, False)
         bench.succeed()
         assert abort.error is None and bench.state is S.READY

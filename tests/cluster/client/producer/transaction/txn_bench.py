@@ -14,7 +14,7 @@ from cluster.client.producer.transaction.txn_requests import (
     ConsumerGroupMetadata,
     CoordinatorKey,
     CoordinatorKind,
-    EndTxnRequested,
+    EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnAnswer,
@@ -223,6 +223,6 @@ FLYING = {
     "add": (flying_add, AddTxnPartitions),
     "offsets": (flying_offsets, AddTxnOffsets),
     "commit offsets": (flying_commit_offsets, CommitTxnOffsets),
-    "commit": (flying_end, EndTxnRequested),
-    "abort": (flying_abort, EndTxnRequested),
+    "commit": (flying_end, EndTransaction),
+    "abort": (flying_abort, EndTransaction),
 }
