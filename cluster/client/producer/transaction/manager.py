@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from cluster.client.producer.actions import WakeAt
-from cluster.client.producer.delivery import ProducerClosed, TopicPartition
+from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.answering import take_answer
 from cluster.client.producer.transaction.calls import TxnCall, TxnOperation, copy_of
 from cluster.client.producer.transaction.ledger import TransactionLedger
@@ -26,6 +26,7 @@ from cluster.client.producer.transaction.transaction_errors import (
     TransactionAborted,
     TransactionError,
     abortable,
+    closed,
     fatal_to_transactions,
 )
 from cluster.client.producer.transaction.txn_actions import DropBatches, SendTxnRequest, TxnAction
@@ -200,10 +201,7 @@ class TransactionManager:
 
     def close(self) -> None:
         """The program closes the producer without waiting: what waits for answers fails, nothing more is sent."""
-        code, may_be_committed = ProducerClosed().error_code, self._ledger.may_be_committed
-        self._ledger.fail_fatal(
-            TransactionError(code, "the producer is closed", is_fatal=True, may_be_committed=may_be_committed)
-        )
+        self._ledger.fail_fatal(closed(may_be_committed=self._ledger.may_be_committed))
 
     # What is to be done.
 

@@ -60,3 +60,10 @@ def fatal_to_transactions(error_code: ErrorCode, what: str, *, may_be_committed:
 def not_initialized(error_code: ErrorCode, what: str) -> TransactionError:
     """There is no producer id; ``init_transactions`` may be called again."""
     return TransactionError(error_code, f"{what}; call init_transactions again when the cause is remedied")
+
+
+def closed(*, may_be_committed: bool) -> TransactionError:
+    """The program closed the producer before the call had its outcome. Kafka has no code for it."""
+    error = TransactionError(ErrorCode.UNKNOWN_SERVER_ERROR, "", is_fatal=True, may_be_committed=may_be_committed)
+    error.args = ("Producer is closed forcefully.",)
+    return error

@@ -29,7 +29,10 @@ class UseTxnIdentity(NamedTuple):
 
 
 class DropBatches(NamedTuple):
-    """Fail the batches that were never sent; with ``sent_too``, all: nothing more is asked about those at brokers."""
+    """Fail the batches that were never sent; with ``sent_too``, all: nothing more is asked about those at brokers.
+
+    Asked for in every tick in which a batch has no outcome; that one of them has it now is followed by a tick.
+    """
 
     error: TransactionError
     sent_too: bool = False

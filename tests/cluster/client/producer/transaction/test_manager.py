@@ -381,7 +381,7 @@ def test_closing_ends_what_waits():
         assert bench.state is S.FATAL_ERROR
     bench, call = FLYING["commit"][0]()
     bench.manager.close()
-    assert call.error.may_be_committed
+    assert call.error.may_be_committed and str(call.error) == "Producer is closed forcefully."
 
 
 @pytest.mark.parametrize("state", S, ids=lambda state: state.name)
