@@ -59,7 +59,7 @@ Waiter = asyncio.Future[TransactionAnswer]
 
 
 class TransactionService:
-    """Of one broker. ``take_producer_id`` raises ``NoProducerIds`` when there are none left."""
+    """Of one broker. ``take_producer_id`` raises ``NoProducerIds`` once this broker's block is used up."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class PendingTransition:
         return self._call
 
     def begin(self, operation: TxnOperation) -> TxnCall:
-        """A new call; ``again`` has said that there is none to repeat."""
+        """A new call, after ``again`` has found none to repeat."""
         self._call = TxnCall(operation)
         return self._call
 
