@@ -2,7 +2,8 @@
 
 Owns its bounds: how many connections are served at a time, how long each may take, how large the head of a request may
 be, and what part of the processor the application gets. A connection brings one request, and a body of it is not read.
-When all places are taken, the connection that has not sent its request for the longest time is closed for a new one.
+When all places are taken, the connection that has not sent its request for the longest time is closed for a new one,
+but not before it had a moment to send it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ _BACKLOG = 64
 _PAUSE_S = 0.005
 #: For the thread of a connection that was closed to end.
 _END_S = 1.0
+#: A connection has this long for its request before it is closed for another one. It is also the time that those who
+#: were answered have to leave their places: a few readers that ask again at once need never lose a connection.
+_LEAST_S = 0.25
 #: What an answer depends on.
 _KEYS = ("REQUEST_METHOD", "PATH_INFO", "QUERY_STRING", "HTTP_ACCEPT", "HTTP_ACCEPT_ENCODING")
 
@@ -65,8 +69,8 @@ class _Server(ThreadingMixIn, WSGIServer):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._places = threading.Semaphore(MOST_CONNECTIONS)
-        # In the order of arrival; adding to it and taking from it need no lock.
-        self._without_request: dict[socket.socket, None] = {}
+        # When each came, in that order; adding to it and taking from it need no lock.
+        self._without_request: dict[socket.socket, float] = {}
 
     def get_request(self) -> tuple[socket.socket, Any]:
         try:
@@ -77,15 +81,24 @@ class _Server(ThreadingMixIn, WSGIServer):
 
     def verify_request(self, request: Any, client_address: Any) -> bool:
         """Whether there is a place for it."""
-        if not self._places.acquire(blocking=False):
-            for longest in list(self._without_request)[:1]:
-                self.has_request(longest)
-                _shut(longest)
-            time.sleep(_PAUSE_S)
-            if not self._places.acquire(timeout=_END_S):
-                return False
-        self._without_request[request] = None
+        if not self._places.acquire(blocking=False) and not self._place_of_another():
+            return False
+        self._without_request[request] = time.monotonic()
         return True
+
+    def _place_of_another(self) -> bool:
+        """Whether one leaves, or had to leave for having sent no request."""
+        while longest := next(iter(list(self._without_request.items())), None):
+            connection, came_s = longest
+            left_s = came_s + _LEAST_S - time.monotonic()
+            if left_s <= 0:
+                self.has_request(connection)
+                _shut(connection)
+                time.sleep(_PAUSE_S)
+                break
+            if self._places.acquire(timeout=left_s):
+                return True
+        return self._places.acquire(timeout=_END_S)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:

@@ -69,6 +69,16 @@ def test_a_crowd_that_asks_for_nothing_takes_few_threads(metrics: int, begun: by
         assert threading.active_count() - before <= MOST_CONNECTIONS + 1
 
 
+def test_who_came_just_now_has_a_moment_for_its_request(metrics: int) -> None:
+    """Twice as many as there are places, none of which is slow: all are answered."""
+    with ExitStack() as stack:
+        crowd = [connect(stack, metrics) for _ in range(2 * MOST_CONNECTIONS)]
+        time.sleep(0.05)
+        for client in crowd:
+            client.sendall(HEAD + b"\r\n")
+        assert all(client.recv(100).startswith(b"HTTP/1.0 200 ") for client in crowd)
+
+
 @pytest.mark.parametrize("drop", [b"", b"X"])
 def test_who_does_not_finish_a_request_is_dropped(metrics: int, drop: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the same time whether bytes drop in meanwhile or not."""
