@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
+from cluster.broker.recent_batches import RecentBatches
 from cluster.broker.request_metrics import RequestMetrics, Times
 from cluster.metadata.store import SessionState
 from cluster.protocol.apis import ApiKey
@@ -19,11 +20,9 @@ from cluster.protocol.fetch import FetchResult
 from cluster.seams.storage import payload_size
 
 #: How many appended batches at least are remembered to know a retry by, and how many bytes of their records.
-_FINGERPRINTS = 16_384
+_RECENT_BATCHES = 16_384
 _FINGERPRINT_BYTES = 64
 
-#: (base timestamp, checksum of the first bytes of the records)
-Fingerprint = tuple[int, int]
 
 COUNTERS = {
     "produce_batches": "Batches appended for clients",
@@ -64,8 +63,7 @@ class Counters:
 
     __slots__ = (
         *COUNTERS,
-        "_fingerprints",
-        "_older_fingerprints",
+        "_recent_batches",
         "api",
         "background_disk",
         "connections",
@@ -101,8 +99,7 @@ class Counters:
         self.refused_connections = 0
         self.idle_connections = 0
         self.event_loop_long_turns = 0
-        self._fingerprints: set[Fingerprint] = set()
-        self._older_fingerprints: set[Fingerprint] = set()
+        self._recent_batches = RecentBatches(_RECENT_BATCHES)
 
     def __repr__(self) -> str:
         return f"<Counters {', '.join(f'{name}={getattr(self, name)}' for name in COUNTERS)}>"
@@ -137,15 +134,10 @@ class Counters:
         It is known by its base timestamp and the head of its records, not by producer id and sequence: so a retry
         is seen without idempotence too.
         """
-        fingerprint = (header.base_timestamp, crc32(batch[HEADER_BYTES : HEADER_BYTES + _FINGERPRINT_BYTES]))
-        known = self._fingerprints
-        if fingerprint in known or fingerprint in self._older_fingerprints:
-            self.produce_retries += 1
-        if is_appended:
-            self.produce_batches += 1
-            known.add(fingerprint)
-            if len(known) >= _FINGERPRINTS:
-                self._older_fingerprints, self._fingerprints = known, set()
+        checksum = crc32(batch[HEADER_BYTES : HEADER_BYTES + _FINGERPRINT_BYTES])
+        fingerprint = header.base_timestamp << 32 | checksum
+        self.produce_retries += self._recent_batches.has(fingerprint, add=is_appended)
+        self.produce_batches += is_appended
 
     def isr_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
         self.isr_shrinks += bool(before - after)

@@ -32,7 +32,7 @@ def test_a_retry_is_seen_whatever_became_of_it() -> None:
 
 def test_the_memory_for_retries_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Old batches are forgotten, but none of the last sixteen (of which there are more in life)."""
-    monkeypatch.setattr(metrics, "_FINGERPRINTS", 16)
+    monkeypatch.setattr(metrics, "_RECENT_BATCHES", 16)
     counters = Counters()
     batches = [batch(b"%d" % number) for number in range(48)]
     for newest in range(16, 48):
