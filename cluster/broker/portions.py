@@ -22,7 +22,7 @@ BYTES_AT_ONCE = 16_384
 #: Requests up to this size are decoded even if the turn of the loop has been used up; others then wait for a share.
 BYTES_ANYTIME = 2048
 #: Of larger requests one is decoded, answered and encoded before the next: decoded, it takes several times the memory.
-LARGE_BYTES = 1_048_576
+LARGE_BYTES = 65_536
 #: The weight of work of which nothing is known but that it takes long: that of a megabyte to decode.
 HEAVY = 1_048_576
 #: Answers with more structures than this are encoded off the event loop.

@@ -22,7 +22,7 @@ MAX_NAME_LENGTH = 249
 MAX_PARTITIONS_AT_ONCE = 10_000
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
-Assignment = dict[int, tuple[int, ...]]
+Assignment = Mapping[int, tuple[int, ...]]
 
 
 class TopicError(Exception):

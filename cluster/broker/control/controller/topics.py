@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -51,6 +52,7 @@ logger = logging.getLogger(__name__)
 _Request = CreateTopicsRequest | CreatePartitionsRequest
 
 _NO_TOPIC = UUID(int=0)
+_NOTHING: Mapping[Any, Any] = MappingProxyType({})
 #: What makes a topic impossible, and leaves the controller as it was.
 _UNWRITABLE = (TooLargeError, NotWrittenError)
 
@@ -63,8 +65,9 @@ class TopicOutcome:
     error_code: ErrorCode = ErrorCode.NONE
     message: str | None = None
     topic_id: UUID = _NO_TOPIC
-    assignment: Assignment = field(default_factory=dict)
-    config: Mapping[str, str] = field(default_factory=dict)
+    # Of thousands that fail, none has a mapping of its own.
+    assignment: Assignment = field(default_factory=lambda: _NOTHING)
+    config: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
 
     def fail(self, error_code: ErrorCode, message: str | None) -> None:
         self.error_code = error_code
