@@ -31,6 +31,7 @@ def test_it_is_known_exactly_while_it_is_recent(added: list[int], least: int) ->
 
 
 def test_neighbors_and_zero_are_told_apart() -> None:
+    """All of these begin at the same place of the table, and none is taken for another one."""
     recent = RecentBatches(1024)
     for each in range(0, 2000, 2):
         assert not recent.has(each << 32, add=True)
@@ -38,5 +39,6 @@ def test_neighbors_and_zero_are_told_apart() -> None:
 
 
 def test_its_size_is_a_power_of_two() -> None:
+    """A place is chosen by the lowest bits."""
     with pytest.raises(ValueError, match="3 is no power of two"):
         RecentBatches(3)

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.controller.controller import Controller
-from cluster.broker.control.controller.topics import AdminOutcome, TopicOutcome
+from cluster.broker.control.controller.topic_outcomes import AdminOutcome, TopicOutcome
 from cluster.broker.control.links.messages import ControlAnswer
 from cluster.broker.control.membership.event_queue import Post, Shift
 from cluster.broker.portions import chunks

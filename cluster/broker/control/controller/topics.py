@@ -6,16 +6,13 @@ configuration first, then the topic (Kafka's AdminZkClient), then the partitions
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Iterable
 from uuid import UUID
 
 from cluster.broker.control.controller.controller import Controller
+from cluster.broker.control.controller.topic_outcomes import AdminOutcome, TopicOutcome
 from cluster.broker.control.membership.event_queue import Shift
 from cluster.config.asked import check_asked
 from cluster.config.broker import BrokerConfig
@@ -23,8 +20,6 @@ from cluster.config.errors import ConfigError
 from cluster.config.topic import TOPIC_KEYS, validate
 from cluster.controller.context import Partition, Topic
 from cluster.controller.topics import (
-    MAX_PARTITIONS_AT_ONCE,
-    Assignment,
     TopicError,
     TopicRequest,
     check_name,
@@ -51,48 +46,8 @@ logger = logging.getLogger(__name__)
 
 _Request = CreateTopicsRequest | CreatePartitionsRequest
 
-_NO_TOPIC = UUID(int=0)
-_NOTHING: Mapping[Any, Any] = MappingProxyType({})
 #: What makes a topic impossible, and leaves the controller as it was.
 _UNWRITABLE = (TooLargeError, NotWrittenError)
-
-
-@dataclass(slots=True)
-class TopicOutcome:
-    """What became of one topic of a request."""
-
-    name: str
-    error_code: ErrorCode = ErrorCode.NONE
-    message: str | None = None
-    topic_id: UUID = _NO_TOPIC
-    # Of thousands that fail, none has a mapping of its own.
-    assignment: Assignment = field(default_factory=lambda: _NOTHING)
-    config: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-
-    def fail(self, error_code: ErrorCode, message: str | None) -> None:
-        self.error_code = error_code
-        self.message = message
-
-
-@dataclass(slots=True)
-class AdminOutcome:
-    """What has become of a request so far, and the answers of the brokers that are to be waited for."""
-
-    topics: list[TopicOutcome] = field(default_factory=list)
-    answers: list[asyncio.Future[Any]] = field(default_factory=list)
-    #: Whether what was made has partitions without a leader yet.
-    is_placing: bool = False
-
-    @property
-    def room(self) -> int:
-        """How many partitions the rest of the request may have."""
-        return MAX_PARTITIONS_AT_ONCE - sum(len(topic.assignment) for topic in self.topics)
-
-    def time_out(self) -> None:
-        """The brokers have not all taken it over in time; the work continues (Kafka's KafkaApis)."""
-        for topic in self.topics:
-            if topic.error_code is ErrorCode.NONE:
-                topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")
 
 
 class Topics:
@@ -263,11 +218,9 @@ class Topics:
 
     async def topics_changed(self) -> None:
         """/brokers/topics changed: take in topics that were not made here, forget those that are gone."""
-        names = await self._controller.view.topic_names()
-        new = sorted(set(names) - set(self._context.topics))
-        gone = sorted(
-            name for name, topic in self._context.topics.items() if name not in set(names) and not topic.deleting
-        )
+        names = set(await self._controller.view.topic_names())
+        new = sorted(names - set(self._context.topics))
+        gone = sorted(name for name, topic in self._context.topics.items() if name not in names and not topic.deleting)
         for name in gone:
             logger.warning("topic %s vanished from ZooKeeper", name)
             del self._context.topics[name]

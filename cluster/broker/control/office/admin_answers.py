@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from cluster.broker.control.controller.epoch_fence import NOT_CONTROLLER_TEXT
-from cluster.broker.control.controller.topics import AdminOutcome, TopicOutcome
+from cluster.broker.control.controller.topic_outcomes import AdminOutcome, TopicOutcome
 from cluster.broker.dynamic_configs import DynamicConfigs
 from cluster.broker.pauses import Pauses
 from cluster.config.keys import KeyType

@@ -15,7 +15,7 @@ from cluster.broker.control.controller.epoch_fence import NotController
 from cluster.broker.control.controller.isr_changes import alter_partition
 from cluster.broker.control.controller.producer_id_blocks import allocate_producer_ids
 from cluster.broker.control.controller.topic_deletion import DoomedTopic
-from cluster.broker.control.controller.topics import AdminOutcome
+from cluster.broker.control.controller.topic_outcomes import AdminOutcome
 from cluster.broker.control.links.alter_partition import refusal_of
 from cluster.broker.control.links.channels import all_answered
 from cluster.broker.control.office import admin_answers
