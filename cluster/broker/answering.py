@@ -61,8 +61,10 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
             exchange.later(rest(exchange, portions))
 
     async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
-        await shares.next()
-        return await rest(exchange, begin(decode_request(key, exchange.api_version, body), exchange))
+        end_ns = await shares.next()
+        portions = begin(decode_request(key, exchange.api_version, body), exchange)
+        portions.begin(end_ns)
+        return await rest(exchange, portions)
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
@@ -109,6 +111,8 @@ def answering_later(
             return await work(exchange, await beside.run(decode, is_gone, weight=len(body)))
 
     async def work(exchange: Exchange, request: Any) -> Sequence[Payload]:
+        if shares.is_full():
+            await shares.next()
         response = await handler(request, exchange)
         encode = encoding(key, exchange, response)
         return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
