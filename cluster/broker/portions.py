@@ -80,6 +80,14 @@ class Beside:
             yield
 
 
+async def begin_in_turn(size_bytes: int, shares: Shares) -> int:
+    """Wait until a request of this size may be decoded; the time at which its share ends."""
+    while True:
+        end_ns = await shares.next()
+        if may_begin(size_bytes, shares):
+            return end_ns
+
+
 def may_begin(size_bytes: int, shares: Shares) -> bool:
     """Whether a request of this size, at most ``BYTES_AT_ONCE``, may be decoded now, or is to wait for a share."""
     return not (shares.is_full() if size_bytes <= BYTES_ANYTIME else shares.is_over())
