@@ -12,7 +12,17 @@ from typing import Any
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import BYTES_AT_ONCE, Beside, IsGone, Portions, Steps, is_large, may_begin, never_gone
+from cluster.broker.portions import (
+    BYTES_AT_ONCE,
+    Beside,
+    IsGone,
+    Portions,
+    Steps,
+    begin_in_turn,
+    is_large,
+    may_begin,
+    never_gone,
+)
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
@@ -61,8 +71,10 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
             exchange.later(rest(exchange, portions))
 
     async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
-        await shares.next()
-        return await rest(exchange, begin(decode_request(key, exchange.api_version, body), exchange))
+        end_ns = await begin_in_turn(len(body), shares)
+        portions = begin(decode_request(key, exchange.api_version, body), exchange)
+        portions.begin(end_ns)
+        return await rest(exchange, portions)
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
@@ -99,7 +111,7 @@ def answering_later(
             exchange.later(work(exchange, decode_request(key, exchange.api_version, body)))
 
     async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
-        await shares.next()
+        await begin_in_turn(len(body), shares)
         return await work(exchange, decode_request(key, exchange.api_version, body))
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
@@ -109,6 +121,8 @@ def answering_later(
             return await work(exchange, await beside.run(decode, is_gone, weight=len(body)))
 
     async def work(exchange: Exchange, request: Any) -> Sequence[Payload]:
+        while shares.is_full():
+            await shares.next()
         response = await handler(request, exchange)
         encode = encoding(key, exchange, response)
         return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]

@@ -28,6 +28,9 @@ from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.ownership import TransactionRoom
 from cluster.seams.clock import Clock
 
+#: Of one transaction. Its record names them all, and is made on the event loop: 10 ms for so many.
+MOST_PARTITIONS = 20_000
+
 
 class StoredPartitions(NamedTuple):
     """How many partitions the topics of the coordinators have; None: there is no such topic yet."""
@@ -73,7 +76,9 @@ class Coordinators(NamedTuple):
             stored.transactions or config["transaction.state.log.num.partitions"],
             config["transaction.max.timeout.ms"],
             config["transactional.id.expiration.ms"],
-            TransactionRoom(config["gapless.max.transactional.ids"], config["gapless.transactions.max.bytes"]),
+            TransactionRoom(
+                config["gapless.max.transactional.ids"], config["gapless.transactions.max.bytes"], MOST_PARTITIONS
+            ),
         )
         transactions = TransactionService(
             coordinator, config, replicas, sender, control.take_producer_id, clock, blocking, of_transactions

@@ -19,7 +19,8 @@ from cluster.broker.pauses import Shares
 
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
-#: Requests up to this size are decoded even if the turn of the loop has been used up; others then wait for a share.
+#: Requests up to this size are decoded even if the turn of the loop has been used up, until it is full; others then
+#: wait for a share.
 BYTES_ANYTIME = 2048
 #: Of larger requests one is decoded, answered and encoded before the next: decoded, it takes several times the memory.
 LARGE_BYTES = 65_536
@@ -79,29 +80,40 @@ class Beside:
             yield
 
 
+async def begin_in_turn(size_bytes: int, shares: Shares) -> int:
+    """Wait until a request of this size may be decoded; the time at which its share ends."""
+    while True:
+        end_ns = await shares.next()
+        if may_begin(size_bytes, shares):
+            return end_ns
+
+
 def may_begin(size_bytes: int, shares: Shares) -> bool:
     """Whether a request of this size, at most ``BYTES_AT_ONCE``, may be decoded now, or is to wait for a share."""
-    return size_bytes <= BYTES_ANYTIME or not shares.is_over()
+    return not (shares.is_full() if size_bytes <= BYTES_ANYTIME else shares.is_over())
 
 
 class Portions:
     """One answer, made by its ``steps``."""
 
-    __slots__ = ("_shares", "_steps", "_work", "is_done", "result")
+    __slots__ = ("_had", "_shares", "_steps", "_work", "is_done", "result")
 
     def __init__(self, steps: Steps[Any], shares: Shares) -> None:
         self._steps = steps
         self._shares = shares
         self._work: Callable[[], Any] | None = None
+        self._had = 0
         self.is_done = False
         self.result: Any = None
 
     def __repr__(self) -> str:
         return f"Portions({'done' if self.is_done else 'in the making'})"
 
-    def begin(self) -> bool:
-        """Make one share of it; True if that was all. Raises what the steps raise."""
-        return self._go_on(self._shares.first_end_ns(), next, self._steps)
+    def begin(self, end_ns: int = 0) -> bool:
+        """Make one share of it, or what can be made until ``end_ns``; True if that was all. Raises what the steps
+        raise."""
+        self._had = 1
+        return self._go_on(end_ns or self._shares.first_end_ns(), next, self._steps)
 
     async def finish(self, beside: Beside, is_gone: IsGone = never_gone) -> Any:
         """Make the rest and return the answer. Raises what the steps raise, and ``ClientGone`` as ``Beside`` does."""
@@ -109,7 +121,9 @@ class Portions:
         while not self.is_done:
             work, self._work = self._work, None
             if work is None:
-                self._go_on(await self._shares.next(), next, steps)
+                end_ns = await self._shares.next(self._had)
+                self._had += 1
+                self._go_on(end_ns, next, steps)
                 continue
             try:
                 found = await beside.run(work, is_gone, weight=getattr(work, "weight", HEAVY))

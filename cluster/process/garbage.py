@@ -25,9 +25,13 @@ SET_ASIDE_AFTER = 2
 ALL_EACH_NS = 10_000_000_000
 #: and this many times what it took the last time.
 ALL_EACH_TIMES = 200
-#: With more objects than this it takes longer than others should wait, and is done at most this often.
-MANY_OBJECTS = 1_000_000
+#: With more objects than this it takes longer than others should wait (a third of a second for a million of a broker,
+#: which are not in the processor's caches), and is done at most this often.
+MANY_OBJECTS = 300_000
 MANY_EACH_NS = 600_000_000_000
+#: Python counts what is set aside by walking through it, 50 ms for a million. If there was too much, it is counted
+#: again after this time.
+COUNTED_EACH_NS = 60_000_000_000
 #: Instead of Python's own full collections.
 _NEVER = 2**31 - 1
 
@@ -44,6 +48,8 @@ class Garbage:
         self._has_set_aside = False
         self._looked_ns = now_ns()
         self._took_ns = 0
+        #: When there was too much to examine; None if it was not counted since everything was examined.
+        self._counted_ns: int | None = None
 
     def __repr__(self) -> str:
         return f"<Garbage: {gc.get_freeze_count()} objects set aside>"
@@ -64,11 +70,13 @@ class Garbage:
 
     def examine_all(self) -> bool:
         """Examine everything, if that was long ago and something was set aside since; True if it did."""
-        least_ns = ALL_EACH_NS if gc.get_freeze_count() < MANY_OBJECTS else MANY_EACH_NS
-        wait_ns = max(least_ns, ALL_EACH_TIMES * self._took_ns)
         begun_ns = self._now_ns()
-        if not self._has_set_aside or begun_ns - self._looked_ns < wait_ns:
+        elapsed_ns = begun_ns - self._looked_ns
+        if not self._has_set_aside or elapsed_ns < max(ALL_EACH_NS, ALL_EACH_TIMES * self._took_ns):
             return False
+        if elapsed_ns < MANY_EACH_NS and self._is_too_much(begun_ns):
+            return False
+        self._counted_ns = None
         self._has_set_aside = False
         gc.unfreeze()
         gc.collect()
@@ -76,6 +84,12 @@ class Garbage:
         self._looked_ns = self._now_ns()
         self._took_ns = self._looked_ns - begun_ns
         return True
+
+    def _is_too_much(self, now_ns: int) -> bool:
+        if self._counted_ns is not None and now_ns - self._counted_ns < COUNTED_EACH_NS:
+            return True
+        self._counted_ns = now_ns
+        return gc.get_freeze_count() >= MANY_OBJECTS
 
     def _collected(self, phase: str, info: dict[str, Any]) -> None:
         """Python has collected, in whichever thread it was."""

@@ -12,6 +12,7 @@ import os
 import resource
 import selectors
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from typing import Any
 import psutil
 
 from cluster.broker.housekeeping import MEMORY_INTERVAL_MS
-from cluster.broker.main import give_back, log_paced
+from cluster.broker.main import THREAD_SWITCH_S, give_back, log_paced
 from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import validate
@@ -129,6 +130,7 @@ def target(directory: Path, descriptors: int | None = None, **properties: str) -
 def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """The entry of the process: one broker until SIGTERM. It exits with 1 if the broker says that it cannot go on."""
     log_paced(logging.StreamHandler())
+    sys.setswitchinterval(THREAD_SWITCH_S)
     directory = arguments["directory"]
     if arguments["descriptors"] is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (arguments["descriptors"], arguments["descriptors"]))

@@ -13,6 +13,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_request, request_class
 from tests.hostile.absence import Plain, watching
 from tests.hostile.target import Target, target
+from tests.simulation.client import batch
 
 pytestmark = pytest.mark.integration
 
@@ -161,6 +162,27 @@ def test_a_client_ends_no_transaction_of_others(coordinator: Target, client: Pla
                 decode_response(api_key, version, attacker.take())
     assert state(client, "victim") == "Ongoing"
     assert client.send(ApiKey.END_TXN, 3, **who, committed=True).error_code == ErrorCode.NONE
+
+
+def test_a_stranger_with_the_producers_id_holds_up_no_transaction(coordinator: Target, client: Plain) -> None:
+    """It writes with a later epoch to a partition that was added and has no record yet: no marker can be written there,
+    and none is needed. The transaction ends, and so does the next one."""
+    who = producer(client, "robbed")
+    assert add(client, who, {"many": [1, 2]}) == {ErrorCode.NONE}
+    later = batch(b"v", producer_id=who["producer_id"], producer_epoch=who["producer_epoch"] + 100, base_sequence=0)
+    data = request_class(ApiKey.PRODUCE).TopicProduceData
+    topics = [data(name="many", partition_data=[data.PartitionProduceData(index=1, records=bytes(later))])]
+    with Plain(coordinator.port) as stranger:
+        answer = stranger.send(
+            ApiKey.PRODUCE, 7, transactional_id=None, acks=1, timeout_ms=30_000, topic_data=topics
+        )  # fmt: skip
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    assert client.send(ApiKey.END_TXN, 3, **who, committed=True).error_code == ErrorCode.NONE
+    assert until(lambda: state(client, "robbed") == "CompleteCommit", 30)
+    again = producer(client, "robbed")
+    assert add(client, again, {"many": [2]}) == {ErrorCode.NONE}
+    assert client.send(ApiKey.END_TXN, 3, **again, committed=False).error_code == ErrorCode.NONE
+    assert until(lambda: state(client, "robbed") == "CompleteAbort", 30)
 
 
 def markers(producer_id: int, producer_epoch: int, partitions: list[int], topic: str = "many") -> Any:

@@ -165,8 +165,7 @@ class GroupService:
 
     async def _in_turn(self) -> None:
         """Wait for a share if others have used up this turn of the loop: a large group takes long."""
-        if self._shares.is_over():
-            await self._shares.next()
+        await self._shares.fresh()
 
     def _ask(self, event: Event) -> asyncio.Future[Any]:
         waiter = self._loop.create_future()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, chunks, may_begin
+from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, begin_in_turn, chunks, may_begin
 from cluster.broker.replicas.fetch_checks import READ_COMMITTED, FetchedBy, fetch_error
 from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
 from cluster.broker.replicas.fetcher import broker_epoch_in
@@ -48,7 +48,7 @@ def handle(
 async def _in_turn(
     replicas: ReplicaManager, shares: Shares, exchange: Exchange, body: bytes, from_brokers: bool
 ) -> None:
-    await shares.next()
+    await begin_in_turn(len(body), shares)
     _answer(replicas, exchange, body, from_brokers)
     connection = exchange.connection
     if connection.parked is not None and connection.is_gone():

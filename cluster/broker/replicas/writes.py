@@ -167,8 +167,7 @@ class Writes:
         verified: Verified,
     ) -> None:
         """The rest of a request."""
-        if self._shares.is_over():
-            await self._shares.next()
+        await self._shares.fresh()
         effort, pause = Effort.all(), Pauses(self._shares)
         for index, wanted in postponed:
             await pause()

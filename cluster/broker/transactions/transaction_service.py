@@ -168,8 +168,7 @@ class TransactionService:
         return answer.error_code
 
     async def _ask(self, decide: Decide) -> TransactionAnswer:
-        if self._shares.is_over():
-            await self._shares.next()
+        await self._shares.fresh()
         waiter: Waiter = self._loop.create_future()
         self._waiting.add(waiter)
         try:

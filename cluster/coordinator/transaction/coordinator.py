@@ -117,8 +117,8 @@ class TransactionCoordinator:
             if producer_id is None:
                 return refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             metadata = TransactionMetadata(transactional_id, producer_id, NO_PRODUCER_EPOCH, timeout_ms, now_ms)
-            if not self.owned.has_room(self._room, None, metadata):
-                return refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+            if no_room := self.owned.check_room(self._room, None, metadata):
+                return refusal(no_room)
         decided = requests.init_producer_id(metadata, timeout_ms, expected, take_producer_id, now_ms)
         if isinstance(decided, ErrorCode):
             return refusal(decided)
@@ -180,8 +180,8 @@ class TransactionCoordinator:
         decided = decide(before)
         if isinstance(decided, ErrorCode):
             return refusal(decided)
-        if not self.owned.has_room(self._room, before, decided):
-            return refusal(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        if no_room := self.owned.check_room(self._room, before, decided):
+            return refusal(no_room)
         return TxnDecision(effects=(begin_append(partition, served, decided, DONE),))
 
     # Time.

@@ -30,20 +30,30 @@ class MarkerVerdict(Enum):
     DONE = "done"
     #: Ask the leader of then again.
     RETRY = "retry"
-    #: A later coordinator, or a later epoch of the producer, was there: this coordinator is of the past.
+    #: A later coordinator was there: this one is of the past.
     ABANDON = "abandon"
 
 
-_DONE = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
-_ABANDON = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+#: A log that knows a later epoch of the producer has nothing of the transaction open. Where this coordinator is the
+#: current one, a stranger wrote there with the producer's id: a batch outside of transactions is not asked about, and
+#: is taken unless the transaction has records there. (A coordinator of the past cannot complete anything in any case.)
+_DONE = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
 
 
 def judge(error_code: ErrorCode) -> MarkerVerdict:
     """The verdict on one code. Codes that should not occur are retried: Kafka stops there, and the partition's readers
-    wait until the next failover."""
+    wait until the next failover. Kafka also stops at INVALID_PRODUCER_EPOCH, and the transactional id with it."""
     if error_code in _DONE:
         return MarkerVerdict.DONE
-    return MarkerVerdict.ABANDON if error_code in _ABANDON else MarkerVerdict.RETRY
+    is_fenced = error_code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    return MarkerVerdict.ABANDON if is_fenced else MarkerVerdict.RETRY
 
 
 def awaits(metadata: TransactionMetadata, markers: TransactionMarkers) -> bool:

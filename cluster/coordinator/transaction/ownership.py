@@ -22,11 +22,12 @@ _PARTITION_BYTES = 150
 
 @dataclass(frozen=True, slots=True)
 class TransactionRoom:
-    """What one broker keeps at most: transactional ids, and bytes of these with the partitions of their transactions.
-    What is read from the log is kept in any case."""
+    """What one broker keeps at most: transactional ids, bytes of these with the partitions of their transactions, and
+    partitions of one transaction. What is read from the log is kept in any case."""
 
     most_ids: int = sys.maxsize
     most_bytes: int = sys.maxsize
+    most_partitions: int = sys.maxsize
 
 
 class ServedPartition:
@@ -57,10 +58,14 @@ class ServedPartition:
 
 
 def metadata_bytes(metadata: TransactionMetadata) -> int:
-    """About what one id takes in memory. A pending transition shares its partitions."""
+    """About what one id takes in memory."""
+    return _ID_BYTES + len(metadata.transactional_id) + partition_count(metadata) * _PARTITION_BYTES
+
+
+def partition_count(metadata: TransactionMetadata) -> int:
+    """The partitions of a transaction. A pending transition shares them."""
     pending = 0 if metadata.pending is None else len(metadata.pending.topic_partitions)
-    partitions = max(len(metadata.topic_partitions), pending)
-    return _ID_BYTES + len(metadata.transactional_id) + partitions * _PARTITION_BYTES
+    return max(len(metadata.topic_partitions), pending)
 
 
 def growth(before: TransactionMetadata | None, after: TransactionMetadata) -> int:
@@ -79,12 +84,22 @@ class OwnedPartitions:
     def __repr__(self) -> str:
         return f"OwnedPartitions({self.served}, loading {self.loading})"
 
-    def has_room(self, room: TransactionRoom, before: TransactionMetadata | None, after: TransactionMetadata) -> bool:
-        """Whether an id may become ``after``; one that does not grow always may."""
+    def check_room(
+        self, room: TransactionRoom, before: TransactionMetadata | None, after: TransactionMetadata
+    ) -> ErrorCode:
+        """Whether an id may become ``after``; one that does not grow always may. What there is no room for now may be
+        tried again, but a transaction that names too much is to be aborted."""
+        full = ErrorCode.THROTTLING_QUOTA_EXCEEDED
         if before is None and sum(len(each.transactions) for each in self.served.values()) >= room.most_ids:
-            return False
+            return full
         grown = growth(before, after)
-        return grown <= 0 or grown + sum(each.size_bytes for each in self.served.values()) <= room.most_bytes
+        if grown <= 0:
+            return ErrorCode.NONE
+        if partition_count(after) > room.most_partitions:
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
+        return (
+            ErrorCode.NONE if grown + sum(each.size_bytes for each in self.served.values()) <= room.most_bytes else full
+        )
 
     def all_ids(self) -> list[tuple[int, str]]:
         """(partition, transactional id) of all that is served now."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from itertools import groupby
 
 from cluster.coordinator.transaction.state import (
     NO_PRODUCER_EPOCH,
@@ -105,9 +104,12 @@ def _encode_partitions(transit: TransitMetadata) -> bytes:
     """An array of topics with their partitions, in order; null, which is not the same as empty, in EMPTY alone."""
     if transit.state is TransactionState.EMPTY:
         return _NULL_ARRAY
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in transit.topic_partitions:
+        by_topic.setdefault(topic, []).append(partition)
     topics = []
-    for topic, pairs in groupby(sorted(transit.topic_partitions), key=lambda pair: pair[0]):
-        numbers = [partition for _, partition in pairs]
+    for topic, unordered in sorted(by_topic.items()):
+        numbers = sorted(unordered)
         topics.append(write_nullable_string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers))
     return INT32.pack(len(topics)) + b"".join(topics)
 

@@ -1,4 +1,7 @@
-"""From the loop of a broker process to the figures of a run: a long turn is counted, exported and collected."""
+"""From the loop of a broker process to the figures of a run: a long turn is counted, exported and collected.
+
+And the loop waits for no thread for longer than is said.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -40,19 +44,23 @@ def health_of(samples: dict[str, list[tuple[dict[str, str], float]]]) -> float:
 def test_a_long_turn_of_a_broker_is_a_figure_of_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One of 300 ms: a log line, a counter, a gauge; and of both gauges the conductor takes the worse."""
+    """One of 300 ms: a log line, a counter, a gauge; and of both gauges the conductor takes the worse. Threads of the
+    process give way to the loop sooner than Python lets them."""
     monkeypatch.setattr(main, "ZooKeeperStore", lambda *_: MemoryStore(MemoryTree()))
     # It is no process of its own here: what concerns the whole process is left alone.
     monkeypatch.setattr(Garbage, "begin", lambda _: gc.enable())
     monkeypatch.setattr(main, "raise_open_file_limit", lambda: 0)
     ports: dict[str, int] = {}
     samples: list[Any] = []
+    switch_s, pythons_s = 0.0, sys.getswitchinterval()
 
     def look() -> None:
         samples.append(scrape(f"http://127.0.0.1:{ports[main.METRICS]}/metrics"))
         os.kill(os.getpid(), signal.SIGTERM)
 
     def ready(message: dict[str, Any]) -> None:
+        nonlocal switch_s
+        switch_s = sys.getswitchinterval()
         ports.update(message.get("ports", {}))
         if message["event"] == "started":
             loop = asyncio.get_running_loop()
@@ -65,7 +73,12 @@ def test_a_long_turn_of_a_broker_is_a_figure_of_its_run(
         "log.dirs": str(tmp_path / "data"),
         "gapless.metrics.port": "0",
     }
-    main._run(main.BrokerSpec(1, properties, str(tmp_path / "node"), seed=1), ready)
+    try:
+        main._run(main.BrokerSpec(1, properties, str(tmp_path / "node"), seed=1), ready)
+    finally:
+        sys.setswitchinterval(pythons_s)
+    assert switch_s == pytest.approx(main.THREAD_SWITCH_S)
+    assert switch_s < pythons_s
     [found] = samples
     [(_, longest_s)] = found[health.LONGEST_TURN]
     assert BUSY_S <= longest_s < 100 * BUSY_S

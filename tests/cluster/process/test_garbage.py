@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.process import garbage
+from cluster.process.garbage import ALL_EACH_NS, COUNTED_EACH_NS, MANY_EACH_NS, MANY_OBJECTS, YOUNG_AFTER, Garbage
 
 SCRIPT = """
 import asyncio, gc, json, weakref
@@ -33,7 +40,7 @@ async def main():
     set_aside = is_gone() is not None
     early = garbage.examine_all()
     now_ns[0] += ALL_EACH_NS
-    # With more than a million objects it takes longer, and is done less often.
+    # With this many objects it takes longer, and is done less often.
     soon = garbage.examine_all()
     now_ns[0] += MANY_EACH_NS
     late = garbage.examine_all()
@@ -55,3 +62,33 @@ def test_what_is_old_is_set_aside_and_examined_seldom() -> None:
     assert set_aside
     assert (early, soon, late, is_gone, again) == (False, False, True, True, False)
     assert (frozen, callbacks) == (0, 0)
+
+
+def test_what_is_set_aside_is_seldom_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 50 ms for a million objects, in which nothing else runs: once a minute while there are too many."""
+    loop, now_ns, counts, calls = asyncio.new_event_loop(), 0, 0, []
+
+    def count() -> int:
+        nonlocal counts
+        counts += 1
+        return MANY_OBJECTS
+
+    python = SimpleNamespace(get_freeze_count=count, callbacks=[], get_threshold=lambda: YOUNG_AFTER)
+    for name in ("collect", "freeze", "unfreeze", "enable", "set_threshold"):
+        setattr(python, name, lambda *_given, name=name: calls.append(name))
+    monkeypatch.setattr(garbage, "gc", python)
+    made = Garbage(loop, lambda: now_ns)
+    made.begin()
+    for _ in range(garbage.SET_ASIDE_AFTER):
+        python.callbacks[0]("stop", {"generation": 1})
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    calls.clear()
+    while now_ns < MANY_EACH_NS:
+        assert not made.examine_all()
+        now_ns += ALL_EACH_NS // 5
+    assert counts <= MANY_EACH_NS // COUNTED_EACH_NS
+    assert calls == []
+    assert made.examine_all()
+    assert calls == ["unfreeze", "collect", "freeze"]

@@ -164,19 +164,28 @@ def test_markers_that_end_without_a_partition():
 
 
 def test_the_verdict_on_each_code():
-    """Three are done, two end it, all others are asked again, unexpected ones too."""
+    """Four are done, one ends it, all others are asked again, unexpected ones too."""
     verdicts = {verdict: {code for code in E if judge(code) is verdict} for verdict in MarkerVerdict}
-    assert verdicts[MarkerVerdict.DONE] == {E.NONE, E.UNSUPPORTED_FOR_MESSAGE_FORMAT, E.UNSUPPORTED_VERSION}
-    assert verdicts[MarkerVerdict.ABANDON] == {E.INVALID_PRODUCER_EPOCH, E.TRANSACTION_COORDINATOR_FENCED}
+    done = {E.NONE, E.UNSUPPORTED_FOR_MESSAGE_FORMAT, E.UNSUPPORTED_VERSION, E.INVALID_PRODUCER_EPOCH}
+    assert verdicts[MarkerVerdict.DONE] == done
+    assert verdicts[MarkerVerdict.ABANDON] == {E.TRANSACTION_COORDINATOR_FENCED}
 
 
-@pytest.mark.parametrize("code", [E.INVALID_PRODUCER_EPOCH, E.TRANSACTION_COORDINATOR_FENCED])
-def test_a_coordinator_of_the_past_stops(code):
+def test_a_coordinator_of_the_past_stops():
     """It sends no more markers for the transaction and does not complete it."""
     known = replace(metadata_in(S.PREPARE_COMMIT), pending=None, topic_partitions=frozenset({T0, T1}))
     bench = Bench(known)
-    assert bench.markers(bench.started, {T0: code, T1: E.REQUEST_TIMED_OUT}) == TxnDecision()
+    fenced = {T0: E.TRANSACTION_COORDINATOR_FENCED, T1: E.REQUEST_TIMED_OUT}
+    assert bench.markers(bench.started, fenced) == TxnDecision()
     assert bench.known["id"].state is S.PREPARE_COMMIT
+
+
+def test_a_stranger_with_the_producers_id_holds_up_no_transaction():
+    """A log with a later epoch of the producer has nothing of the transaction: it is not waited for."""
+    known = replace(metadata_in(S.PREPARE_COMMIT), pending=None, topic_partitions=frozenset({T0, T1}))
+    bench = Bench(known)
+    completion = append_of(bench.markers(bench.started, {T0: E.INVALID_PRODUCER_EPOCH, T1: E.NONE}))
+    assert completion.transit.state is S.COMPLETE_COMMIT
 
 
 def test_markers_by_broker():

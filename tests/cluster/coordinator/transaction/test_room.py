@@ -53,6 +53,20 @@ def test_more_partitions_than_there_is_room_for():
     validate(made)
 
 
+def test_a_transaction_has_so_many_partitions_and_no_more():
+    """Each change of it is a record that names them all. What it has may be added again, and it can be ended."""
+    made = coordinator(TransactionRoom(most_partitions=len(MANY)), metadata_in(S.EMPTY))
+    made.appended(append_of(made.add_partitions("id", PID, EPOCH, MANY, NOW)), ErrorCode.NONE, NOW)
+    for refused in (
+        made.add_partitions("id", PID, EPOCH, frozenset({("one more", 0)}), NOW),
+        made.add_offsets("id", PID, EPOCH, "group", 1, NOW),
+    ):
+        assert code_of(refused) is ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert code_of(made.add_partitions("id", PID, EPOCH, MANY, NOW)) is ErrorCode.NONE
+    assert made.end_txn("id", PID, EPOCH, NOW, commit=True).answer is None
+    validate(made)
+
+
 def test_what_is_loaded_is_kept():
     """A failover forgets nothing for lack of room."""
     made = coordinator(TransactionRoom(0, 0), metadata_in(S.ONGOING))
