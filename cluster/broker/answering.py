@@ -108,22 +108,25 @@ def answering_later(
         elif not may_begin(len(body), shares):
             exchange.later(in_turn(exchange, bytes(body)))
         else:
-            exchange.later(work(exchange, decode_request(key, exchange.api_version, body)))
+            exchange.later(work(exchange, [decode_request(key, exchange.api_version, body)]))
 
     async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         await begin_in_turn(len(body), shares)
-        return await work(exchange, decode_request(key, exchange.api_version, body))
+        return await work(exchange, [decode_request(key, exchange.api_version, body)])
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
         async with beside.room_for(len(body) if alone else 0, is_gone):
             decode = partial(decode_request, key, exchange.api_version, body)
-            return await work(exchange, await beside.run(decode, is_gone, weight=len(body)))
+            request = [await beside.run(decode, is_gone, weight=len(body))]
+            del decode, body
+            return await work(exchange, request)
 
-    async def work(exchange: Exchange, request: Any) -> Sequence[Payload]:
+    async def work(exchange: Exchange, request: list[Any]) -> Sequence[Payload]:
+        """Nothing but the handler holds the request while it waits, and it may let go of it."""
         while shares.is_full():
             await shares.next()
-        response = await handler(request, exchange)
+        response = await handler(request.pop(), exchange)
         encode = encoding(key, exchange, response)
         return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
 
