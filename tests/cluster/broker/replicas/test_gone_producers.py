@@ -24,7 +24,7 @@ from tests.simulation.client import batch
 
 
 class Partition:
-    """A replica that has batches examined beside the loop, but for those without compression."""
+    """A replica that has batches examined off the loop, but for those without compression."""
 
     def __init__(self, topic: str, number: int) -> None:
         self.topic, self.partition = topic, number
