@@ -51,9 +51,8 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
     answer = partial(_answer, exchange, acks)
     now_ms = exchange.started_ns // 1_000_000
     zstd_allowed = version >= ZSTD_VERSION
-    rest = replicas.writes.produce(
-        request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait, is_gone=_is_gone(exchange, acks)
-    )
+    told = answer, exchange.wait, NOT_ASKED, _is_gone(exchange, acks)
+    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, *told)
     if rest is not None:
         exchange.hold(rest)
 
