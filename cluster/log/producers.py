@@ -6,7 +6,8 @@ log.
 
 The log is the truth: after a start or a truncation the entries are rebuilt from batch headers, because a snapshot
 has only the newest batch of each producer. So that a truncation need not begin at the log's first byte, ``mark``
-remembers the entries at a roll; entries are immutable, so a mark is one copy of a dictionary.
+remembers the entries at a roll, and ``mark_within`` between two: a segment may have millions of batches. Entries are
+immutable, so a mark is one copy of a dictionary.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ from cluster.protocol.control_records import ControlRecordType, EndTransactionMa
 ROOM_MS = 300_000
 #: Distance of the moments of which it is known where the log ended.
 MOMENT_MS = 10_000
-#: How many marks are kept: truncations reach back a few segments at most.
+#: How many marks of each kind are kept: truncations reach back a few segments at most, and nearly all a few seconds.
 MARKS = 8
+#: Records between two marks within a segment. To replay so many batches takes some ten milliseconds.
+MARK_RECORDS = 10_000
 
 # The same as calling the classes, which costs a call more for every batch.
 _new_batch: Callable[[tuple[int, ...]], BatchMetadata] = partial(tuple.__new__, BatchMetadata)
@@ -40,6 +43,7 @@ class _Mark(NamedTuple):
     offset: int
     #: They do not change.
     entries: Mapping[int, ProducerEntry]
+    is_roll: bool
 
 
 class _Unchanged(NamedTuple):
@@ -221,9 +225,20 @@ class ProducerStates:
 
     def mark(self, offset: int) -> Mapping[int, ProducerEntry]:
         """Remember the entries as they are with the log ending at ``offset``, and return them."""
-        mark = _Mark(offset, dict(self.entries))
+        return self._mark(offset, is_roll=True)
+
+    def mark_within(self, offset: int) -> None:
+        """The same between two rolls, if much has been written since the last mark."""
+        newest = self._marks[-1].offset if self._marks else 0
+        if self.entries and offset - newest >= MARK_RECORDS:
+            self._mark(offset, is_roll=False)
+
+    def _mark(self, offset: int, *, is_roll: bool) -> Mapping[int, ProducerEntry]:
+        mark = _Mark(offset, dict(self.entries), is_roll)
         self._marks.append(mark)
-        del self._marks[:-MARKS]
+        of_kind = [index for index, each in enumerate(self._marks) if each.is_roll is is_roll]
+        if len(of_kind) > MARKS:
+            del self._marks[of_kind[0]]
         return mark.entries
 
     def drop_marks_above(self, offset: int) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.pauses import Pauses
-from cluster.broker.portions import Beside, chunks
+from cluster.broker.portions import Beside, IsGone, chunks, never_gone
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.transaction_checks import NOT_ASKED
 from cluster.broker.transactions.verification import ToVerify, Verifier
@@ -51,7 +51,8 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
     answer = partial(_answer, exchange, acks)
     now_ms = exchange.started_ns // 1_000_000
     zstd_allowed = version >= ZSTD_VERSION
-    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait)
+    told = answer, exchange.wait, NOT_ASKED, _is_gone(exchange, acks)
+    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, *told)
     if rest is not None:
         exchange.hold(rest)
 
@@ -65,7 +66,8 @@ async def _handle_verified(
     verified = await verifier.verify(request.transactional_id or "", asked)
     answer, zstd_allowed = partial(_answer, exchange, request.acks), version >= ZSTD_VERSION
     now_ms = exchange.connection.counters.now_ns() // 1_000_000
-    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait, verified)
+    told = answer, exchange.wait, verified, _is_gone(exchange, request.acks)
+    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, *told)
     if rest is not None:
         await rest
 
@@ -78,7 +80,7 @@ async def _handle_many(
         request = await beside.run(lambda: _distinct(parse_request(body, version)), weight=len(body))
         # Without the request: it has the records, and the answer may wait for followers long after they are stored.
         answer = partial(_finish_many, beside, exchange, request.acks)
-        verified = NOT_ASKED
+        verified, is_gone = NOT_ASKED, _is_gone(exchange, request.acks)
         if request.transactional_id is not None:
             asked, pause = [], Pauses(verifier.shares)
             for some in chunks(request.partitions, PARTITIONS_AT_ONCE):
@@ -86,8 +88,13 @@ async def _handle_many(
                 await pause()
             verified = await verifier.verify(request.transactional_id, asked)
         await replicas.writes.produce_in_shares(
-            request, exchange.client_id, version >= ZSTD_VERSION, answer, exchange.wait, verified
+            request, exchange.client_id, version >= ZSTD_VERSION, answer, exchange.wait, verified, is_gone
         )
+
+
+def _is_gone(exchange: Exchange, acks: int) -> IsGone:
+    """Who wants no acknowledgement may leave at once, and what was sent is stored."""
+    return exchange.connection.is_gone if acks else never_gone
 
 
 def _finish_many(beside: Beside, exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:

@@ -28,6 +28,14 @@ class RequestRefused(Exception):
         self.message = message
 
 
+class ProducerGone(ConnectionError):
+    """No one is there for the acknowledgement of a request of which nothing was appended yet. Nothing that follows it
+    on its connection may be appended either: that would change the order."""
+
+    def __init__(self) -> None:
+        super().__init__("its client has gone while it waited for others")
+
+
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
     """What a topic's configuration means for its partitions here."""

@@ -21,6 +21,7 @@ from itertools import islice
 from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.replicas.host import RequestRefused
 from cluster.log.config import LogConfig
+from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import VerdictKind
 from cluster.protocol.batch import (
@@ -31,7 +32,7 @@ from cluster.protocol.batch import (
     validate_from_client,
 )
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
-from cluster.protocol.produce import ProducePartition
+from cluster.protocol.produce import ProducePartition, ProduceResult
 from cluster.protocol.record_checks import Effort, Postponed, RecordFacts, walk_records
 from cluster.protocol.records import NewRecord, build_batch, decode_records
 from cluster.protocol.rewriting import recompress_batch
@@ -231,3 +232,19 @@ def _instead(batch: bytes, config: LogConfig) -> tuple[memoryview, BatchHeader]:
             f"{len(batch)} bytes after recompression, more than max.message.bytes {config.max_message_bytes}",
         )
     return memoryview(bytearray(batch)), parse_header(batch)
+
+
+def refused(wanted: ProducePartition, error: RequestRefused | InvalidBatch | LogError) -> ProduceResult:
+    """The answer for a part that is not stored."""
+    return ProduceResult(
+        wanted.topic,
+        wanted.partition,
+        error.error_code,
+        error_message=error.message,
+        record_errors=error.record_errors if isinstance(error, InvalidBatch) else (),
+    )
+
+
+def kept(wanted: ProducePartition) -> ProducePartition:
+    """The same for longer than the frame is valid."""
+    return wanted if wanted.records is None else wanted._replace(records=memoryview(bytearray(wanted.records)))

@@ -87,7 +87,7 @@ class OwnedPartitions:
     def check_room(
         self, room: TransactionRoom, before: TransactionMetadata | None, after: TransactionMetadata
     ) -> ErrorCode:
-        """Whether an id may become ``after``; one that does not grow always may. If there is no room now, it may be
+        """Whether an id may become ``after``; one that does not grow always may. What finds no room now may be
         tried again, but a transaction that names too much is to be aborted."""
         full = ErrorCode.THROTTLING_QUOTA_EXCEEDED
         if before is None and sum(len(each.transactions) for each in self.served.values()) >= room.most_ids:
