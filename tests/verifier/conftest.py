@@ -80,7 +80,8 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Story, 
     home = tmp_path_factory.mktemp("runs")
     # the audit asks no seal
     return {
-        name: (story, story.write(home / str(number), sealed=False)) for number, (name, story) in enumerate(told.items())
+        name: (story, story.write(home / str(number), sealed=False))
+        for number, (name, story) in enumerate(told.items())
     }
 
 
