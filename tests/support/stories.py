@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.support import side_files
@@ -82,6 +83,20 @@ def _encoded(batch: Batch, value_bytes: int, sent_ns: tuple[int, ...]) -> bytes:
     )
     data = encode_batch([Record(value) for value in plain], fields)
     return batch.spoil(data) if batch.spoil else data
+
+
+@lru_cache(maxsize=1 << 12)
+def _history(process: str, rows: tuple[HistoryRow, ...], torn: bool) -> bytes:
+    """The bytes of a history, as its writer leaves them: most stories share most of theirs."""
+    with TemporaryDirectory() as home:
+        path = Path(home) / "history"
+        writer = HistoryWriter(path, process, _StoppedClock())
+        for row in rows:
+            writer.append(row)
+        writer.flush()
+        if not torn:
+            writer.close()
+        return path.read_bytes()
 
 
 @dataclass
@@ -205,22 +220,18 @@ class Story:
         entry |= {"reason": "asked for", "topic": TOPIC, "partition": partition}
         self.journals.setdefault(broker, []).append(entry)
 
-    def write(self, path: Path) -> RunDirectory:
-        """Make the run directory."""
-        directory = RunDirectory(path)
+    def write(self, path: Path, *, sealed: bool = True) -> RunDirectory:
+        """Make the run directory. ``sealed``: whether with its seal, which takes reading all of it again."""
+        directory, model = RunDirectory(path), self.model()
         path.mkdir(parents=True, exist_ok=True)
         directory.prepare()
-        write_json_atomic(directory.run_json, self.model().to_json())
+        write_json_atomic(directory.run_json, model.to_json())
         directory.faults_jsonl.write_text("".join(json.dumps(entry) + "\n" for entry in self.faults), encoding="utf-8")
         looks = [*first_looks(set(self.partitions) - {each["partition"] for each in self.leaders}), *self.leaders]
         directory.leaders_jsonl.write_text("".join(json.dumps(each) + "\n" for each in looks), encoding="utf-8")
         for process, rows in self.rows.items():
-            writer = HistoryWriter(directory.history(process), process, _StoppedClock())
-            for row in rows:
-                writer.append(row if self.settings.idempotence else row._replace(producer_id=-1))
-            writer.flush()
-            if process not in self.torn:
-                writer.close()
+            told = tuple(row if self.settings.idempotence else row._replace(producer_id=-1) for row in rows)
+            directory.history(process).write_bytes(_history(process, told, process in self.torn))
         for broker, entries in self.journals.items():
             directory.node(broker).mkdir(parents=True, exist_ok=True)
             for entry in entries:
@@ -238,8 +249,9 @@ class Story:
         for number, moved_ms in enumerate(self.clock_ms):
             sample = {"time_ns": number * 10 * SECOND, "wall_minus_monotonic_ms": STARTED_MS + moved_ms}
             append_json_line(directory.resources_jsonl, sample | {"free_bytes": 10**10, "rss_bytes": {}})
-        write_json_atomic(directory.load_settings_json, load_settings_of(self.model().settings, RUN_ID, TOPIC))
-        seal.take(directory)
+        write_json_atomic(directory.load_settings_json, load_settings_of(model.settings, RUN_ID, TOPIC))
+        if sealed:
+            seal.take(directory)
         return directory
 
     def _write_side_files(self, data: Path, broker: int) -> None:

@@ -277,14 +277,17 @@ def _open(path: str | Path) -> tuple[HistoryFile, Callable[[], Iterator[pa.Table
         data = memoryview(source.read_buffer())
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
-    _, process = _decode_messages(messages[:1], str(path))
     groups = grouped(messages[1:], PART_MESSAGES, str(path))
+    # a history of one part, as those of short runs are, is decoded once, however often it is gone through
+    only = groups[0] if len(groups) == 1 else []
+    whole, process = _decode_messages([*messages[:1], *only], str(path))
     if torn_bytes:
         logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
 
     def parts() -> Iterator[pa.Table]:
         first = 0
-        for table in (_decode_messages([*messages[:1], *group], str(path))[0] for group in groups):
+        several = (_decode_messages([*messages[:1], *group], str(path))[0] for group in groups)
+        for table in [whole] if len(groups) == 1 else several:
             numbers = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
             yield table.append_column(READ_SCHEMA.field("row"), numbers)
             first += table.num_rows
