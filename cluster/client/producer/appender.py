@@ -54,9 +54,14 @@ class RecordAppender:
         on_delivery: OnDelivery | None,
         deadline_ms: int,
     ) -> RecordFuture:
-        """Put a record into a batch, by ``deadline_ms``. Raises ``ProduceError`` if that cannot be."""
+        """Put a record into a batch, by ``deadline_ms``. Raises ``ProduceError`` if that cannot be, and
+        ``IllegalTransactionCall``.
+        """
         shared = self._shared
-        settings = shared.settings
+        settings, transactions = shared.settings, shared.transactions
+        if transactions is not None:
+            with shared.lock:
+                transactions.ensure_may_send()
         size_bytes = size_upper_bound(key, value, headers)
         if size_bytes > settings.sender.max_request_size:
             raise RecordTooLarge.than(size_bytes, "max.request.size", settings.sender.max_request_size)
@@ -70,10 +75,14 @@ class RecordAppender:
                     now_ms = shared.clock.monotonic_ms()
                     record = (timestamp_ms, key, value, headers, on_delivery)
                     chosen = self._partition(choice, partition, key, is_sticky)
+                    if transactions is not None:
+                        transactions.use_partition((topic, chosen))
                     batch = choice.open.get(chosen)
                     future = None if batch is None else batch.try_append(*record)
                     if future is None and is_sticky:
                         chosen = choice.next_partition()
+                        if transactions is not None:
+                            transactions.use_partition((topic, chosen))
                         batch = choice.open.get(chosen)
                         future = None if batch is None else batch.try_append(*record)
                     if future is not None:

@@ -15,6 +15,7 @@ from cluster.client.producer.transaction.request_queue import QueuedTxnRequest
 from cluster.client.producer.transaction.states import TxnProducerState
 from cluster.client.producer.transaction.transaction_errors import (
     TransactionAborted,
+    TransactionError,
     abortable,
     fatal_to_transactions,
     not_initialized,
@@ -157,11 +158,11 @@ def _failed(ledger: TransactionLedger, ended: QueuedTxnRequest, code: ErrorCode,
         ledger.reinitialize(not_initialized(code, what))
         return
     if step is TxnStep.FATAL or (step is TxnStep.BUMP and not ledger.can_bump_epoch) or _cannot_abort(ledger, ended):
-        error = fatal_to_transactions(code, what, may_be_committed=may_be_committed)
-        ledger.finish(ended.call, error)
-        ledger.fail_fatal(error)
+        fatal = fatal_to_transactions(code, what, may_be_committed=may_be_committed)
+        ledger.finish(ended.call, fatal)
+        ledger.fail_fatal(fatal)
         return
-    error = abortable(code, what, may_be_committed=may_be_committed)
+    error: TransactionError = abortable(code, what, may_be_committed=may_be_committed)
     if ledger.state is _S.ABORTABLE_ERROR and ledger.error is not None:
         error = ledger.error
     ledger.finish(ended.call, error)

@@ -39,8 +39,8 @@ from cluster.client.producer.transaction.txn_requests import (
     EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
+    OffsetAndMetadata,
     TxnAnswer,
-    TxnOffset,
 )
 from cluster.protocol.errors import ErrorCode
 
@@ -95,14 +95,18 @@ class TransactionManager:
         self._require(_OP.BEGIN, _S.READY)
         self._ledger.transition_to(_S.IN_TRANSACTION)
 
-    def use_partition(self, topic_partition: TopicPartition) -> None:
-        """A record is to be sent there: the partition is added to the transaction before."""
+    def ensure_may_send(self) -> None:
+        """Raises if a record cannot be part of a transaction now."""
         self._ensure_free(_OP.SEND)
         self._require(_OP.SEND, _S.IN_TRANSACTION)
+
+    def use_partition(self, topic_partition: TopicPartition) -> None:
+        """A record is to be sent there: the partition is added to the transaction before."""
+        self.ensure_may_send()
         self._ledger.partitions.use(topic_partition)
 
     def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, TxnOffset], group: ConsumerGroupMetadata
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
     ) -> TxnCall:
         """Commit what a consumer has read as part of the transaction.
 
@@ -198,6 +202,13 @@ class TransactionManager:
             ledger.fail_fatal(fatal_to_transactions(error_code, what))
         else:
             ledger.fail_abortable(abortable(error_code, what), bump=step is FailureStep.ABORTABLE_AND_BUMP)
+
+    def record_failed(self, error_code: ErrorCode) -> None:
+        """A record got into no batch: a transaction without it must not be committed, whether or not anyone looks at
+        its future.
+        """
+        if self._ledger.state is _S.IN_TRANSACTION:
+            self._ledger.fail_abortable(abortable(error_code, "a record of the transaction was not sent"))
 
     def close(self) -> None:
         """The program closes the producer without waiting: what waits for answers fails, nothing more is sent."""
