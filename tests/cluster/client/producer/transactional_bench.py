@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from cluster.client.producer.invariants import validate_sender
+from cluster.client.producer.transaction.invariants import validate
+from cluster.client.producer.transaction.states import TxnProducerState
 from cluster.client.producer.transaction.transaction_errors import TransactionTimeout
 from cluster.protocol import messages
 from cluster.protocol.apis import ApiKey
@@ -91,6 +94,19 @@ class TransactionalBench(Bench):
         answers[COMMIT_OFFSETS] = offsets_committed()
         for api_key in (ADD_OFFSETS, END):
             answers[api_key] = coded(api_key)
+        self._turn = self.producer._io._turn
+        self.producer._io._turn = self.turn  # type: ignore[method-assign]
+
+    def turn(self) -> bool:
+        """A turn, after which everything holds that always does."""
+        goes_on = self._turn()
+        shared = self.producer._shared
+        assert shared.transactions is not None
+        with shared.lock:
+            validate(shared.transactions)
+            if shared.transactions.state is not TxnProducerState.FATAL_ERROR:
+                validate_sender(shared.core)
+        return goes_on
 
     def identify(self, request: Any, header: Any) -> Any:
         if getattr(request, "producer_id", -1) >= 0:
