@@ -83,7 +83,7 @@ def test_a_transaction_survives_its_coordinator(cluster: LocalCluster, kind: str
 
 
 def test_a_transaction_that_takes_too_long_is_aborted(cluster: LocalCluster) -> None:
-    """Its coordinator fences the producer, which learns of it at the latest when it commits; readers go on."""
+    """Its coordinator fences the producer, which learns of it at the latest when it commits; readers continue."""
     client = Confluent(cluster.bootstrap)
     client.create("too-long", 1)
     settings = {"bootstrap.servers": cluster.bootstrap, "transactional.id": "too-long", "transaction.timeout.ms": 1_000}

@@ -44,7 +44,7 @@ class TransactionRequests:
         self._manager = manager
         self._io = io
         self._unsent: SendTxnRequest | None = None
-        # What FindCoordinator said of each node: metadata may not have it yet.
+        # Where FindCoordinator found each node: metadata may not have it yet.
         self._addresses: dict[int, BrokerAddress] = {}
         # What has happened without a poll, and is told in the next turn.
         self._failed: list[tuple[int, ErrorCode]] = []

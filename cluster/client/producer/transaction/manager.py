@@ -223,7 +223,7 @@ class TransactionManager:
             return False
         return is_retry or ledger.state in (_S.IN_TRANSACTION, _S.COMMITTING_TRANSACTION)
 
-    def tick(self, now_ms: int, *, has_incomplete_batches: bool) -> list[TxnAction]:
+    def tick(self, now_ms: int, *, has_incomplete_batches: bool) -> list[TxnAction | WakeAt]:
         """Everything that is to be done now, in order. ``has_incomplete_batches``: one has no outcome."""
         ledger = self._ledger
         if has_incomplete_batches:
@@ -231,8 +231,8 @@ class TransactionManager:
         wake_at_ms = None
         if ledger.queue.in_flight is None:
             wake_at_ms = self._send_next(now_ms, has_incomplete_batches)
-        actions = ledger.take_actions()
-        return actions if wake_at_ms is None else [*actions, WakeAt(wake_at_ms)]
+        wake = [] if wake_at_ms is None else [WakeAt(wake_at_ms)]
+        return [*ledger.take_actions(), *wake]
 
     def _drop_batches(self) -> None:
         ledger = self._ledger

@@ -1,6 +1,6 @@
 """What a program is told when its transaction cannot continue. Owns the exceptions and their texts.
 
-The class says what to do next, as KIP-691 and KIP-1050 group Kafka's exceptions:
+The class says what to do next:
 
 * ``TransactionTimeout``: call the same again, and wait for the same outcome.
 * ``AbortableTransactionError``: call ``abort_transaction``; then another transaction may begin.
@@ -61,8 +61,8 @@ class TransactionAborted(TransactionError):
 
 
 class TransactionTimeout(TransactionError, TimeoutError):
-    """No outcome within max.block.ms: Kafka's TimeoutException. The call goes on; until it is repeated no other one is
-    possible.
+    """No outcome within max.block.ms: Kafka's TimeoutException. The call is still under way, and has to be repeated
+    before any other.
     """
 
     @property

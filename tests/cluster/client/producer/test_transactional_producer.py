@@ -81,7 +81,7 @@ def test_nothing_goes_to_a_partition_that_is_not_added() -> None:
 
 
 def test_the_next_transaction_numbers_on() -> None:
-    """Under the same epoch sequences go on, and the partition is added again."""
+    """Under the same epoch sequences continue, and the partition is added again."""
     bench = TransactionalBench().start()
     for number in (1, 2):
         bench.producer.send("t", b"v")
@@ -260,7 +260,7 @@ def test_a_member_that_was_replaced_commits_nothing() -> None:
     ],
 )
 def test_offsets_that_cannot_be_sent_are_refused(offsets: Any, group: Any, error: str) -> None:
-    """Before they reach the thread that would send them; the transaction goes on."""
+    """Before they reach the thread that would send them; the transaction continues."""
     bench = TransactionalBench().start()
     with pytest.raises((TypeError, ValueError), match=error):
         bench.producer.send_offsets_to_transaction(offsets, group)

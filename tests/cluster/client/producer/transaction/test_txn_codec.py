@@ -70,7 +70,7 @@ def test_a_version_says_all_or_is_not_used(request_, fields, version):
 
 @pytest.mark.parametrize("version", range(5))
 def test_the_key_of_a_coordinator_is_a_list_from_4_on(version):
-    """KIP-699."""
+    """Before, a request has one key."""
     message = decoded(FindTxnCoordinator(GROUP_KEY), version)
     assert (message.coordinator_keys if version >= 4 else [message.key]) == ["group"]
 
@@ -96,7 +96,7 @@ def answer_to(request, version, **fields):
 
 @pytest.mark.parametrize("version", range(5))
 def test_where_the_coordinator_is(version):
-    """One of a list from version 4 on; nowhere while there is none, and as long as nothing is said of it."""
+    """One of a list from version 4 on; nowhere while there is none, and no address without it."""
     request = FindTxnCoordinator(TXN_KEY)
     coordinator = messages.response_class(ApiKey.FIND_COORDINATOR).Coordinator
     for code in (E.NONE, E.COORDINATOR_NOT_AVAILABLE):
