@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -17,6 +19,7 @@ from cluster.client import (
     Producer,
     ProducerFenced,
 )
+from cluster.client.producer.futures import RecordFuture
 from cluster.protocol.errors import ErrorCode
 from tests.support.kafka_clients import TIMEOUT_S, Confluent, KafkaPython, kafka, wait_for
 from tests.support.transactions import read_values
@@ -139,3 +142,36 @@ def test_librdkafkas_mock_cluster_takes_our_transactions() -> None:
                 producer.flush()
                 producer.abort_transaction()
             assert {future.exception(TIMEOUT_S) for future in futures} == {None}
+
+
+def test_threads_share_a_transaction() -> None:
+    """While one commits, the others' records are in the transaction, and then have their outcome, or are refused."""
+    sent: list[RecordFuture] = []
+    refused: list[IllegalTransactionCall] = []
+    stopped, progress = threading.Event(), threading.Semaphore(0)
+
+    def send(producer: Producer, partition: int) -> None:
+        while not stopped.is_set():
+            try:
+                sent.append(producer.send("mock", b"v", partition=partition))
+                progress.release()
+            except IllegalTransactionCall as error:
+                refused.append(error)
+                # Let the others run.
+                stopped.wait(0.001)
+
+    with mock_cluster() as bootstrap, producer_of(bootstrap, "threads", linger_ms=5) as producer:
+        producer.partitions_for("mock")
+        with ThreadPoolExecutor(3) as pool:
+            running = [pool.submit(send, producer, partition) for partition in range(3)]
+            try:
+                for _ in range(10):
+                    producer.begin_transaction()
+                    assert all(progress.acquire(timeout=TIMEOUT_S) for _ in range(100))
+                    producer.commit_transaction()
+                    assert all(future.done() and future.exception(0) is None for future in tuple(sent))
+            finally:
+                stopped.set()
+        for thread in running:
+            thread.result()
+    assert refused

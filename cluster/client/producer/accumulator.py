@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 class RecordAccumulator:
     """NOT thread-safe: callers that share it must hold a lock. Times are milliseconds of one monotonic clock.
 
-    ``is_exhausted`` says whether a caller waits, for memory to append or for the end of a transaction: then nothing
-    lingers.
+    ``is_exhausted`` says whether a caller waits for memory to append: then nothing lingers.
     """
 
     def __init__(
@@ -223,7 +222,7 @@ class RecordAccumulator:
         return [batch for batch in self._incomplete if batch in self._queued and not batch.has_sequence]
 
     def close_open(self) -> None:
-        """What is sent from now on does not get into a batch that is there."""
+        """What is sent from now on does not get into a batch that is there, and none of these lingers."""
         for opened in self._open.values():
             for batch in opened.values():
                 batch.close()

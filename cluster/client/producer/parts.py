@@ -26,18 +26,14 @@ def producer_parts(settings: ProducerSettings, clock: Clock, random: Random) -> 
     backoff = ExponentialBackoff(config["retry.backoff.ms"], config["retry.backoff.max.ms"], random)
     transactional_id = config["transactional.id"]
     manager = None
-    is_exhausted = pool.is_waited_for
     if transactional_id is not None:
         manager = TransactionManager(transactional_id, config["transaction.timeout.ms"], backoff.delay_ms)
-
-        def is_exhausted() -> bool:
-            return manager.must_flush or pool.is_waited_for()
 
     accumulator = RecordAccumulator(
         batch_size=settings.limit_bytes,
         linger_ms=settings.linger_ms,
         delivery_timeout_ms=sender.delivery_timeout_ms,
-        is_exhausted=is_exhausted,
+        is_exhausted=pool.is_waited_for,
     )
     identity: ProducerIdentity | None = None
     if manager is not None:

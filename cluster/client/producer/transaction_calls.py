@@ -76,7 +76,7 @@ class TransactionCalls:
             logger.warning("closed with an open transaction: its coordinator aborts it after transaction.timeout.ms")
 
     def _ended(self, call: TxnCall) -> TxnCall:
-        """No record gets into what is there."""
+        """No record gets into what is there, which is sent, if it is to be sent, without lingering."""
         self._shared.accumulator.close_open()
         return call
 

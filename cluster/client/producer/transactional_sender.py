@@ -49,10 +49,6 @@ class TransactionalSenderCore(SenderCore):
         self._manager.node_lost(node)
         super().disconnected(node, now_ms, is_timeout)
 
-    def abort(self, error: ProduceError) -> None:
-        super().abort(error)
-        self._manager.close()
-
     def _settle(self, identity: ProducerIdentity, now_ms: int) -> bool:
         """What the transaction wants done. Its end waits for requests too: what is in one, and has expired meanwhile,
         may still be stored.

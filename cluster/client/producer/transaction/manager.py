@@ -70,11 +70,6 @@ class TransactionManager:
         """Why the state is an error."""
         return self._ledger.error
 
-    @property
-    def must_flush(self) -> bool:
-        """Whether batches are sent without waiting for more records: the end of the transaction waits for them."""
-        return self._ledger.state in COMPLETING
-
     # What a program calls. A refusal is raised at once; the rest is in the call that is returned.
 
     def init_transactions(self) -> TxnCall:

@@ -17,6 +17,7 @@ from cluster.client import (
     TransactionError,
     TransactionTimeout,
 )
+from cluster.client.producer.actions import FailBatch
 from cluster.client.producer.delivery import DeliveryTimeout, FatalProducerError, ProducerClosed, RecordTooLarge
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -165,20 +166,23 @@ def test_what_follows_a_lost_batch_is_not_renumbered() -> None:
 
 def test_a_batch_that_expired_at_its_broker_is_waited_for() -> None:
     """Its answer is no news to the program, but it may still be stored: the abort comes after the request's end."""
-    bench = TransactionalBench(delivery_timeout_ms=600, request_timeout_ms=500).start()
+    bench = TransactionalBench(delivery_timeout_ms=600, request_timeout_ms=500, retry_backoff_ms=10).start()
+    was_idle = []
+
+    def end(request: Any, header: Any) -> Any:
+        was_idle.append(bench.producer._shared.core.is_idle)
+        return coded(END)(request, header)
+
+    bench.selector.answers[END] = end
     future = bench.producer.send("t", b"v")
-    number, _request = bench.next_request(1)
+    bench.next_request(1)
     bench.clock.advance_ms(300)
-    bench.answer(number)
+    bench.accept(1, E.NOT_ENOUGH_REPLICAS)
     bench.next_request(2)
-    bench.clock.advance_ms(400)
     bench.until(future.done)
-    assert isinstance(future.exception(0), DeliveryTimeout)
-    with pytest.raises(TransactionTimeout):
-        bench.producer.abort_transaction()
-    assert not bench.producer._shared.core.is_idle
+    assert isinstance(future.exception(0), DeliveryTimeout) and not bench.producer._shared.core.is_idle
     bench.finish(bench.producer.abort_transaction)
-    assert bench.producer._shared.core.is_idle and bench.order()[-2:] == [END, INIT]
+    assert was_idle == [True] and bench.order()[-2:] == [END, INIT]
 
 
 def test_a_zombie_is_fenced() -> None:
@@ -227,6 +231,21 @@ def test_offsets_are_part_of_it() -> None:
         for each in topic.partitions
     ] == [(1, 10, 3, "text"), (0, 20, -1, "")]
     assert bench.order()[2:][-1] is END
+
+
+def test_the_same_offsets_twice_are_two_calls() -> None:
+    """Unless the first one timed out: then it is the same call, in this transaction."""
+    bench = TransactionalBench().start()
+    offsets = {("s", 0): 1}
+    for committed in (1, 2):
+        bench.finish(lambda: bench.producer.send_offsets_to_transaction(offsets, "g"))
+        assert len(bench.asked(COMMIT_OFFSETS)) == committed
+    with pytest.raises(TransactionTimeout):
+        bench.producer.send_offsets_to_transaction(offsets, "g")
+    bench.finish(bench.producer.abort_transaction)
+    bench.producer.begin_transaction()
+    bench.finish(lambda: bench.producer.send_offsets_to_transaction(offsets, "g"))
+    assert len(bench.asked(COMMIT_OFFSETS)) == 3
 
 
 def test_a_member_that_was_replaced_commits_nothing() -> None:
@@ -314,6 +333,24 @@ def test_a_call_that_timed_out_is_repeated() -> None:
     bench.producer.begin_transaction()
 
 
+def test_no_record_gets_into_a_batch_that_is_dropped() -> None:
+    """It is closed before anyone else can look: not when its error is told."""
+    bench = TransactionalBench(partitions=2, linger_ms=100_000).start()
+    bench.producer.send("t", b"v", partition=0)
+    bench.until(lambda: bench.asked(ADD))
+    bench.selector.answers[ADD] = added(E.TOPIC_AUTHORIZATION_FAILED)
+    carry_out, closed = bench.producer._io._carry_out, []
+
+    def look(actions: list[Any], now_ms: int) -> int | None:
+        closed.extend(each.batch.is_closed for each in actions if isinstance(each, FailBatch))
+        return carry_out(actions, now_ms)
+
+    bench.producer._io._carry_out = look  # type: ignore[method-assign]
+    future = bench.producer.send("t", b"w", partition=1)
+    bench.until(future.done)
+    assert closed == [True, True]
+
+
 def test_no_record_gets_into_a_transaction_that_ends() -> None:
     """Not even into an open batch, by the short way of nearly all records."""
     bench = TransactionalBench(linger_ms=100_000).start()
@@ -369,6 +406,16 @@ def test_the_coordinator_dies_in_a_commit() -> None:
     assert bench.order()[-2:] == [FIND, END] and (9, "b9", 9, 0) in bench.selector.connects
 
 
+def test_a_coordinator_that_went_away_is_looked_up_again() -> None:
+    """Its connection was closed with nothing in flight: another broker may have the id now."""
+    bench = TransactionalBench().start()
+    bench.producer.send("t", b"v")
+    bench.accept(1)
+    bench.selector.close_by_peer(NODE)
+    bench.finish(bench.producer.commit_transaction)
+    assert bench.order()[-2:] == [FIND, END]
+
+
 def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
     """Its connection fails before anything is sent."""
     bench = TransactionalBench()
@@ -381,7 +428,7 @@ def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
 
 def test_a_coordinator_that_is_not_there_yet_is_asked_again() -> None:
     """Not available, loading, ending another one's transaction: all is retried, with pauses."""
-    bench = TransactionalBench()
+    bench = TransactionalBench(retry_backoff_ms=20, retry_backoff_max_ms=20)
     finds = iter([found(code=E.COORDINATOR_NOT_AVAILABLE)])
     bench.selector.answers[FIND] = lambda request, header: next(finds, found())(request, header)
     codes = iter([E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS, E.CONCURRENT_TRANSACTIONS])
@@ -390,7 +437,7 @@ def test_a_coordinator_that_is_not_there_yet_is_asked_again() -> None:
     )
     bench.finish(bench.producer.init_transactions)
     assert bench.order() == [FIND, FIND, INIT, FIND, INIT, INIT, INIT]
-    assert bench.clock.monotonic_ms() >= 4 * 80
+    assert bench.selector.timeouts.count(20) == 4
 
 
 def test_an_init_that_is_not_permitted_may_be_repeated() -> None:
@@ -484,15 +531,17 @@ def test_in_a_callback_nothing_is_waited_for() -> None:
 
 
 def test_a_forked_process_is_told() -> None:
-    """Nobody would send anything there; closing does not wait."""
-    bench = TransactionalBench(max_block_ms=60_000)
+    """Nobody would send anything there; closing does not wait, not even for what is open."""
+    bench = TransactionalBench(max_block_ms=0).start()
+    bench.producer.send("t", b"v")
     bench.producer._io._runner = thread = ThreadRunner("forked")
     thread.start(bool)
     assert thread.join(None)
     for call in (bench.producer.init_transactions, bench.producer.begin_transaction):
         with pytest.raises(RuntimeError, match="fork"):
             call()
-    bench.producer.close()
+    bench.producer._shared.changed.wait = None  # type: ignore[assignment, method-assign]
+    bench.producer.close(60)
 
 
 def test_a_thread_that_fails_leaves_no_call_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

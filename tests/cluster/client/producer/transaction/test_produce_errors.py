@@ -72,7 +72,7 @@ def test_a_commit_fails_with_its_batch():
     bench = Bench().begin(T0)
     bench.has_batches = True
     call = bench.manager.commit_transaction()
-    assert bench.tick() is None and bench.manager.must_flush
+    assert bench.tick() is None and bench.state is S.COMMITTING_TRANSACTION
     bench.manager.batch_failed(E.REQUEST_TIMED_OUT, was_numbered=True)
     bench.tick()
     assert call in bench.finished and not call.error.may_be_committed and not call.error.is_fatal
