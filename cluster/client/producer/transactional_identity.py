@@ -1,13 +1,13 @@
 """TransactionalIdentity: the producer's id, epoch and sequence numbers when a coordinator gives them (KIP-98).
 
 Owns what is different within transactions: an id and epoch come from the coordinator alone, every partition's numbers
-start from 0 under each, and a partition takes batches only when it is in the transaction. Does not own the
-transaction (``transaction/manager.py``). Source: Kafka's TransactionManager. Pure.
+start from 0 under each, and a partition takes batches only when it is in the transaction. Nothing is settled: a
+partition that lacks a batch lacks it until ``take``, for its transaction is aborted. Does not own the transaction
+(``transaction/manager.py``). Source: Kafka's TransactionManager. Pure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
@@ -30,10 +30,6 @@ class TransactionalIdentity(ProducerIdentity):
         """Whether the head of a queue may be sent now, for its partition as for its transaction."""
         topic_partition = (batch.topic, batch.partition)
         return super().may_drain(batch) and self._manager.may_send(topic_partition, is_retry=batch.has_sequence)
-
-    def settle(self, doubtful: Container[ProducerBatch]) -> list[ProducerBatch]:
-        """Nothing: a partition that lacks a batch lacks it until ``take``, for its transaction is aborted."""
-        return []
 
     def take(self, producer_id: int, producer_epoch: int) -> None:
         """The coordinator gave another id or epoch: no batch of the older one is without its outcome."""

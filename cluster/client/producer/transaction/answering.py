@@ -149,6 +149,8 @@ def _failed(ledger: TransactionLedger, ended: QueuedTxnRequest, code: ErrorCode,
         ledger.partitions.refuse(request.topic_partitions)
         names = ", ".join(f"{topic}-{partition}" for topic, partition in request.topic_partitions)
         what = f"{names} could not be added to the transaction"
+    if code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+        what = f"transaction.timeout.ms {ledger.timeout_ms} is more than the brokers' transaction.max.timeout.ms"
     if isinstance(request, EndTransaction) and not request.commit and _has_nothing_to_abort(ledger, code, step):
         ledger.is_bump_required |= step is TxnStep.BUMP
         ledger.complete(ended.call)

@@ -451,6 +451,14 @@ def test_an_init_that_is_not_permitted_may_be_repeated() -> None:
     bench.finish(bench.producer.init_transactions)
 
 
+def test_a_timeout_that_no_broker_allows_is_named() -> None:
+    """With the setting that is too high, and the one that bounds it."""
+    bench = TransactionalBench(transaction_timeout_ms=900_001)
+    bench.selector.answers[INIT] = coded(INIT, E.INVALID_TRANSACTION_TIMEOUT)
+    with pytest.raises(FatalTransactionError, match=r"transaction\.timeout\.ms 900001 is more than the brokers'"):
+        bench.finish(bench.producer.init_transactions)
+
+
 @pytest.mark.parametrize(("api_key", "window"), [(FIND, (0, 0)), (ADD, (9, 9))])
 def test_a_broker_without_transactions_is_fatal(api_key: ApiKey, window: tuple[int, int]) -> None:
     """It is told, and nothing that means something else is sent."""
