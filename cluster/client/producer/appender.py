@@ -75,14 +75,10 @@ class RecordAppender:
                     now_ms = shared.clock.monotonic_ms()
                     record = (timestamp_ms, key, value, headers, on_delivery)
                     chosen = self._partition(choice, partition, key, is_sticky)
-                    if transactions is not None:
-                        transactions.use_partition((topic, chosen))
                     batch = choice.open.get(chosen)
                     future = None if batch is None else batch.try_append(*record)
                     if future is None and is_sticky:
                         chosen = choice.next_partition()
-                        if transactions is not None:
-                            transactions.use_partition((topic, chosen))
                         batch = choice.open.get(chosen)
                         future = None if batch is None else batch.try_append(*record)
                     if future is not None:
@@ -91,6 +87,9 @@ class RecordAppender:
                         return future
                     held_bytes = held_bytes or (needed_bytes if shared.pool.try_allocate(needed_bytes) else 0)
                     if held_bytes:
+                        if transactions is not None:
+                            # Batches that are open have their partitions in the transaction.
+                            transactions.use_partition((topic, chosen))
                         if batch is not None:
                             # What comes later must not get in before this record.
                             batch.close()

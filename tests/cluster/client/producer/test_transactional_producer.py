@@ -93,6 +93,18 @@ def test_the_next_transaction_numbers_on() -> None:
     assert len(bench.asked(ADD)) == 2
 
 
+def test_only_partitions_with_records_are_added() -> None:
+    """Also if the producer chooses them: each one more is one more marker."""
+    bench = TransactionalBench(partitions=50, batch_size=200).start()
+    for number in range(1, 9):
+        bench.producer.send("t", bytes(150))
+        (produced,) = bench.accept(number).partitions
+        assert [list(topic.partitions) for topic in bench.asked(ADD)[-1].v3_and_below_topics] == [[produced.partition]]
+        bench.finish(bench.producer.commit_transaction)
+        bench.producer.begin_transaction()
+    assert len(bench.asked(ADD)) == 8
+
+
 def test_the_end_does_not_linger() -> None:
     """What waits to be filled is sent as soon as the transaction is to be committed."""
     bench = TransactionalBench(linger_ms=100_000).start()
