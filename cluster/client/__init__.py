@@ -20,8 +20,19 @@ if TYPE_CHECKING:
     from cluster.client.new_topic import NewTopic
     from cluster.client.offset_listing import ListedOffset
     from cluster.client.producer.producer import Producer
+    from cluster.client.producer.transaction.transaction_errors import (
+        AbortableTransactionError,
+        FatalTransactionError,
+        IllegalTransactionCall,
+        ProducerFenced,
+        TransactionAborted,
+        TransactionError,
+        TransactionTimeout,
+    )
+    from cluster.client.producer.transaction.txn_requests import ConsumerGroupMetadata, OffsetAndMetadata
 
 __all__ = [
+    "AbortableTransactionError",
     "Admin",
     "AdminError",
     "AsyncAdmin",
@@ -29,18 +40,27 @@ __all__ = [
     "BrokerConnection",
     "ClusterView",
     "Consumer",
+    "ConsumerGroupMetadata",
     "ConsumerRecord",
+    "FatalTransactionError",
+    "IllegalTransactionCall",
     "ListedOffset",
     "NewTopic",
+    "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "PartitionView",
     "Producer",
+    "ProducerFenced",
     "TopicView",
+    "TransactionAborted",
+    "TransactionError",
+    "TransactionTimeout",
     "UnsupportedVersion",
 ]
 
 #: Where each name is, below this package.
 _ROOMS = {
+    "AbortableTransactionError": "producer.transaction.transaction_errors",
     "Admin": "admin",
     "AdminError": "errors",
     "AsyncAdmin": "async_admin",
@@ -48,13 +68,21 @@ _ROOMS = {
     "BrokerConnection": "connection",
     "ClusterView": "cluster_view",
     "Consumer": "consumer.consumer",
+    "ConsumerGroupMetadata": "producer.transaction.txn_requests",
     "ConsumerRecord": "consumer.results",
+    "FatalTransactionError": "producer.transaction.transaction_errors",
+    "IllegalTransactionCall": "producer.transaction.transaction_errors",
     "ListedOffset": "offset_listing",
     "NewTopic": "new_topic",
+    "OffsetAndMetadata": "producer.transaction.txn_requests",
     "OffsetAndTimestamp": "consumer.results",
     "PartitionView": "cluster_view",
     "Producer": "producer.producer",
+    "ProducerFenced": "producer.transaction.transaction_errors",
     "TopicView": "cluster_view",
+    "TransactionAborted": "producer.transaction.transaction_errors",
+    "TransactionError": "producer.transaction.transaction_errors",
+    "TransactionTimeout": "producer.transaction.transaction_errors",
     "UnsupportedVersion": "errors",
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from cluster.client import ProducerFenced
 from tests.support.kafka_clients import TIMEOUT_S, Confluent, KafkaPython, kafka, wait_for
 from tests.support.transactions import MAKERS, ConfluentTransactions, Transactions, read_values
 from tests.support.up_cluster import UpCluster
@@ -97,7 +98,7 @@ def test_a_second_producer_fences_the_first(shared_cluster: UpCluster, topic: st
     first.flush()
     second = make(transactional_id)
     second.init()
-    with pytest.raises((confluent_kafka.KafkaException, kafka.errors.KafkaError)):
+    with pytest.raises((confluent_kafka.KafkaException, kafka.errors.KafkaError, ProducerFenced)):
         first.end(commit=True)
     second.begin()
     second.send(topic, 0, b"kept")

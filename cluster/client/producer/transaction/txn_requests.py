@@ -59,7 +59,7 @@ class ConsumerGroupMetadata(NamedTuple):
     group_instance_id: str | None = None
 
 
-class TxnOffset(NamedTuple):
+class OffsetAndMetadata(NamedTuple):
     """The next offset that the group reads of a partition."""
 
     offset: int
@@ -122,7 +122,7 @@ class AddTxnOffsets(_ToTxnCoordinator):
     """AddOffsetsToTxn; what is to be committed follows in ``CommitTxnOffsets``."""
 
     group: ConsumerGroupMetadata
-    offsets: Mapping[TopicPartition, TxnOffset]
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class CommitTxnOffsets(_ToTxnCoordinator):
     """TxnOffsetCommit, to the coordinator of the group."""
 
     group: ConsumerGroupMetadata
-    offsets: Mapping[TopicPartition, TxnOffset]
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
 
     @property
     def coordinator(self) -> CoordinatorKey | None:

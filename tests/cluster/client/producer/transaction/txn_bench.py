@@ -17,9 +17,9 @@ from cluster.client.producer.transaction.txn_requests import (
     EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
+    OffsetAndMetadata,
     TxnAnswer,
     TxnIdentity,
-    TxnOffset,
 )
 from cluster.protocol.errors import ErrorCode
 
@@ -35,7 +35,7 @@ NODE, GROUP_NODE = 1, 2
 TXN_KEY = CoordinatorKey(CoordinatorKind.TRANSACTION, ID)
 GROUP = ConsumerGroupMetadata("group", 5, "member")
 GROUP_KEY = CoordinatorKey(CoordinatorKind.GROUP, "group")
-OFFSETS = {T0: TxnOffset(10), T1: TxnOffset(20)}
+OFFSETS = {T0: OffsetAndMetadata(10), T1: OffsetAndMetadata(20)}
 OK = TxnAnswer()
 
 
