@@ -187,7 +187,7 @@ def _audit(
     sessions: Sessions,
     progress: Progress,
 ) -> tuple[RunEvidence, Audit, Closing]:
-    """What Spark finds out, with what the logs say of transactions, and what closes the evidence; with the deletions
+    """What Spark finds out, with what the logs say about transactions, and what closes the evidence; with the deletions
     that were asked for in the evidence.
     """
     from verifier.run_checks import audit, staged

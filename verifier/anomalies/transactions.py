@@ -21,7 +21,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "the markers in the logs are not those that the coordinators decided",
         {
             "missing": "a decided transaction has no marker in one of its partitions",
-            "stray": "a marker ends what nobody had decided to end",
+            "stray": "a marker ends what no coordinator had decided",
             "opposite": "a marker says COMMIT where ABORT was decided, or the reverse",
             "decisions": "one transaction was decided twice, and differently",
         },

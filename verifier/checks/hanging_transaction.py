@@ -39,7 +39,7 @@ def hanging_transaction(evidence: TransactionEvidence) -> Iterator[Anomalous]:
 
 
 def _why_it_hangs(evidence: TransactionEvidence, place: TopicPartition, begun: Opened) -> str | None:
-    """Why nobody will end a transaction, or should have; None if it may still be ended."""
+    """Why no one will end a transaction, or should have ended it; None if it may still be ended."""
     if not evidence.state.knows_all_of(begun.producer_id):
         return None
     known = evidence.state.latest.get(begun.producer_id)
@@ -48,9 +48,9 @@ def _why_it_hangs(evidence: TransactionEvidence, place: TopicPartition, begun: O
     state = STATE_NAMES[known.state]
     if known.state not in _OPEN_STATES or place not in known.topic_partitions:
         return f"{STATE_TOPIC} says {state}, and no transaction of this partition"
-    if evidence.span is None:
+    if evidence.working is None:
         return None
-    due_ms = max(known.started_ms + known.timeout_ms, evidence.span.healed_ms) + BOUND_MS
-    if evidence.span.stopped_ms <= due_ms:
+    due_ms = max(known.started_ms + known.timeout_ms, evidence.working.healed_ms) + BOUND_MS
+    if evidence.working.stopped_ms <= due_ms:
         return None
-    return f"{STATE_TOPIC} still says {state}, {evidence.span.stopped_ms - known.started_ms} ms after it began"
+    return f"{STATE_TOPIC} still says {state}, {evidence.working.stopped_ms - known.started_ms} ms after it began"

@@ -8,10 +8,10 @@ that, the one with the fewest contradictions counts. What remains: a completed d
 ``stray``); a marker that says the other than its decision (cause ``opposite``). A record that decides a transaction the
 other way than one before it has the cause ``decisions``.
 
-Legal: a marker where the producer wrote nothing; one that stands there twice, for it is sent until its writer is told;
-a decision that its coordinator had not completed. A log that does not begin at 0, has gaps, or has control batches that
-cannot be read is not judged, nor are producers of which records of ``__transaction_state`` are missing. Under
-``unclean.leader.election.enable`` nothing of this is judged: an election may cut off a marker.
+Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
+sends it until it is told; a decision that its coordinator had not completed. A log that does not begin at 0, has gaps,
+or has control batches that cannot be read is not judged, nor are producers whose records of ``__transaction_state`` may
+be missing. Under ``unclean.leader.election.enable`` markers are not judged: an election may cut one off.
 
     __transaction_state: x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: ... COMMIT        t-1: ... no marker
 """

@@ -3,8 +3,8 @@
 Definition. With the markers of each partition beside the decisions as for ``marker-audit``: a transaction that ends
 with a COMMIT in at least one partition, and in another one of its partitions with an ABORT, or without any marker
 although the coordinator completed it. A reader of committed records is given one part of the transaction without the
-other, if it is given any more of that partition at all. Found in the partition that is not committed. Legal: what is
-legal for ``marker-audit``; a transaction of which nothing is committed is not torn.
+other. Found in the partition that is not committed. Legal: what is legal for ``marker-audit``; a transaction of which
+nothing is committed is not torn.
 
     x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: [p7 e0] COMMIT p7 e0        t-1: [p7 e0] ABORT p7 e0
 """

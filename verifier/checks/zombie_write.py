@@ -1,7 +1,7 @@
 """zombie-write: a producer wrote to a transaction, or a marker was written, under an epoch that was already over.
 
 Definition. In the log of a partition, as its most advanced replica has it: a transactional batch, or a marker, of a
-producer id whose epoch is lower than that of a batch or marker of the same id before it. Whoever raises an epoch fences
+producer id whose epoch is lower than that of a batch or marker of the same id before it. Raising an epoch fences
 the producer that had it: a broker refuses what still arrives from it with INVALID_PRODUCER_EPOCH
 (``ProducerAppendInfo.checkProducerEpoch``). A marker raises the epoch too: of a transaction that timed out, it carries
 the next one. Legal: an epoch that rises by any amount, and any epoch of another id. Batches outside of transactions are

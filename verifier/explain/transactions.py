@@ -25,7 +25,8 @@ def _markers(found: Found) -> str:
             ends = (
                 "ends nothing" if detail["first_offset"] < 0 else f"ends what began at offset {detail['first_offset']}"
             )
-            return f"{_marker(detail)} of producer {detail['producer_id']}{_at(found)} {ends}, and nobody decided that"
+            whose = f"{_marker(detail)} of producer {detail['producer_id']}"
+            return f"{whose}{_at(found)} {ends}, which no coordinator decided"
         case _:
             return (
                 f"the record at offset {found.offset} decides {detail['decides']} for {detail['transactional_id']!r}, "

@@ -86,7 +86,7 @@ def read_headers(path: str | Path) -> Headers:
 def _markers(
     data: NDArray[np.uint8], found: walk.Walk, attributes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What each control batch says of its transaction, and the epoch of the coordinator that wrote it, else -1."""
+    """What each control batch says about its transaction, and the epoch of the coordinator that wrote it, else -1."""
     kinds, epochs = np.full(attributes.size, NO_CONTROL), np.full(attributes.size, -1)
     for at in np.flatnonzero(attributes & walk.CONTROL).tolist():
         start = int(found.positions[at])

@@ -50,7 +50,7 @@ class LateAppend(NamedTuple):
 
 
 class TransactionReplay:
-    """Takes the batches of a log in their order. ``ended`` and ``late`` are for whoever asks to take and to clear.
+    """Takes the batches of a log in their order. ``ended`` and ``late`` are for the caller to take and to clear.
 
     ``unreadable`` is the offset of the first control batch without a marker that can be read, -1 without one.
     """

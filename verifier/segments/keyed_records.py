@@ -26,7 +26,7 @@ class KeyedRecord(NamedTuple):
 
 
 def keyed_records(blob: bytes, count: int, codec: int = 0) -> list[KeyedRecord]:
-    """The ``count`` records of a batch, whose bytes behind the header are ``blob``. Raises ``DamagedRecords``."""
+    """The ``count`` records of a batch, whose bytes after the header are ``blob``. Raises ``DamagedRecords``."""
     try:
         plain = compression.decompress(codec, blob) if codec else blob
         found, at = [], 0

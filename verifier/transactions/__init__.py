@@ -1,4 +1,4 @@
-"""What the replicas' bytes say of transactions, judged: what was decided, and what the logs hold of it.
+"""What the replicas' bytes say about transactions, judged: what was decided, and what the logs hold of it.
 
 Owns the way from ``__transaction_state`` to decisions (``state_records``, ``decisions``), from the logs to what began
 and ended in them (``logs``), and which marker belongs to which decision (``alignment``, ``model``). ``evidence`` finds

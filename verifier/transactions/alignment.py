@@ -1,7 +1,7 @@
 """Which marker belongs to which decision: the markers of a producer in one partition beside its decisions there. Pure.
 
 Owns the matching. Nothing in a marker names its transaction: there are the producer, its epoch, and the order. So the
-cheapest reading counts, of all that keep both orders. It costs nothing that the marker of an earlier decision stands
+cheapest reading counts, of all that keep both orders. It costs nothing that the marker of an earlier decision is
 there again and ends nothing: the coordinator sends one again until it is told that it was written, and a link may hold
 it back. Nor that a decision that the coordinator had not completed has none.
 """

@@ -17,8 +17,8 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import whole_ms_of_ns
 from verifier.segments.rows import find_segments
 from verifier.transactions.decisions import StateLog, state_log
-from verifier.transactions.logs import partition_log, replica_end, state_records
-from verifier.transactions.model import STATE_TOPIC, Span, TransactionEvidence
+from verifier.transactions.logs import log_transactions, replica_end, state_records
+from verifier.transactions.model import STATE_TOPIC, TransactionEvidence, WorkingTime
 from verifier.transactions.state_records import StateRecord, TopicPartition
 from verifier.wall_clock import ClockShift, known_shift, started_ms
 
@@ -43,13 +43,13 @@ def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionE
     for place, homes in copies.items():
         if place[0] != STATE_TOPIC:
             broker = _most_advanced(homes)
-            logs[place] = partition_log(homes[broker], *place, broker)
+            logs[place] = log_transactions(homes[broker], *place, broker)
     return TransactionEvidence(
-        _state(copies), logs, span(run, known_shift(directory, run)), not run.settings.unclean_leader_election
+        _state(copies), logs, working(run, known_shift(directory, run)), not run.settings.unclean_leader_election
     )
 
 
-def span(run: RunModel, shift: ClockShift) -> Span | None:
+def working(run: RunModel, shift: ClockShift) -> WorkingTime | None:
     """When the run was healed and when its brokers were stopped, on the safe side of what the wall clock moved."""
     began_ms, healed, stop = started_ms(run), run.phase(HEAL), run.phase(STOP)
     if began_ms is None or healed is None or healed.end_ns is None or stop is None:
@@ -57,7 +57,7 @@ def span(run: RunModel, shift: ClockShift) -> Span | None:
     healed_ms, stopped_ms = (
         began_ms + whole_ms_of_ns(at_ns - run.started_ns) for at_ns in (healed.end_ns, stop.start_ns)
     )
-    return Span(healed_ms, stopped_ms - shift.behind_ms - shift.ahead_ms)
+    return WorkingTime(healed_ms, stopped_ms - shift.behind_ms - shift.ahead_ms)
 
 
 def _copies(directory: RunDirectory) -> _Copies:

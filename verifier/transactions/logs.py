@@ -1,4 +1,4 @@
-"""What one replica's log says of transactions, and the records of one partition of ``__transaction_state``.
+"""What one replica's log says about transactions, and the records of one partition of ``__transaction_state``.
 
 Owns the reading of a replica's directory by the verifier's own readers, and whether the log is *whole*: from offset 0
 on, without a gap, nothing damaged. Retention, DeleteRecords, compaction and damage all take something away, so that
@@ -32,7 +32,7 @@ class ReplicaEnd(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLog:
+class LogTransactions:
     """Of one log: every marker in its order, what is open at its end, and what came late."""
 
     topic: str
@@ -53,10 +53,10 @@ def replica_end(directory: Path) -> ReplicaEnd:
     return ReplicaEnd(-1, 0)
 
 
-def partition_log(directory: Path, topic: str, partition: int, broker: int) -> PartitionLog:
+def log_transactions(directory: Path, topic: str, partition: int, broker: int) -> LogTransactions:
     """Of a replica's directory. Raises ``OSError``."""
     replay = TransactionReplay()
-    following, is_whole = 0, True
+    following, is_whole = 0, _begins_at_0(directory)
     for path in _segments(directory):
         headers = read_headers(path)
         count = headers.positions.size
@@ -64,13 +64,15 @@ def partition_log(directory: Path, topic: str, partition: int, broker: int) -> P
         following = headers.next_offset if count else following
         replay.advance(headers, 0, count)
     is_whole &= replay.unreadable < 0
-    return PartitionLog(topic, partition, broker, is_whole, tuple(replay.ended), dict(replay.open), tuple(replay.late))
+    return LogTransactions(
+        topic, partition, broker, is_whole, tuple(replay.ended), dict(replay.open), tuple(replay.late)
+    )
 
 
 def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], bool]:
     """The records of a partition of ``__transaction_state``, and whether they are whole. Raises ``OSError``."""
     found: list[StateRecord] = []
-    following, is_whole = 0, True
+    following, is_whole = 0, _begins_at_0(directory)
     for path in _segments(directory):
         headers = read_headers(path)
         is_whole &= _follows(headers, following)
@@ -85,6 +87,11 @@ def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], b
 
 def _segments(directory: Path) -> list[Path]:
     return sorted(path for path in directory.iterdir() if _SEGMENT.match(path.name))
+
+
+def _begins_at_0(directory: Path) -> bool:
+    """A log of which everything was deleted has an empty segment that is named after its end."""
+    return not any(int(path.stem) for path in _segments(directory)[:1])
 
 
 def _follows(headers: Headers, following: int) -> bool:

@@ -1,6 +1,6 @@
 """What the checks of transactions are asked about, and the form of their answers. Pure; owns no rule.
 
-A log, or a part of ``__transaction_state``, that is not whole accuses nobody of what it lacks: markers are laid beside
+A log, or a part of ``__transaction_state``, that is not whole accuses no one of what it lacks: markers are laid beside
 decisions only where nothing is missing on either side.
 """
 
@@ -16,7 +16,7 @@ from verifier.files.transactions import Ended
 from verifier.segments.markers import KIND_NAMES
 from verifier.transactions.alignment import Alignment, align
 from verifier.transactions.decisions import Decision, StateLog
-from verifier.transactions.logs import PartitionLog
+from verifier.transactions.logs import LogTransactions
 from verifier.transactions.state_records import TopicPartition
 
 STATE_TOPIC = "__transaction_state"
@@ -33,8 +33,8 @@ class Anomalous(NamedTuple):
     detail: Mapping[str, Any]
 
 
-class Span(NamedTuple):
-    """Wall-clock time in ms: from when on nothing was broken any more, and until when the brokers worked."""
+class WorkingTime(NamedTuple):
+    """Wall-clock time in ms: since when nothing was broken, and until when the brokers worked."""
 
     healed_ms: int
     stopped_ms: int
@@ -42,14 +42,14 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class TransactionEvidence:
-    """Everything that is judged. ``span`` None: how long a transaction was open cannot be told.
+    """Everything that is judged. ``working`` None: how long a transaction was open cannot be told.
 
     ``keeps_markers``: the settings allow no election that cuts off what was acknowledged.
     """
 
     state: StateLog
-    logs: Mapping[TopicPartition, PartitionLog]
-    span: Span | None = None
+    logs: Mapping[TopicPartition, LogTransactions]
+    working: WorkingTime | None = None
     keeps_markers: bool = True
 
     @cached_property
@@ -76,7 +76,7 @@ class TransactionEvidence:
 
 
 def of_decision(decision: Decision) -> dict[str, Any]:
-    """What an anomaly tells of a decision."""
+    """What an anomaly tells about a decision."""
     return {
         "transactional_id": decision.transactional_id,
         "number": decision.number,
@@ -89,7 +89,7 @@ def of_decision(decision: Decision) -> dict[str, Any]:
 
 
 def of_marker(marker: Ended) -> dict[str, Any]:
-    """What an anomaly tells of a marker."""
+    """What an anomaly tells about a marker."""
     return {
         "marker": KIND_NAMES[marker.kind],
         "marker_epoch": marker.producer_epoch,

@@ -227,7 +227,8 @@ def whole(log: list[Row]) -> bool:
 
 def read_rows(home: Path) -> list[Row]:
     found: list[Row] = []
-    for path in sorted(home.glob("*.log")):
+    files = sorted(home.glob("*.log"))
+    for path in files:
         data, position = path.read_bytes(), 0
         while position + 61 <= len(data):
             base, length, epoch, _, crc = struct.unpack_from(">qiibI", data, position)
@@ -244,6 +245,9 @@ def read_rows(home: Path) -> list[Row]:
             what = what if producer_id >= 0 else ""
             found.append(Row(base, base + delta + 1, epoch, producer_id, producer_epoch, what, count, records or []))
             position += 12 + length
+    if not found and files and int(files[0].stem):
+        # everything was deleted
+        found.append(Row(int(files[0].stem), int(files[0].stem), -1, -1, -1, "", -1, []))
     return found
 
 
@@ -273,6 +277,8 @@ def read_state(partition: int, row: Row) -> State | None:
     name = key[4:].decode()
     if value is None:
         return State(partition, row.offset, name, -1, -1, -1, 6, frozenset(), -1)
+    if len(value) < 37:
+        return None
     version, producer_id, epoch, timeout, state, topics = struct.unpack_from(">hqhibi", value)
     at, places = 21, set()
     for _ in range(max(topics, 0)):
@@ -347,8 +353,8 @@ def wrong_entries(data: bytes, rows: list[Row], base: int, begins: int) -> tuple
         right = expected.get(marker)
         fits = right is not None and (producer, marker) == (right[0], right[2])
         if fits and right is not None:
-            fits = first == right[1] or first < begins
-            fits = fits and (stable == right[3] or stable < begins)
+            fits = first >= 0 and (first == right[1] or first < begins)
+            fits = fits and (stable == right[3] or 0 <= stable < begins)
         if not fits or any(before[3] >= marker for before in entries[:at]):
             wrong.add(marker)
     return (max(min(wrong), 0), len(wrong)) if wrong else None
