@@ -8,7 +8,29 @@ from verifier.doubts import Evidence
 #: The bytes of all replicas; who led at the end is told by them.
 _BYTES: frozenset[Evidence] = frozenset(("segments",))
 
+#: What clients saw of it.
+_CLIENTS: frozenset[Evidence] = frozenset(("histories",))
+
 ANOMALIES: tuple[Anomaly, ...] = (
+    Anomaly(
+        "G1a",
+        "a reader of committed records was handed a record of an aborted transaction",
+        needs=_CLIENTS,
+        asks_spark=False,
+    ),
+    Anomaly(
+        "precommitted-read",
+        "a reader of committed records was handed a record before its commit was asked for",
+        needs=_CLIENTS,
+        asks_spark=False,
+    ),
+    Anomaly("G1c", "transactions read from each other in a circle", needs=_CLIENTS, asks_spark=False),
+    Anomaly(
+        "G0",
+        "transactions wrote over each other in a circle, against their order",
+        needs=_CLIENTS,
+        asks_spark=False,
+    ),
     Anomaly(
         "torn-transaction",
         "a transaction is committed in one partition, and aborted or missing in another",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from verifier.evidence.units import ms_of_ns
 from verifier.facts import Found
 
 
@@ -51,6 +52,30 @@ def _zombie(found: Found) -> str:
     )
 
 
+def _handed(found: Found) -> str:
+    detail = found.detail
+    first, last = detail["first_sequence"], detail["last_sequence"]
+    values = f"s{detail['stream']}/{first}" + ("" if first == last else f" to s{detail['stream']}/{last}")
+    read = f"{detail['reader']} read {values}{_at(found)}, of transaction {detail['number']} of {detail['process']}"
+    if found.check == "G1a":
+        return f"{read}, which was not committed"
+    early_ms = round(ms_of_ns(detail["asked_ns"] - detail["read_ns"]), 1)
+    return f"{read}, {early_ms} ms before its commit was asked for"
+
+
+def _cycle(found: Found) -> str:
+    steps = [_step(step) for step in found.detail["steps"]]
+    return f"a cycle of {len(steps)} of {found.detail['size']} connected transactions: {'; '.join(steps)}"
+
+
+def _step(step: Mapping[str, Any]) -> str:
+    where = f"{step['place']} at offset {step['offset']}"
+    if step["edge"] == "wr":
+        return f"{step['to']} read what {step['from']} wrote to {where}"
+    late = f", which was committed before {step['from']} began" if step["is_backwards"] else ""
+    return f"{step['from']} wrote right before what is in {where}, of {step['to']}{late}"
+
+
 def _decided(detail: Mapping[str, Any]) -> str:
     return (
         f"transaction {detail['number'] + 1} of {detail['transactional_id']!r} (producer {detail['producer_id']}, "
@@ -67,6 +92,10 @@ def _at(found: Found) -> str:
 
 
 SENTENCES: Mapping[str, Callable[[Found], str]] = {
+    "G1a": _handed,
+    "precommitted-read": _handed,
+    "G1c": _cycle,
+    "G0": _cycle,
     "torn-transaction": _torn,
     "marker-audit": _markers,
     "hanging-transaction": _hanging,

@@ -29,7 +29,7 @@ def find_all(directory: RunDirectory) -> list[Anomaly]:
         for check in CHECKS:
             each = [excused(evidence, anomaly) for anomaly in check(evidence)]
             found += excuses.within_attempts(evidence, each)
-    return [*found, *serving.stalled(run, rows), *transactions.find_all(directory, run)]
+    return [*found, *serving.stalled(run, rows), *transactions.find_all(directory, run, rows)]
 
 
 def excused(evidence: Evidence, found: Anomaly) -> Anomaly:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import crc32c
 
+from tests.verifier.oracle import clients
 from tests.verifier.oracle.model import Anomaly, Evidence
 from tests.verifier.oracle.reading import read_clock, varint
 from verifier.evidence.run_directory import RunDirectory
@@ -60,8 +61,8 @@ class Decided:
     markers: dict[Place, Row | None] = field(default_factory=dict)
 
 
-def find_all(directory: RunDirectory, run: RunModel) -> list[Anomaly]:
-    """What the four checks must find in a run."""
+def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] | None = None) -> list[Anomaly]:
+    """What the checks must find in a run; of what clients saw, in ``rows``."""
     copies: dict[Place, list[list[Row]]] = {}
     for home in sorted(directory.nodes_dir.glob("*/data/*-*")):
         topic, _, partition = home.name.rpartition("-")
@@ -73,7 +74,7 @@ def find_all(directory: RunDirectory, run: RunModel) -> list[Anomaly]:
     if not state:
         return []
     logs = {place: log for place, log in best.items() if place[0] != STATE_TOPIC}
-    return [*judge(logs, state, directory, run)]
+    return [*judge(logs, state, directory, run), *clients.find_all(rows or [])]
 
 
 def judge(

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 
-from tests.support.stories import SENTINEL_STREAM, TOPIC, Batch, Story, clean
+from tests.support.stories import SECOND, SENTINEL_STREAM, TOPIC, Batch, Story, clean
 from tests.support.transaction_bytes import (
     ABORT,
     COMMIT,
@@ -26,6 +26,7 @@ from tests.support.transaction_bytes import (
 )
 from tests.verifier.planted.headers import both
 from tests.verifier.planted.model import Planted
+from verifier.evidence.history import Function, HistoryRow
 
 P0, P1 = (TOPIC, 0), (TOPIC, 1)
 PRODUCER = 1001
@@ -84,10 +85,65 @@ def without_an_entry(story: Story) -> None:
     story.side_files[3, f"{TOPIC}-0/{0:020d}.txnindex"] = lambda data: entry
 
 
+def told(*, wrong: bool) -> Callable[[Story], None]:
+    """What clients saw: six transactions of one process, which reads all values itself before it is done.
+
+    0 writes to t-0, 1 to t-1; 2 and 3 to both, in opposite orders; 4 to t-0 and 5 to t-1, with inputs. ``wrong``: a
+    live reader is handed 0 before its commit; 1 was aborted; 3 began when 2 was committed; 4 and 5 read each other.
+    """
+
+    def plant(story: Story) -> None:
+        producer = story.rows["producer-1"]
+        numbers = {2: (0, 2, 3, 4), 1: (1, 3, 2, 5)}  # by stream, which write to t-0 and t-1
+        for at, each in enumerate(producer):
+            if each.f == "send":
+                producer[at] = each._replace(op=numbers[each.stream][each.first_sequence // 3])
+        for number, begun, asked in (
+            (0, 1, 300),
+            (1, 1, 2),
+            (2, 1, 2),
+            (3, 5 if wrong else 3, 6),
+            (4, 1, 2),
+            (5, 1, 2),
+        ):
+            f: Function = "abort" if wrong and number == 1 else "commit"
+            producer.append(of_transaction("begin", number, begun, begun))
+            producer.append(of_transaction(f, number, asked, asked + 2))
+        for number, partition in ((4, 1), (5, 0)) if wrong else ((4, 1),):
+            inputs = of_transaction("offsets", number, 1, 1)
+            producer.append(inputs._replace(topic=TOPIC, partition=partition, first_offset=9, last_offset=11))
+        reads = [each for each in story.rows["final-1"] if each.f == "assign" or each.stream < SENTINEL_STREAM]
+        producer += [ISOLATED, *(each._replace(phase="load") for each in reads)]
+        for process in ("reader-1", "final-1") if wrong else ("final-1",):
+            story.rows[process].insert(0, ISOLATED)
+
+    return plant
+
+
+def of_transaction(f: Function, number: int, asked: int, done: int) -> HistoryRow:
+    """Times are in tenths of a second; the live reader is handed the first values after one second."""
+    return HistoryRow(f, "ok", op=number, invoke_ns=asked * SECOND // 10, complete_ns=done * SECOND // 10)
+
+
+ISOLATED = HistoryRow("isolation", "ok", session=1)
+
 COMMITTED = decided(COMMIT, P0, P1)
 ABORTED = decided(ABORT, P0, P1)
 
 PLANTED: Mapping[str, Planted] = {
+    "what clients see of transactions": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False))
+    ),
+    "what no client may see of transactions": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=True)),
+        {
+            ("G1a", None): {"count": 7, "partition": 1, "offset": 0},
+            ("precommitted-read", None): {"count": 1, "partition": 0, "offset": 0},
+            ("G1c", None): {"count": 1, "partition": 0, "offset": 9},
+            ("G0", None): {"count": 1, "partition": 0, "offset": 6},
+        },
+        neighbor="what clients see of transactions",
+    ),
     "a transaction that is committed": Planted(
         written(
             [(COMMIT, 0), (ABORT, 0), (ABORT, 1)],
