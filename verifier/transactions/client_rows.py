@@ -40,7 +40,7 @@ class Sent(NamedTuple):
     first_offset: int
 
 
-class Polled(NamedTuple):
+class Handed(NamedTuple):
     """Consecutive values that a session which reads only what is committed was handed."""
 
     process: str
@@ -69,7 +69,7 @@ class ClientTransaction:
     asked_ns: int
     ended_ns: int
     sent: tuple[Sent, ...] = ()
-    read: tuple[Polled, ...] = ()
+    read: tuple[Handed, ...] = ()
 
     def __str__(self) -> str:
         return f"transaction {self.number} of {self.process}"
@@ -101,7 +101,7 @@ class ClientEvidence:
     """All transactions of a run's clients, and everything that committed readers were handed."""
 
     transactions: Sequence[ClientTransaction]
-    polled: Sequence[Polled]
+    polled: Sequence[Handed]
 
     @cached_property
     def _by_stream(self) -> Mapping[tuple[TopicPartition, int], Overlaps[int]]:
@@ -111,20 +111,20 @@ class ClientEvidence:
                 spans[sent.place, sent.stream].append((sent.first_sequence, sent.last_sequence, number))
         return {key: Overlaps(found) for key, found in spans.items()}
 
-    def writers(self, polled: Polled) -> list[tuple[int, int, int]]:
+    def writers(self, polled: Handed) -> list[tuple[int, int, int]]:
         """The transactions that wrote what was handed over: first and last sequence of each part, and the number."""
         spans = self._by_stream.get((polled.place, polled.stream))
         return [] if spans is None else sorted(spans.of(polled.first_sequence, polled.last_sequence))
 
 
 #: What one process was handed, by partition and offset.
-_Handed = Mapping[TopicPartition, Overlaps[Polled]]
+_Inputs = Mapping[TopicPartition, Overlaps[Handed]]
 
 
 def client_evidence(rows: Iterable[Mapping[str, Any]]) -> ClientEvidence:
     """From the rows of all histories, each process's in its order."""
     by_transaction: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
-    polls: dict[str, list[Polled]] = defaultdict(list)
+    polls: dict[str, list[Handed]] = defaultdict(list)
     isolated: set[tuple[str, int]] = set()
     for row in rows:
         match row["f"]:
@@ -154,7 +154,7 @@ def outcome(ends: Iterable[tuple[str, str]]) -> str:
     return ABORTED
 
 
-def _transaction(process: str, number: int, rows: Sequence[Mapping[str, Any]], polls: _Handed) -> ClientTransaction:
+def _transaction(process: str, number: int, rows: Sequence[Mapping[str, Any]], polls: _Inputs) -> ClientTransaction:
     ends = [row for row in rows if row["f"] in ("commit", "abort")]
     commits = [row for row in ends if row["f"] == "commit"]
     sent = [
@@ -181,7 +181,7 @@ def _transaction(process: str, number: int, rows: Sequence[Mapping[str, Any]], p
     )
 
 
-def _inputs(inputs: Sequence[Mapping[str, Any]], polls: _Handed) -> Iterator[Polled]:
+def _inputs(inputs: Sequence[Mapping[str, Any]], polls: _Inputs) -> Iterator[Handed]:
     """What of a process's polls lies at the offsets that a transaction took as its input."""
     for row in inputs:
         handed = polls.get((row["topic"], row["partition"]))
@@ -191,8 +191,8 @@ def _inputs(inputs: Sequence[Mapping[str, Any]], polls: _Handed) -> Iterator[Pol
             yield polled._replace(first_sequence=sequence, last_sequence=sequence + last - first, first_offset=first)
 
 
-def _by_offset(polls: Sequence[Polled]) -> _Handed:
-    spans: dict[TopicPartition, list[tuple[int, int, Polled]]] = defaultdict(list)
+def _by_offset(polls: Sequence[Handed]) -> _Inputs:
+    spans: dict[TopicPartition, list[tuple[int, int, Handed]]] = defaultdict(list)
     for each in polls:
         if each.first_offset >= 0:
             last = each.first_offset + each.last_sequence - each.first_sequence
@@ -200,8 +200,8 @@ def _by_offset(polls: Sequence[Polled]) -> _Handed:
     return {place: Overlaps(found) for place, found in spans.items()}
 
 
-def _polled(row: Mapping[str, Any]) -> Polled:
-    return Polled(
+def _polled(row: Mapping[str, Any]) -> Handed:
+    return Handed(
         row["process"],
         (row["topic"], row["partition"]),
         row["stream"],
