@@ -22,6 +22,8 @@ from verifier.segments.keyed_records import DamagedRecords, keyed_records
 from verifier.transactions.state_records import StateRecord, UnknownRecord, state_record
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
+#: No coordinator comes near this, and a hole of a file can be of any size.
+_MOST_BATCH_BYTES = 128 << 20
 
 
 class ReplicaEnd(NamedTuple):
@@ -111,11 +113,11 @@ def _records(path: Path, headers: Headers, partition: int) -> Iterator[StateReco
         attributes = int(headers.attributes[at])
         if attributes & walk.CONTROL:
             continue
-        start = int(found.positions[at])
-        blob = data[start + walk.HEADER_BYTES : start + int(found.sizes[at])].tobytes()
+        start, size = int(found.positions[at]), int(found.sizes[at])
         try:
-            if not sound[at]:
-                raise DamagedRecords("the CRC does not match the bytes")
+            if not sound[at] or size > _MOST_BATCH_BYTES:
+                raise DamagedRecords("the CRC does not match the bytes, or there are too many of them")
+            blob = data[start + walk.HEADER_BYTES : start + size].tobytes()
             records = keyed_records(blob, int(headers.record_counts[at]), attributes & walk.CODEC_MASK)
         except DamagedRecords:
             yield None
