@@ -53,6 +53,12 @@ class Batch:
     raw_values: tuple[bytes, ...] = ()
     timestamp_ms: int = MADE_MS
     attributes: int = 0
+    keys: tuple[bytes, ...] = ()  # of the raw values, if they have any
+
+    @property
+    def marker(self) -> int | None:
+        """1 for COMMIT, 0 for ABORT; None for a batch that ends no transaction."""
+        return self.keys[0][3] if self.attributes & 0x20 and self.keys else None
 
     @property
     def next_offset(self) -> int:
@@ -81,7 +87,8 @@ def _encoded(batch: Batch, value_bytes: int, sent_ns: tuple[int, ...]) -> bytes:
         attributes=batch.attributes,
         base_timestamp=batch.timestamp_ms,
     )
-    data = encode_batch([Record(value) for value in plain], fields)
+    keys = batch.keys or (None,) * len(plain)
+    data = encode_batch([Record(value, key) for key, value in zip(keys, plain, strict=True)], fields)
     return batch.spoil(data) if batch.spoil else data
 
 
@@ -142,6 +149,8 @@ class Story:
     producer_ids_below: int | None = PRODUCER_IDS_BELOW
     #: how far the wall clock had moved since the run's start, in ms, at each sample of it; none: no samples
     clock_ms: list[int] = field(default_factory=list)
+    #: partition of ``__transaction_state`` -> its batches, the same on all brokers
+    transaction_state: dict[int, list[Batch]] = field(default_factory=dict)
     #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
     side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
@@ -244,6 +253,7 @@ class Story:
                 for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
                     (home / f"{base_offset:020d}.log").write_bytes(data)
         for broker in self.brokers:
+            self._write_transaction_state(directory.node(broker) / "data")
             self._write_side_files(directory.node(broker) / "data", broker)
         write_series(directory, self.evidence())
         for number, moved_ms in enumerate(self.clock_ms):
@@ -253,6 +263,13 @@ class Story:
         if sealed:
             seal.take(directory)
         return directory
+
+    def _write_transaction_state(self, data: Path) -> None:
+        for index, batches in self.transaction_state.items():
+            home = data / f"__transaction_state-{index}"
+            home.mkdir()
+            first = batches[0].base_offset if batches else 0
+            (home / f"{first:020d}.log").write_bytes(b"".join(batch.encode() for batch in batches))
 
     def _write_side_files(self, data: Path, broker: int) -> None:
         """Everything beside the logs of one broker, as it is after a clean stop, then what the test makes of it."""
@@ -273,6 +290,8 @@ class Story:
                 files[f"{home}/{base:020d}.index"], files[f"{home}/{base:020d}.timeindex"] = side_files.indexes(
                     base, sized, self.index_interval
                 )
+                if aborted := side_files.aborted(batches, part):
+                    files[f"{home}/{base:020d}.txnindex"] = aborted
             for offset in {end, *(part[0].base_offset for part in parts[1:])}:
                 if 0 < offset <= end:
                     files[f"{home}/{offset:020d}.snapshot"] = side_files.snapshot(offset, batches)
