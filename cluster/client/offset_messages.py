@@ -1,6 +1,6 @@
 """OffsetCommit and OffsetFetch as a client asks and reads them, for consumers and the admin alike.
 
-Owns the requests and what an answer says of each partition. Does not own whom to ask, nor what is asked again.
+Owns the requests and what an answer says about each partition. Does not own whom to ask, nor what is asked again.
 """
 
 from __future__ import annotations

@@ -130,9 +130,11 @@ class Commits:
         """The commit of every auto.commit.interval.ms."""
         if not self.is_automatic or now_ms < self._next_ms:
             return
-        self._next_ms = now_ms + self._interval_ms
+        with self._io.seeing() as core:
+            may_commit = core.membership.committing is not None
+        self._next_ms = now_ms + (self._interval_ms if may_commit else self._retry_ms)
         offsets = self.consumed()
-        if offsets:
+        if may_commit and offsets:
             self._add(CommitCall(offsets, now_ms + self.timeout_ms, is_retried=False, on_done=self._told))
 
     def restart(self) -> None:

@@ -18,7 +18,7 @@ from cluster.client.consumer.group.group_requests import (
     GroupAnswer,
     GroupRequest,
 )
-from cluster.client.consumer.group.membership import Membership
+from cluster.client.consumer.group.membership import GroupMembership
 from cluster.client.consumer.group.membership_answers import membership_answered
 from cluster.client.consumer.group.membership_values import MembershipSettings
 from cluster.client.consumer.group.offset_calls import OffsetCalls
@@ -30,7 +30,7 @@ class GroupCore:
     def __init__(self, settings: MembershipSettings, backoff_ms: Callable[[int], int]) -> None:
         self.settings = settings
         self.search = CoordinatorSearch(settings.group_id, backoff_ms)
-        self.membership = Membership(settings, self.search, backoff_ms)
+        self.membership = GroupMembership(settings, self.search, backoff_ms)
         self.offsets = OffsetCalls(self.membership, backoff_ms)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """What a member of a group asks, as values, and one shape for all answers. Owns these shapes, not the wire's.
 
-A request object stands for itself: its answer is handed back with the very object, and one that nobody waits for any
-longer is told by that.
+A request object stands for itself: its answer is handed back with the very object, which tells one that is no longer
+waited for.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Generation(NamedTuple):
         return self.generation_id == NO_GENERATION_ID or self.member_id == NO_MEMBER_ID
 
 
-#: A consumer that is no member: it commits and asks all the same, and nothing is fenced.
+#: A consumer that is no member: it may commit nevertheless, and nothing is fenced.
 NO_GENERATION = Generation()
 
 

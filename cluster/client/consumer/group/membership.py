@@ -1,4 +1,4 @@
-"""Membership: one consumer in its group: what it asks of the coordinator, and what the program has to do for it. Pure.
+"""GroupMembership: one consumer in its group: what it asks of the coordinator, and what it has the program do. Pure.
 
 Owns the states and their changes (Kafka's AbstractCoordinator): when to join, sync, show that it is alive and leave.
 Does not own what an answer means (``membership_answers``), who coordinates (``coordinator_search``) nor assignments.
@@ -44,7 +44,7 @@ _JOIN_LAPSE_MS = 5_000
 _S = MembershipState
 
 
-class Membership:
+class GroupMembership:
     """NOT thread-safe. Times are milliseconds of one monotonic clock.
 
     The program's thread asks for ``next_step``, carries it out, and says so; everything else needs no program.
@@ -55,9 +55,8 @@ class Membership:
     ) -> None:
         self.settings = settings
         self.search = search
-        self.times = HeartbeatTimes(
-            settings.session_timeout_ms, settings.heartbeat_interval_ms, settings.max_poll_interval_ms
-        )
+        intervals_ms = settings.heartbeat_interval_ms, settings.max_poll_interval_ms
+        self.times = HeartbeatTimes(settings.session_timeout_ms, *intervals_ms)
         self.state = _S.UNJOINED
         self.generation = NO_GENERATION
         #: Whether the program wants to be a member.
@@ -81,7 +80,7 @@ class Membership:
 
     def __repr__(self) -> str:
         generation = self.generation
-        return f"Membership({self.state.value}, {generation.member_id!r} in generation {generation.generation_id})"
+        return f"GroupMembership({self.state.value}, {generation.member_id!r} in generation {generation.generation_id})"
 
     # For the program
 
@@ -173,7 +172,7 @@ class Membership:
 
     @property
     def is_rebalancing(self) -> bool:
-        return self.state in (_S.PREPARING_REBALANCE, _S.COMPLETING_REBALANCE) or self._step is not None
+        return self.state not in (_S.UNJOINED, _S.STABLE) or self._step is not None
 
     @property
     def is_leaving(self) -> bool:
@@ -288,14 +287,13 @@ class Membership:
 
     def _join_group(self) -> JoinGroup:
         settings = self.settings
-        rebalance_ms = settings.max_poll_interval_ms
         return JoinGroup(
             settings.group_id,
             self.generation.member_id,
             settings.group_instance_id,
             settings.session_timeout_ms,
-            rebalance_ms,
+            settings.max_poll_interval_ms,
             self._protocols or (),
             self._reason or "",
-            max(settings.request_timeout_ms, rebalance_ms + _JOIN_LAPSE_MS),
+            max(settings.request_timeout_ms, settings.max_poll_interval_ms + _JOIN_LAPSE_MS),
         )

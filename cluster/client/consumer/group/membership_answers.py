@@ -18,7 +18,7 @@ from cluster.client.consumer.group.group_requests import (
     MemberRequest,
     SyncGroup,
 )
-from cluster.client.consumer.group.membership import Membership
+from cluster.client.consumer.group.membership import GroupMembership
 from cluster.client.consumer.group.membership_values import DivideAmong, MembershipState
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode
@@ -36,7 +36,7 @@ COORDINATOR_IS_GONE = frozenset(
 )
 
 
-def membership_answered(membership: Membership, request: MemberRequest, answer: GroupAnswer, now_ms: int) -> None:
+def membership_answered(membership: GroupMembership, request: MemberRequest, answer: GroupAnswer, now_ms: int) -> None:
     """An answer came, or will not come. One to a request that does not count anymore is passed over."""
     if isinstance(request, LeaveGroup):
         if request is membership.leaving:
@@ -57,7 +57,7 @@ def membership_answered(membership: Membership, request: MemberRequest, answer: 
             _synced(membership, request, answer, now_ms)
 
 
-def _joined(membership: Membership, answer: GroupAnswer, now_ms: int) -> None:
+def _joined(membership: GroupMembership, answer: GroupAnswer, now_ms: int) -> None:
     code = answer.error_code
     if code is ErrorCode.NONE and not _is_of_consumers(answer):
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -76,7 +76,7 @@ def _joined(membership: Membership, answer: GroupAnswer, now_ms: int) -> None:
         _fail(membership, code, "joining")
 
 
-def _synced(membership: Membership, request: SyncGroup, answer: GroupAnswer, now_ms: int) -> None:
+def _synced(membership: GroupMembership, request: SyncGroup, answer: GroupAnswer, now_ms: int) -> None:
     code = answer.error_code
     is_other = answer.protocol_name not in (None, request.generation.protocol_name)
     if code is ErrorCode.NONE and (is_other or not _is_of_consumers(answer)):
@@ -94,7 +94,7 @@ def _synced(membership: Membership, request: SyncGroup, answer: GroupAnswer, now
         _fail(membership, code, "syncing with")
 
 
-def _heartbeat(membership: Membership, code: ErrorCode, now_ms: int) -> None:
+def _heartbeat(membership: GroupMembership, code: ErrorCode, now_ms: int) -> None:
     """A code is about the generation that there is: a heartbeat of one before does not count anymore."""
     if code is ErrorCode.NONE:
         membership.times.answered(now_ms)
@@ -120,6 +120,6 @@ def _is_of_consumers(answer: GroupAnswer) -> bool:
     return answer.protocol_type in (None, CONSUMER_PROTOCOL_TYPE)
 
 
-def _fail(membership: Membership, code: ErrorCode, doing: str) -> None:
+def _fail(membership: GroupMembership, code: ErrorCode, doing: str) -> None:
     settings = membership.settings
     membership.fail(group_error(code, settings.group_id, doing, settings.group_instance_id))

@@ -36,7 +36,7 @@ class MembershipSettings(NamedTuple):
 
 
 class PrepareJoin(NamedTuple):
-    """Give away what the protocol demands, and say what the member wants (``Membership.prepared``).
+    """Give away what the protocol demands, and say what the member wants (``GroupMembership.prepared``).
 
     ``is_lost``: the generation is over already, and with it everything that was assigned.
     """
@@ -46,7 +46,7 @@ class PrepareJoin(NamedTuple):
 
 
 class DivideAmong(NamedTuple):
-    """This member leads: divide the partitions among the members (``Membership.divided``).
+    """This member leads: divide the partitions among the members (``GroupMembership.divided``).
 
     ``is_skipped``: they are divided already (KIP-814); it is told who there is, to watch what changes.
     """
@@ -57,7 +57,7 @@ class DivideAmong(NamedTuple):
 
 
 class TakeAssignment(NamedTuple):
-    """Read what is assigned (``Membership.taken``)."""
+    """Read what is assigned (``GroupMembership.taken``)."""
 
     generation: Generation
     assignment: bytes

@@ -27,7 +27,7 @@ from cluster.client.consumer.group.group_requests import (
     OffsetRequest,
     SendGroupRequest,
 )
-from cluster.client.consumer.group.membership import Membership
+from cluster.client.consumer.group.membership import GroupMembership
 from cluster.client.consumer.group.membership_answers import COORDINATOR_IS_GONE
 from cluster.client.consumer.results import ConsumerError, PartitionError
 from cluster.protocol.errors import ErrorCode
@@ -97,7 +97,7 @@ class FetchCall(OffsetCall):
 class OffsetCalls:
     """NOT thread-safe."""
 
-    def __init__(self, membership: Membership, backoff_ms: Callable[[int], int]) -> None:
+    def __init__(self, membership: GroupMembership, backoff_ms: Callable[[int], int]) -> None:
         self._membership = membership
         self._backoff_ms = backoff_ms
         self._calls: list[OffsetCall] = []

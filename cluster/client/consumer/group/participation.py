@@ -120,7 +120,7 @@ class Participation:
         view = self._metadata.view
         self._missing.look(view, [(topic, 0) for topic in self.topics])
         if self._divided_counts is not None and self._divided_counts != self._counts():
-            self._divided_counts = None
+            # Again until it is prepared: the end of a rebalance that is under way takes the request for done.
             self._rejoin("the partitions of a topic have changed")
 
     def _counts(self) -> dict[str, int]:
@@ -181,7 +181,9 @@ class Participation:
         return assignments
 
     def _take(self, step: TakeAssignment) -> bool:
-        assigned = self._read(step)
+        told = self._read(step)
+        # The subscription may have changed since it was told.
+        assigned = [key for key in told if key[0] in self.topics]
         owned = self._positions.assignment.assigned
         revoked = [key for key in owned if key not in assigned]
         with self._io.seeing() as core:
@@ -189,15 +191,11 @@ class Participation:
         self.generation = step.generation
         if revoked and not self._commits.is_settled(self._settling_ms):
             return False
-        if not self.topics or any(topic not in self.topics for topic, _ in assigned):
-            logger.warning("the assignment has topics that are not subscribed to: %s", assigned)
-            assigned = [key for key in assigned if key[0] in self.topics]
-            self._rejoin("the assignment does not match the subscription")
         self._give_away(revoked, is_lost=False)
         if revoked and self._strategies.is_cooperative:
             self._rejoin("partitions were revoked, which other members are to get")
-        elif self._joined_topics != self.topics:
-            self._rejoin("the subscription has changed")
+        elif self._joined_topics != self.topics or len(assigned) < len(told):
+            self._rejoin("the assignment does not match the subscription")
         added = [key for key in assigned if key not in owned]
         self._read_only(assigned)
         self._strategies.remember(assigned, step.generation)
