@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from cluster.client.admin import Admin
     from cluster.client.async_admin import AsyncAdmin
     from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
+    from cluster.client.committed_offset import OffsetAndMetadata
     from cluster.client.connection import BrokerConnection
     from cluster.client.consumer.consumer import Consumer
-    from cluster.client.consumer.results import ConsumerRecord, OffsetAndTimestamp
+    from cluster.client.consumer.group.rebalance_listener import RebalanceListener
+    from cluster.client.consumer.results import ConsumerRecord, ConsumerWokenUp, OffsetAndTimestamp
     from cluster.client.errors import AdminError, UnsupportedVersion
     from cluster.client.new_topic import NewTopic
     from cluster.client.offset_listing import ListedOffset
@@ -30,11 +32,14 @@ __all__ = [
     "ClusterView",
     "Consumer",
     "ConsumerRecord",
+    "ConsumerWokenUp",
     "ListedOffset",
     "NewTopic",
+    "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "PartitionView",
     "Producer",
+    "RebalanceListener",
     "TopicView",
     "UnsupportedVersion",
 ]
@@ -49,11 +54,14 @@ _ROOMS = {
     "ClusterView": "cluster_view",
     "Consumer": "consumer.consumer",
     "ConsumerRecord": "consumer.results",
+    "ConsumerWokenUp": "consumer.results",
     "ListedOffset": "offset_listing",
     "NewTopic": "new_topic",
+    "OffsetAndMetadata": "committed_offset",
     "OffsetAndTimestamp": "consumer.results",
     "PartitionView": "cluster_view",
     "Producer": "producer.producer",
+    "RebalanceListener": "consumer.group.rebalance_listener",
     "TopicView": "cluster_view",
     "UnsupportedVersion": "errors",
 }

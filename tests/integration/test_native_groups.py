@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.client import Admin
+from chaos.commands.main import run_command
+from cluster.client import Admin, AdminError, Consumer, OffsetAndMetadata
+from cluster.protocol.errors import ErrorCode
 from tests.support.group_members import Group, NativeMember, have_read, have_shared, polling
 from tests.support.kafka_clients import Confluent
 from tests.support.native_clients import new_topic
@@ -142,3 +145,76 @@ def test_a_member_that_is_killed_is_replaced(shared_cluster: UpCluster, topic: s
         finally:
             killed.send_signal(signal.SIGKILL)
     polling([ours], lambda: ours.assigned() == ALL, "ours to take over")
+
+
+def test_admin_and_the_command_line_see_a_group(
+    shared_cluster: UpCluster, admin: Admin, topic: str, group: Group, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who reads what, how far behind; offsets are moved and a group is deleted once its members have left."""
+    fill(shared_cluster, topic)
+    member = native(group, **{"client.id": "me"})
+    polling([member], lambda: have_read([member], PARTITIONS * COUNT), "all records")
+    member.consumer.commit_sync({(topic, 0): 2, (topic, 1): OffsetAndMetadata(3, metadata="x")})
+    described = admin.describe_groups([group.group_id])[group.group_id]
+    assert (described.state, described.protocol_name) == ("Stable", "range")
+    assert [(each.client_id, set(each.partitions or ())) for each in described.members] == [
+        ("me", {(topic, partition) for partition in ALL})
+    ]
+    assert admin.list_group_offsets(group.group_id)[topic, 1] == OffsetAndMetadata(3, -1, "x")
+    at = ["--bootstrap-server", shared_cluster.bootstrap]
+    assert run_command(["groups", "describe", group.group_id, "nothing", "--json", *at]) == 1
+    told = json.loads(capsys.readouterr().out)[group.group_id]
+    rows = [(row["partition"], row["committed"], row["end"], row["lag"], row["client"]) for row in told["offsets"]]
+    assert rows == [
+        (0, 2, COUNT, 3, "me"),
+        (1, 3, COUNT, 2, "me"),
+        (2, None, COUNT, None, "me"),
+        (3, None, COUNT, None, "me"),
+    ]
+    assert run_command(["groups", "reset-offsets", group.group_id, "--to", "latest", "--execute", *at]) == 1
+    assert "stop its consumers first" in capsys.readouterr().err
+    for code, refused in (
+        (ErrorCode.NON_EMPTY_GROUP, lambda: admin.delete_groups([group.group_id])),
+        (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, lambda: admin.delete_group_offsets(group.group_id, [(topic, 0)])),
+    ):
+        with pytest.raises(AdminError) as raised:
+            refused()
+        assert raised.value.error_code is code
+    member.leave()
+    assert run_command(["groups", "reset-offsets", group.group_id, "--to", "-1", "--topic", f"{topic}:0", *at]) == 0
+    assert admin.list_group_offsets(group.group_id, [(topic, 0)]) == {(topic, 0): OffsetAndMetadata(2)}
+    assert run_command(["groups", "reset-offsets", group.group_id, "--to", "latest", "--execute", *at]) == 0
+    admin.delete_group_offsets(group.group_id, [(topic, 0)])
+    assert admin.list_group_offsets(group.group_id) == {(topic, 1): OffsetAndMetadata(COUNT)}
+    assert group.group_id in {each.group_id for each in admin.list_groups(["Empty"])}
+    assert run_command(["groups", "delete", group.group_id, *at]) == 0
+    assert admin.describe_groups([group.group_id])[group.group_id].state == "Dead"
+
+
+def test_assigned_partitions_use_the_groups_offsets(shared_cluster: UpCluster, topic: str) -> None:
+    """Without membership: commits by themselves, asynchronous ones in their order, and the next one continues there."""
+    fill(shared_cluster, topic)
+    config = {
+        "bootstrap.servers": shared_cluster.bootstrap,
+        "group.id": f"alone-{topic}",
+        "auto.offset.reset": "earliest",
+    }
+    told: list[tuple[object, object]] = []
+    with Consumer({**config, "auto.commit.interval.ms": 100}) as first:
+        first.assign([(topic, 0)])
+        while first.position((topic, 0)) < COUNT:
+            first.poll(1)
+    with Consumer({**config, "enable.auto.commit": False}) as second:
+        second.assign([(topic, 0), (topic, 1)])
+        assert second.position((topic, 0)) == COUNT
+        assert second.position((topic, 1)) == 0
+        for offset in (1, 2, 3):
+            second.commit_async({(topic, 1): offset}, lambda offsets, error: told.append((offsets, error)))
+        second.commit_sync({(topic, 2): 1})
+        assert second.committed([(topic, partition) for partition in ALL]) == {
+            (topic, 0): OffsetAndMetadata(COUNT, 0),
+            (topic, 1): OffsetAndMetadata(3),
+            (topic, 2): OffsetAndMetadata(1),
+            (topic, 3): None,
+        }
+    assert told == [({(topic, 1): OffsetAndMetadata(offset)}, None) for offset in (1, 2, 3)]
