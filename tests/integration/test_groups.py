@@ -63,7 +63,7 @@ def group(shared_cluster: UpCluster, numbered: str, group_id: str) -> Iterator[G
     made.close()
 
 
-@pytest.mark.parametrize("name", ("confluent", "kafka-python"))
+@pytest.mark.parametrize("name", ["confluent", "kafka-python"])
 def test_two_members_share_and_one_takes_over(librdkafka: Confluent, numbered: str, group: Group, name: str) -> None:
     """Each record is read once: by the first member, by two, by the one that is left, and by the next one."""
     first = group.join(name)
