@@ -96,8 +96,10 @@ def old_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_group_in_librdkafkas_mock_cluster(mock_cluster: str):
     """Another coordinator than ours: join, read, commit, leave, and continue there as the next member."""
     produce(mock_cluster, 0, 50)
-    config = {"bootstrap.servers": mock_cluster, "group.id": "g", "auto.offset.reset": "earliest"}
-    with Consumer({**config, "heartbeat.interval.ms": 200}) as first:
+    # A new member waits there for about the session timeout of the last one that left.
+    timers = {"session.timeout.ms": 2_000, "heartbeat.interval.ms": 200}
+    config = {"bootstrap.servers": mock_cluster, "group.id": "g", "auto.offset.reset": "earliest", **timers}
+    with Consumer(config) as first:
         first.subscribe([TOPIC])
         found: list[ConsumerRecord] = []
         read_until(first, found, 50)
