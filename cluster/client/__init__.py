@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from cluster.client.admin import Admin
     from cluster.client.async_admin import AsyncAdmin
     from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
+    from cluster.client.committed_offset import OffsetAndMetadata
     from cluster.client.connection import BrokerConnection
     from cluster.client.consumer.consumer import Consumer
-    from cluster.client.consumer.results import ConsumerRecord, OffsetAndTimestamp
+    from cluster.client.consumer.group.rebalance_listener import RebalanceListener
+    from cluster.client.consumer.results import ConsumerRecord, ConsumerWokenUp, OffsetAndTimestamp
     from cluster.client.errors import AdminError, UnsupportedVersion
+    from cluster.client.group_metadata import ConsumerGroupMetadata
     from cluster.client.new_topic import NewTopic
     from cluster.client.offset_listing import ListedOffset
     from cluster.client.producer.producer import Producer
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
         TransactionError,
         TransactionTimeout,
     )
-    from cluster.client.producer.transaction.txn_requests import ConsumerGroupMetadata, OffsetAndMetadata
 
 __all__ = [
     "AbortableTransactionError",
@@ -42,6 +44,7 @@ __all__ = [
     "Consumer",
     "ConsumerGroupMetadata",
     "ConsumerRecord",
+    "ConsumerWokenUp",
     "FatalTransactionError",
     "IllegalTransactionCall",
     "ListedOffset",
@@ -51,6 +54,7 @@ __all__ = [
     "PartitionView",
     "Producer",
     "ProducerFenced",
+    "RebalanceListener",
     "TopicView",
     "TransactionAborted",
     "TransactionError",
@@ -68,17 +72,19 @@ _ROOMS = {
     "BrokerConnection": "connection",
     "ClusterView": "cluster_view",
     "Consumer": "consumer.consumer",
-    "ConsumerGroupMetadata": "producer.transaction.txn_requests",
+    "ConsumerGroupMetadata": "group_metadata",
     "ConsumerRecord": "consumer.results",
+    "ConsumerWokenUp": "consumer.results",
     "FatalTransactionError": "producer.transaction.transaction_errors",
     "IllegalTransactionCall": "producer.transaction.transaction_errors",
     "ListedOffset": "offset_listing",
     "NewTopic": "new_topic",
-    "OffsetAndMetadata": "producer.transaction.txn_requests",
+    "OffsetAndMetadata": "committed_offset",
     "OffsetAndTimestamp": "consumer.results",
     "PartitionView": "cluster_view",
     "Producer": "producer.producer",
     "ProducerFenced": "producer.transaction.transaction_errors",
+    "RebalanceListener": "consumer.group.rebalance_listener",
     "TopicView": "cluster_view",
     "TransactionAborted": "producer.transaction.transaction_errors",
     "TransactionError": "producer.transaction.transaction_errors",

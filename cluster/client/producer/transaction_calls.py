@@ -11,13 +11,14 @@ import threading
 from collections.abc import Callable, Mapping
 
 from cluster.client.argument_checks import checked_integer, checked_key, checked_long, checked_mapping, checked_text
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.delivery import FatalProducerError, TopicPartition
 from cluster.client.producer.io_thread import ProducerIo
 from cluster.client.producer.shared_state import ProducerShared
 from cluster.client.producer.transaction.calls import TxnCall, copy_of
 from cluster.client.producer.transaction.manager import TransactionManager
 from cluster.client.producer.transaction.transaction_errors import TransactionError, TransactionTimeout
-from cluster.client.producer.transaction.txn_requests import ConsumerGroupMetadata, OffsetAndMetadata
 from cluster.client.wiring import no_broker_answered
 from cluster.seams.units import ms_of_seconds, seconds_of_ms
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.transaction_errors import IllegalTransactionCall
-from cluster.client.producer.transaction.txn_requests import ConsumerGroupMetadata, OffsetAndMetadata
 from cluster.client.producer.transaction_calls import TransactionCalls
 
 

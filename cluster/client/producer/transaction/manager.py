@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.actions import WakeAt
 from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.answering import take_answer
@@ -34,12 +36,10 @@ from cluster.client.producer.transaction.txn_requests import (
     ADDITIONS,
     AddTxnOffsets,
     AddTxnPartitions,
-    ConsumerGroupMetadata,
     CoordinatorKind,
     EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
-    OffsetAndMetadata,
     TxnAnswer,
 )
 from cluster.protocol.errors import ErrorCode

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cluster.client.cluster_view import BrokerAddress
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    ConsumerGroupMetadata,
     CoordinatorKind,
     EndTransaction,
     FindTxnCoordinator,

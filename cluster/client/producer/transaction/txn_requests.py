@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.delivery import TopicPartition
 from cluster.protocol.errors import ErrorCode
 
@@ -48,23 +50,6 @@ class TxnIdentity(NamedTuple):
     transactional_id: str
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
-
-
-class ConsumerGroupMetadata(NamedTuple):
-    """The consumer whose offsets are committed (KIP-447). The defaults fence nothing."""
-
-    group_id: str
-    generation_id: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
-
-
-class OffsetAndMetadata(NamedTuple):
-    """The next offset that the group reads of a partition."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
 
 
 @dataclass(frozen=True, slots=True)

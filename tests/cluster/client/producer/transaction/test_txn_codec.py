@@ -7,6 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from cluster.client.cluster_view import BrokerAddress
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.transaction.txn_codec import (
     API_OF,
     answer_of,
@@ -18,11 +20,9 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    ConsumerGroupMetadata,
     EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
-    OffsetAndMetadata,
     TxnAnswer,
     TxnIdentity,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.actions import WakeAt
 from cluster.client.producer.transaction.invariants import TxnSnapshot, validate, validate_successor
 from cluster.client.producer.transaction.manager import TransactionManager
@@ -11,13 +13,11 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    ConsumerGroupMetadata,
     CoordinatorKey,
     CoordinatorKind,
     EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
-    OffsetAndMetadata,
     TxnAnswer,
     TxnIdentity,
 )
