@@ -136,7 +136,7 @@ def _check_gaps(segment: Segment) -> None:
         # One batch may be larger than that; a second one has an entry.
         for position, _ in scan_batches(segment.file, here, there, chunk_bytes=LOOKUP_CHUNK_BYTES):
             if position - here > most:
-                raise CheckpointError(f"the .index of {segment.file.path} has too few entries, and is made again")
+                raise CheckpointError(f"the .index of {segment.file.path} has too few entries, and is rebuilt")
 
 
 def _header(segment: Segment, position: int) -> BatchHeader:

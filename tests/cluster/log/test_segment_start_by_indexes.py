@@ -142,7 +142,7 @@ def test_an_index_with_too_few_entries_is_made_again(monkeypatch, caplog) -> Non
     for told in (len(segments) - 1, 0):
         caplog.clear()
         log = open_log(made, bounded, recovery_point=log.log_end_offset)
-        assert caplog.text.count("has too few entries, and is made again") == told
+        assert caplog.text.count("has too few entries, and is rebuilt") == told
         assert (log.segment_base_offsets, read_all(log)) == (segments, records)
         entries = [[0, *(position for _, position in segment.offset_index)] for segment in log._local.segments]
         gaps = [there - here for positions in entries for here, there in pairwise(positions)]
