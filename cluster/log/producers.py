@@ -31,7 +31,7 @@ ROOM_MS = 300_000
 MOMENT_MS = 10_000
 #: How many marks of each kind are kept: truncations reach back a few segments at most, and nearly all a few seconds.
 MARKS = 8
-#: Records between two marks within a segment. To replay so many batches takes some ten milliseconds.
+#: Records between two marks within a segment. To replay that many batches takes some ten milliseconds.
 MARK_RECORDS = 10_000
 
 # The same as calling the classes, which costs a call more for every batch.

@@ -14,6 +14,7 @@ Owns what is examined before a segment is believed. Does not own which way is ta
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 
 from crc32c import crc32c
 
@@ -39,6 +40,9 @@ from cluster.protocol.errors import CorruptBatch
 #: Base offset, length, leader epoch, magic, checksum, attributes, last offset delta, max timestamp, and of the producer
 #: id, epoch and sequence.
 _FIELDS = struct.Struct(">qiiBIhi8xqqhi")
+#: A lookup reads the headers of all batches between two index entries, on the event loop. What was written with entries
+#: farther apart, before they had a bound, gets new ones.
+LONGEST_GAP_BYTES = 65_536
 
 
 def restore(segment: Segment, record: SegmentRecord) -> None:
@@ -59,6 +63,7 @@ def restore(segment: Segment, record: SegmentRecord) -> None:
         if crc32c(data) != crc:
             raise CheckpointError(f"the {kind} of {path} is not as it was at the clean stop")
         load(data)
+    _check_gaps(segment)
     aborted = segment.aborted.read()
     if crc32c(aborted) != record.aborted_crc:
         raise CheckpointError(f"{segment.aborted.path} is not as it was at the clean stop")
@@ -86,6 +91,7 @@ def adopt(segment: Segment, replay: LogReplay) -> None:
     if segment.file.size_bytes == 0:
         return
     _load_indexes(segment)
+    _check_gaps(segment)
     offset_index, time_index = segment.offset_index, segment.time_index
     newest = time_index.last
     entries = len(offset_index)
@@ -118,6 +124,19 @@ def _load_indexes(segment: Segment) -> None:
             raise CheckpointError(f"the entries of the {kind} of {path} do not ascend")
     if len(segment.offset_index) and segment.offset_index.last_position + HEADER_BYTES > segment.file.size_bytes:
         raise CheckpointError(f"the .index of {path} goes beyond its {segment.file.size_bytes} bytes")
+
+
+def _check_gaps(segment: Segment) -> None:
+    """Raises ``CheckpointError`` if the entries of its index are much too far apart, ``CorruptBatch``, ``OSError``."""
+    index, size = segment.offset_index, segment.file.size_bytes
+    most = max(LONGEST_GAP_BYTES, segment.index_interval_bytes)
+    if size <= (len(index) + 1) * most:
+        return
+    for here, there in pairwise((0, *(position for _, position in index), size)):
+        # One batch may be larger than that; a second one has an entry.
+        for position, _ in scan_batches(segment.file, here, there, chunk_bytes=LOOKUP_CHUNK_BYTES):
+            if position - here > most:
+                raise CheckpointError(f"the .index of {segment.file.path} has too few entries, and is rebuilt")
 
 
 def _header(segment: Segment, position: int) -> BatchHeader:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.log import opening
+from cluster.log import opening, segment_start
 from cluster.log.clean_state import LogState, SegmentRecord, clean_state_text, parse_clean_state
 from cluster.log.config import LogConfig
 from cluster.log.errors import CheckpointError
@@ -81,6 +82,33 @@ def test_a_clean_start_reads_no_batches_and_knows_all(on, walks):
         again = produce(log, sequence, timestamp=NOW_MS + sequence, leader_epoch=2)
         assert again.duplicate, sequence
     assert produce(log, 9, leader_epoch=2).first_offset == 9
+
+
+def test_an_index_with_too_few_entries_is_made_again(on, walks, monkeypatch):
+    """It was written with a huge index.interval.bytes, before that had a bound; then it is as noted."""
+    made = fill(on)
+    made.close(clean=True)
+    made = manager(on)
+    log = made.get("t", 0)
+    dense, records = [list(segment.offset_index) for segment in log._local.segments], read_all(log)
+    made.close(clean=True)
+    monkeypatch.setattr(segment_start, "LONGEST_GAP_BYTES", 60)
+    sparse = replace(SMALL, index_interval_bytes=1_000_000)
+    other = bench()
+    made = LogManager("data", other.storage, other.clock, sparse)
+    made.load()
+    log = made.get_or_create("t", 0, None, sparse)
+    for sequence in range(9):
+        produce(log, sequence, timestamp=NOW_MS + sequence, leader_epoch=sequence // 4)
+    assert not any(len(segment.offset_index) for segment in log._local.segments)
+    for expected in ([DIRECTORY], []):
+        made.close(clean=True)
+        del walks[:]
+        made = manager(other)
+        log = made.get("t", 0)
+        assert walks == expected
+        assert [list(segment.offset_index) for segment in log._local.segments] == dense
+        assert read_all(log) == records
 
 
 def test_the_next_start_is_not_taken_in_by_an_older_state(on, walks):

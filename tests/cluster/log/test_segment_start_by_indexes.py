@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+from cluster.log import segment_start
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
 from cluster.seams.memory_storage import MemoryFile
@@ -121,3 +124,26 @@ def test_a_note_of_records_that_are_no_more_is_not_believed(on, caplog) -> None:
     log = open_log(on, CONFIG, recovery_point=base)
     assert "are of other records" in caplog.text
     assert described(log) == expected
+
+
+def test_an_index_with_too_few_entries_is_made_again(monkeypatch, caplog) -> None:
+    """It was written with a huge index.interval.bytes, before that had a bound. A lookup would read most of a segment.
+    Large batches need no entry but their own."""
+    monkeypatch.setattr(segment_start, "LONGEST_GAP_BYTES", 1000)
+    made = bench()
+    log = open_log(made, LogConfig(segment_bytes=50_000, index_interval_bytes=1_000_000))
+    for number in range(BATCHES):
+        append(log, payload=b"x" * (10_000 if number % 50 == 0 else 30), timestamp=NOW_MS + number)
+    log.flush()
+    segments, records = log.segment_base_offsets, read_all(log)
+    assert len(segments) > 3
+    assert all(not len(segment.offset_index) for segment in log._local.segments)
+    bounded = LogConfig(segment_bytes=50_000, index_interval_bytes=300)
+    for told in (len(segments) - 1, 0):
+        caplog.clear()
+        log = open_log(made, bounded, recovery_point=log.log_end_offset)
+        assert caplog.text.count("has too few entries, and is rebuilt") == told
+        assert (log.segment_base_offsets, read_all(log)) == (segments, records)
+        entries = [[0, *(position for _, position in segment.offset_index)] for segment in log._local.segments]
+        gaps = [there - here for positions in entries for here, there in pairwise(positions)]
+        assert len([gap for gap in gaps if gap > 500]) <= 2 * BATCHES // 50
