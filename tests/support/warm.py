@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.stories import clean
+from verifier import spark
 
 
 def pytest_collection_finish() -> None:
@@ -37,7 +39,9 @@ def main() -> None:
 
     Else the first verdict of the gate makes it, and those until then start without.
     """
-    with TemporaryDirectory() as home:
+    with suppress(spark.SparkUnavailable), TemporaryDirectory() as home:
+        if spark._classes(spark._java_home()).make() is None:
+            return
         run = clean().write(Path(home) / "run").path
         command = [sys.executable, "-m", "verifier.main", str(run)]
         subprocess.run(command, capture_output=True, check=False)
