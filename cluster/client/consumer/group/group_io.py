@@ -78,6 +78,10 @@ class GroupIo:
             if not self._is_started and self._closes_at_ms is None:
                 self._is_started = True
                 self._runner.start(self._step)
+        self.wakeup()
+
+    def wakeup(self) -> None:
+        """There may be something to do."""
         self._io.network.wakeup()
 
     @property
@@ -89,11 +93,13 @@ class GroupIo:
         """What is under way is finished, for at most so long; then the connections are closed."""
         with self._lock:
             self._closes_at_ms = self._clock.monotonic_ms() + ms_of_seconds(timeout_s)
-            is_started = self._is_started and not self._runner.has_ended
-        if not is_started:
+        if not self._is_started:
             self._io.network.close()
             return
-        self._io.network.wakeup()
+        if self._runner.has_ended:
+            # It has closed them already; or this is a process that was forked off, and they are another one's.
+            return
+        self.wakeup()
         if not self._runner.is_current and not self._runner.join(timeout_s + _LAST_WAIT_S):
             logger.warning("the connection to the coordinator is not closed yet")
 

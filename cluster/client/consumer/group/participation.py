@@ -94,10 +94,12 @@ class Participation:
 
     def step(self, now_ms: int) -> bool:
         """Do what is due, without waiting. Whether records may be taken: not while positions are being committed."""
-        with self._io.using() as core:
+        with self._io.seeing() as core:
             core.membership.polled(now_ms)
             error = core.membership.take_error()
         if error is not None:
+            # What was refused is asked again.
+            self._io.wakeup()
             raise error
         self._watch()
         may_read = True
