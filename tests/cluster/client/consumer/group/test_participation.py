@@ -174,8 +174,8 @@ def test_a_refused_request_is_sent_again_after_it_was_told() -> None:
     setting.consumer.subscribe(["t"])
     group = setting.consumer._group
     assert group is not None
-    with group.io.seeing() as core:
-        core.membership.fail(GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, "full"))
+    with group.io.lock:
+        group.io.core.membership.fail(GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, "full"))
     before = setting.group_selector.wakeups
     with pytest.raises(GroupError, match="full"):
         setting.consumer.poll()
