@@ -230,10 +230,11 @@ def offsets_read(interrupter: Interrupter, strategy: str) -> list[int]:
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_an_interrupted_member_reads_each_record_once(strategy: str) -> None:
     """Wherever it comes: in a listener's place, in a commit before partitions are given away, in taking new ones."""
-    play(strategy, 61)
+    play(strategy, 401)
 
 
 @pytest.mark.full
+@pytest.mark.timeout(7_200)
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_a_member_that_is_interrupted_at_any_line_reads_each_record_once(strategy: str) -> None:
     """The same for every line that is run."""
