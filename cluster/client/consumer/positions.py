@@ -59,8 +59,12 @@ class Positions:
         """
         if self.awaiting.get(key) != number:
             return
-        if committed is None:
-            self._reset(self.assignment.find(key))
+        partition = self.assignment.find(key)
+        if partition.position is not None:
+            # It was found before, when an exception cut that short; reading has continued since.
+            self.awaiting.pop(key)
+        elif committed is None:
+            self._reset(partition)
         else:
             self.seek(key, committed.offset, committed.leader_epoch)
 
@@ -114,13 +118,14 @@ class Positions:
             self._look_for(partition, self._settings.reset_timestamp)
 
     def _look_for(self, partition: AssignedPartition, timestamp: int) -> None:
-        self.awaiting.pop(partition.key, None)
         self.assignment.place(partition, None)
         self.resets.want(partition.key, timestamp)
+        # Last: an exception before this leaves it to be found again.
+        self.awaiting.pop(partition.key, None)
 
     def _place(
         self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1, topic_id: UUID | None = None
     ) -> None:
-        self.awaiting.pop(partition.key, None)
         self.assignment.place(partition, position, offset_epoch, topic_id)
         self.resets.forget(partition.key)
+        self.awaiting.pop(partition.key, None)

@@ -68,18 +68,19 @@ class Commits:
     def begin_fetch(self, partitions: list[TopicPartition]) -> FetchCall:
         """A question for committed offsets."""
         call = FetchCall(partitions, _FOREVER)
-        with self._io.using() as core:
-            core.offsets.add(call)
+        with self._io.lock:
+            self._io.core.offsets.add(call)
+        self._io.wakeup()
         return call
 
     def end(self, call: OffsetCall) -> None:
         """The program waits no longer."""
-        with self._io.seeing() as core:
-            core.offsets.forget(call)
+        with self._io.lock:
+            self._io.core.offsets.forget(call)
 
     def is_done(self, call: OffsetCall) -> bool:
         """Raises the error of the call."""
-        with self._io.seeing():
+        with self._io.lock:
             is_done, error = call.is_done, call.error
         if is_done and error is not None:
             raise error
@@ -103,8 +104,8 @@ class Commits:
     def tell_ended(self) -> None:
         """Call the callbacks of commits that have ended, in the order of their ends."""
         while True:
-            with self._io.seeing() as core:
-                call = core.offsets.ended.popleft() if core.offsets.ended else None
+            with self._io.lock:
+                call = self._io.core.offsets.ended.popleft() if self._io.core.offsets.ended else None
             if call is None:
                 return
             if call.on_done is not None:
@@ -112,8 +113,9 @@ class Commits:
                     call.on_done(call.error)
 
     def _add(self, call: CommitCall) -> CommitCall:
-        with self._io.using() as core:
-            core.offsets.add(call)
+        with self._io.lock:
+            self._io.core.offsets.add(call)
+        self._io.wakeup()
         return call
 
     # By themselves
@@ -130,8 +132,8 @@ class Commits:
         """The commit of every auto.commit.interval.ms."""
         if not self.is_automatic or now_ms < self._next_ms:
             return
-        with self._io.seeing() as core:
-            may_commit = core.membership.committing is not None
+        with self._io.lock:
+            may_commit = self._io.core.membership.committing is not None
         self._next_ms = now_ms + (self._interval_ms if may_commit else self._retry_ms)
         offsets = self.consumed()
         if may_commit and offsets:

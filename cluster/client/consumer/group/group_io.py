@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 from cluster.client.cluster_view import BrokerAddress
 from cluster.client.consumer.group.group_core import GroupCore
@@ -43,41 +42,36 @@ class GroupIo:
     def __init__(
         self, core: GroupCore, io: ClientIo, clock: Clock, runner: Runner, on_change: Callable[[], object]
     ) -> None:
-        self._core = core
+        #: For those who hold ``lock``, taken by ``with`` directly, so that it is released wherever an exception comes
+        #: (Ctrl-C). After a change, call ``wakeup``.
+        self.core = core
+        self.lock = threading.Lock()
         self._io = io
         self._clock = clock
         self._runner = runner
         self._on_change = on_change
-        self._lock = threading.Lock()
         self._polled = Polled([], [], [])
         self._unsent: list[SendGroupRequest] = []
         # Answers that no node has given.
         self._early: list[tuple[GroupRequest, GroupAnswer]] = []
-        self._is_started = False
         self._closes_at_ms: float | None = None
         self._failure: BaseException | None = None
 
     def __repr__(self) -> str:
-        return f"GroupIo({self._core!r}, {self._runner!r})"
+        return f"GroupIo({self.core!r}, {self._runner!r})"
 
-    @contextmanager
-    def seeing(self) -> Iterator[GroupCore]:
-        """The core, for a look at it. Raises ``RuntimeError`` if nothing carries it on."""
+    def start(self) -> None:
+        self._runner.start(self._step)
+
+    def check(self) -> None:
+        """Raises ``RuntimeError`` if nothing carries this on."""
         if self._failure is not None:
             raise RuntimeError("this consumer cannot continue") from self._failure
-        if self._is_started and self._closes_at_ms is None and self._runner.has_ended:
+        if self._closes_at_ms is None and self._runner.has_ended:
             raise RuntimeError("a consumer does not survive fork(): create a new one in the child process")
-        with self._lock:
-            yield self._core
 
-    @contextmanager
-    def using(self) -> Iterator[GroupCore]:
-        """The core, for a change that is acted on at once."""
-        with self.seeing() as core:
-            yield core
-            if not self._is_started and self._closes_at_ms is None:
-                self._is_started = True
-                self._runner.start(self._step)
+    def wakeup(self) -> None:
+        """There may be something to do."""
         self._io.network.wakeup()
 
     @property
@@ -87,13 +81,12 @@ class GroupIo:
 
     def close(self, timeout_s: float) -> None:
         """What is under way is finished, for at most so long; then the connections are closed."""
-        with self._lock:
+        with self.lock:
             self._closes_at_ms = self._clock.monotonic_ms() + ms_of_seconds(timeout_s)
-            is_started = self._is_started and not self._runner.has_ended
-        if not is_started:
-            self._io.network.close()
+        if self._runner.has_ended:
+            # It has closed them already; or this is a process that was forked off, and they are another one's.
             return
-        self._io.network.wakeup()
+        self.wakeup()
         if not self._runner.is_current and not self._runner.join(timeout_s + _LAST_WAIT_S):
             logger.warning("the connection to the coordinator is not closed yet")
 
@@ -113,13 +106,13 @@ class GroupIo:
 
     def _turn(self) -> bool:
         """One turn; False after the last."""
-        with self._lock:
+        with self.lock:
             now_ms = self._clock.monotonic_ms()
             has_news = self._tell(now_ms)
-            actions = self._core.tick(now_ms)
-            wake_ms = self._core.wake_ms()
+            actions = self.core.tick(now_ms)
+            wake_ms = self.core.wake_ms()
             ends_ms = self._closes_at_ms
-            is_over = ends_ms is not None and (self._core.is_idle or ends_ms <= now_ms)
+            is_over = ends_ms is not None and (self.core.is_idle or ends_ms <= now_ms)
         if has_news:
             self._on_change()
         if is_over:
@@ -146,7 +139,7 @@ class GroupIo:
         answers += [(each.request, GroupAnswer(ErrorCode.NETWORK_EXCEPTION)) for each in gone]
         self._polled = Polled([], [], [])
         for request, answer in answers:
-            self._core.answered(request, answer, now_ms)
+            self.core.answered(request, answer, now_ms)
         return bool(answers)
 
     def _carry_out(self, actions: list[GroupAction]) -> None:

@@ -133,7 +133,7 @@ def _synced(response: SyncGroupResponse) -> GroupAnswer:
         ErrorCode.of(response.error_code),
         protocol_type=response.protocol_type,
         protocol_name=response.protocol_name,
-        assignment=bytes(response.assignment),
+        assignment=bytes(response.assignment or b""),
     )
 
 

@@ -77,6 +77,9 @@ class GroupSide:
             config["max.poll.interval.ms"],
         )
         self._resumption = Resumption(self.commits, positions)
+        # Set while there is a step, and left so by an exception: then what it changed may not be acted on yet.
+        self._is_cut = False
+        self.io.start()
 
     def __repr__(self) -> str:
         return f"GroupSide({self.participation!r}, {self.io!r})"
@@ -87,11 +90,16 @@ class GroupSide:
 
     def step(self) -> bool:
         """What a poll does for the group, without waiting. Whether records may be taken."""
+        self.io.check()
+        if self._is_cut:
+            self.io.wakeup()
+        self._is_cut = True
         now_ms = self._clock.monotonic_ms()
         self.commits.tell_ended()
         may_take = self.participation.step(now_ms) if self.is_subscribed else True
         self.commits.commit_if_due(now_ms)
         self.look_up()
+        self._is_cut = False
         return may_take
 
     def look_up(self) -> None:

@@ -78,26 +78,30 @@ class Participation:
         """Be a member that reads these, instead of others."""
         self.topics = list(dict.fromkeys(topics))
         self._listener = listener or RebalanceListener()
-        with self._io.using() as core:
-            core.membership.subscribe(self._clock.monotonic_ms())
+        with self._io.lock:
+            self._io.core.membership.subscribe(self._clock.monotonic_ms())
+        self._io.wakeup()
 
     def unsubscribe(self, reason: str) -> None:
         """Be a member no longer; what was assigned is given away before."""
-        with self._io.seeing() as core:
-            is_lost = core.membership.generation.is_lost
+        with self._io.lock:
+            is_lost = self._io.core.membership.generation.is_lost
         self._give_away(self._positions.assignment.assigned, is_lost=is_lost)
-        with self._io.using() as core:
-            core.membership.unsubscribe(reason)
+        with self._io.lock:
+            self._io.core.membership.unsubscribe(reason)
+        self._io.wakeup()
         self.topics, self._group_topics, self._divided_counts = [], set(), None
         self.generation = NO_GENERATION
         self._raise()
 
     def step(self, now_ms: int) -> bool:
         """Do what is due, without waiting. Whether records may be taken: not while positions are being committed."""
-        with self._io.using() as core:
-            core.membership.polled(now_ms)
-            error = core.membership.take_error()
+        with self._io.lock:
+            self._io.core.membership.polled(now_ms)
+            error = self._io.core.membership.take_error()
         if error is not None:
+            # What was refused is asked again.
+            self._io.wakeup()
             raise error
         self._watch()
         may_read = True
@@ -112,8 +116,8 @@ class Participation:
         return may_read
 
     def _next_step(self) -> ProgramStep | None:
-        with self._io.seeing() as core:
-            return core.membership.next_step
+        with self._io.lock:
+            return self._io.core.membership.next_step
 
     def _watch(self) -> None:
         """Join again if partitions were added to what was divided, or topics created or deleted."""
@@ -134,8 +138,9 @@ class Participation:
         }
 
     def _rejoin(self, reason: str) -> None:
-        with self._io.using() as core:
-            core.membership.request_rejoin(reason)
+        with self._io.lock:
+            self._io.core.membership.request_rejoin(reason)
+        self._io.wakeup()
 
     # The steps. Each returns whether it is done; a listener's exception is raised when all are
 
@@ -153,8 +158,9 @@ class Participation:
         self._joined_topics = list(self.topics)
         kept = self._positions.assignment.assigned
         protocols = self._strategies.protocols(self.topics, kept, step.generation)
-        with self._io.using() as core:
-            core.membership.prepared(step, protocols)
+        with self._io.lock:
+            self._io.core.membership.prepared(step, protocols)
+        self._io.wakeup()
         return True
 
     def _divide(self, step: DivideAmong) -> bool:
@@ -168,8 +174,9 @@ class Participation:
         counts = self._counts()
         assignments = {} if step.is_skipped else self._assignments(step, counts, subscribers)
         self._divided_counts = counts
-        with self._io.using() as core:
-            core.membership.divided(step, assignments)
+        with self._io.lock:
+            self._io.core.membership.divided(step, assignments)
+        self._io.wakeup()
         return True
 
     def _assignments(
@@ -186,8 +193,8 @@ class Participation:
         assigned = [key for key in told if key[0] in self.topics]
         owned = self._positions.assignment.assigned
         revoked = [key for key in owned if key not in assigned]
-        with self._io.seeing() as core:
-            core.membership.take(step)
+        with self._io.lock:
+            self._io.core.membership.take(step)
         self.generation = step.generation
         if revoked and not self._commits.is_settled(self._settling_ms):
             return False
@@ -200,8 +207,9 @@ class Participation:
         self._read_only(assigned)
         self._strategies.remember(assigned, step.generation)
         self._commits.restart()
-        with self._io.using() as core:
-            core.membership.taken(step)
+        with self._io.lock:
+            self._io.core.membership.taken(step)
+        self._io.wakeup()
         logger.info("assigned in generation %d: %s", step.generation.generation_id, assigned)
         self._call("on_partitions_assigned", added)
         return True

@@ -11,8 +11,7 @@ in the end the group is stable, with each partition at one member.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from random import Random
 
 from cluster.client.backoff import ExponentialBackoff
@@ -65,13 +64,11 @@ class DirectIo:
     """In the place of ``GroupIo``: the core without a thread."""
 
     def __init__(self, core: GroupCore) -> None:
-        self._core = core
+        self.core = core
+        self.lock = nullcontext()
 
-    @contextmanager
-    def seeing(self) -> Iterator[GroupCore]:
-        yield self._core
-
-    using = seeing
+    def wakeup(self) -> None:
+        pass
 
 
 class ModelMetadata:
