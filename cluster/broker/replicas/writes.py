@@ -16,7 +16,7 @@ from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside, weight_of
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
@@ -225,7 +225,7 @@ class Writes:
         verified: Verified,
     ) -> tuple[Replica, AppendInfo, int]:
         """One at a time: each may unpack to a hundred megabytes. Raises as ``Replica.append`` does."""
-        async with self._one_at_a_time.turn(len(records)):
+        async with self._one_at_a_time.turn(weight_of(header)):
             config = self._find(wanted.topic, wanted.partition).log.config
             looked = await self._beside(partial(look_inside, records, header, config, effort))
             # Roles may have changed meanwhile.
