@@ -20,8 +20,8 @@ from cluster.protocol.records import read_varint
 
 #: More records than any client sends at once: to walk over them holds up everyone else.
 MAX_RECORDS = 500_000
-#: Records of a batch whose offsets may be out of order, for then all of them are built again: a tenth of a second. Kafka
-#: does it for any count, but only clients of long ago need it, and half a million records fit into 450 bytes.
+#: Records of a batch whose offsets may be out of order, for then all of them are built again: a tenth of a second.
+#: Kafka does it for any count, but only clients of long ago need it, and half a million records fit into 450 bytes.
 MOST_OUT_OF_ORDER = 10_000
 #: A record has at least: length, attributes, two deltas, three lengths.
 _LEAST_RECORD_BYTES = 7
