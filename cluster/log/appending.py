@@ -20,6 +20,7 @@ from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import LogError
 from cluster.log.local_log import LocalLog
 from cluster.log.owner import LogOwner
+from cluster.log.producer_hosts import UNKNOWN
 from cluster.log.producers import ProducerStates
 from cluster.log.replicated import PlacedBatch, verify_replicated
 from cluster.log.roll import RollState, roll_reason
@@ -88,6 +89,8 @@ class LogAppends:
         self._snapshots = snapshots
         self._clock = clock
         self._check_sequence = check_sequence
+        #: Whose batch a leader appends next: the host of the client, as far as it is known.
+        self.client_host = UNKNOWN
 
     def __repr__(self) -> str:
         return f"LogAppends({self._local})"
@@ -131,9 +134,7 @@ class LogAppends:
                 if entry.txn_first_offset >= 0:
                     check_in_transaction(entry, header)
             else:
-                refusal = self._owner.producer_room.refusal(self, config.max_producers, self._clock.monotonic_ms())
-                if refusal is not None:
-                    raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
+                self._admit_producer(config)
         if size > config.segment_bytes or config.bounds_timestamps or attributes & LOG_APPEND_TIME_BIT:
             _check_batch(size, header, config, now_ms)
         if stamps:
@@ -154,12 +155,20 @@ class LogAppends:
         segment.note(last_offset, max_timestamp, size)
         local.log_end_offset = last_offset + 1
         self.producers.update(header, base_offset)
+        if producer_id >= 0 and entry is None:
+            self.producers.hosts.admit(producer_id, self.client_host)
         if last_offset + 1 - local.recovery_point >= config.flush_messages:
             local.flush()
         log_append_time_ms = now_ms if stamps else -1
         return _new_info(
             (base_offset, last_offset, log_append_time_ms, log_start_offset, last_offset, False, ErrorCode.NONE)
         )
+
+    def _admit_producer(self, config: LogConfig) -> None:
+        room, now_ms = self._owner.producer_room, self._clock.monotonic_ms()
+        refusal = room.refusal(self, config.max_producers, now_ms, self.client_host)
+        if refusal is not None:
+            raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
 
     def _begin_epoch(self, leader_epoch: int, base_offset: int) -> None:
         """A leader's first batch in its epoch, unless it told the cache when it was elected."""
@@ -232,7 +241,12 @@ class LogAppends:
 
     def _take_note_of_marker(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
         """A control batch is wholly in the file: it may end its producer's transaction."""
+        is_known = self.producers.get(header.producer_id) is not None
         aborted = self.producers.update(header, header.base_offset, marker_in(batch))
+        if not is_known and header.producer_id >= 0:
+            room, now_ms = self._owner.producer_room, self._clock.monotonic_ms()
+            if not room.keeps_marker(self, self._local.config.max_producers, now_ms):
+                self.producers.forget(header.producer_id)
         if aborted is not None:
             self._local.note_aborted(segment, aborted)
 

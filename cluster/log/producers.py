@@ -12,11 +12,12 @@ remembers the entries at a roll; entries are immutable, so a mark is one copy of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from cluster.log.aborted_transactions import AbortedTransaction
+from cluster.log.producer_hosts import UNKNOWN, ProducerHosts, crowds, room_of
 from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
 from cluster.log.transactions import Transactions
@@ -66,6 +67,9 @@ class ProducerStates:
         #: Where the log ended when, and the offset below which no producer is left that could make room.
         self._moments: deque[_Moment] = deque()
         self._no_room_below = -1
+        #: Of whom that is so; None: of all.
+        self._no_room_of: set[Container[str] | None] = set()
+        self.hosts = ProducerHosts()
 
     def __repr__(self) -> str:
         return f"ProducerStates({len(self.entries)} producers, {len(self._marks)} marks)"
@@ -170,17 +174,24 @@ class ProducerStates:
             else:
                 unchanged[entry.producer_id] = seen
         self._unchanged = unchanged
+        self.hosts.keep(self.entries)
         return before - len(self)
 
-    def has_room(self, most: int, end_offset: int, monotonic_ms: int) -> bool:
+    def has_room(self, most: int, end_offset: int, monotonic_ms: int, host: str = UNKNOWN) -> bool:
         """Whether one more producer may be remembered, if ``most`` may be, in a log that ends at ``end_offset``.
 
-        Those that have written nothing for ``ROOM_MS``, by our own clock, make room, unless a transaction is open.
+        Those that have written nothing for ``ROOM_MS``, by our own clock, make room, unless a transaction is open. For
+        one of a crowd only those of crowds do (``producer_hosts.py``), and those of which nothing is known.
         """
         self.note_end(end_offset, monotonic_ms)
-        if len(self.entries) >= most:
-            self.forget_idle(monotonic_ms)
-        return len(self.entries) < most
+        room = room_of(host, self.hosts.counts[host], most)
+        if len(self.entries) >= room:
+            self.forget_idle(monotonic_ms, None if room == most else crowds(self.hosts.counts, most) | {UNKNOWN})
+        return len(self.entries) < room
+
+    def forget(self, producer_id: int) -> None:
+        """Forget a producer that has no transaction open, and nothing of which a retry could be a copy."""
+        del self.entries[producer_id]
 
     def note_end(self, end_offset: int, monotonic_ms: int) -> None:
         """The log ends there now. From this it is known later who has written nothing since."""
@@ -190,28 +201,44 @@ class ProducerStates:
         while len(moments) > 1 and monotonic_ms - moments[1].monotonic_ms >= ROOM_MS:
             moments.popleft()
 
-    def forget_idle(self, monotonic_ms: int) -> int:
+    def forget_idle(self, monotonic_ms: int, of_hosts: Container[str] | None = None) -> int:
         """Forget who has written nothing for ``ROOM_MS`` and has no transaction open; returns how many.
 
-        Only what ``note_end`` was told counts.
+        Only producers of these hosts; None: of all. Those that wrote one batch alone go first, the others if there are
+        none. Only what ``note_end`` was told counts.
         """
         moment = self._moments[0] if self._moments else None
-        if moment is None or monotonic_ms - moment.monotonic_ms < ROOM_MS or moment.offset == self._no_room_below:
+        if moment is None or monotonic_ms - moment.monotonic_ms < ROOM_MS:
             return 0
-        self._no_room_below = idle_below = moment.offset
-        before = self.entries
-        self.entries = {
-            key: entry
-            for key, entry in before.items()
-            if entry.last_offset >= idle_below or entry.txn_first_offset >= 0
-        }
-        return len(before) - len(self.entries)
+        idle_below = moment.offset
+        if idle_below != self._no_room_below:
+            self._no_room_below = idle_below
+            self._no_room_of.clear()
+        if of_hosts in self._no_room_of:
+            return 0
+        idle = [
+            entry
+            for key, entry in self.entries.items()
+            if entry.last_offset < idle_below
+            and entry.txn_first_offset < 0
+            and (of_hosts is None or self.hosts.get(key) in of_hosts)
+        ]
+        gone = [entry.producer_id for entry in idle if len(entry.batches) <= 1]
+        if not gone:
+            gone = [entry.producer_id for entry in idle]
+            self._no_room_of.add(of_hosts)
+        for producer_id in gone:
+            del self.entries[producer_id]
+        if gone:
+            self.hosts.keep(self.entries)
+        return len(gone)
 
     def clear(self) -> None:
         self.entries = {}
         self.transactions = Transactions()
         self._marks = []
         self._moments.clear()
+        self.hosts = ProducerHosts()
 
     def restore(self, entries: Iterable[ProducerEntry]) -> None:
         """Take entries as they were at a clean stop, with all that was known of them."""
@@ -256,10 +283,12 @@ class ProducerStates:
         if not self._marks:
             self.entries = {}
             self.transactions = Transactions()
+            self.hosts = ProducerHosts()
             return None
         mark = self._marks[-1]
         self.entries = dict(mark.entries)
         self.transactions.replace(self, mark.offset)
+        self.hosts.keep(self.entries)
         return mark.offset
 
     def snapshot(self) -> bytes:

@@ -32,10 +32,10 @@ class TransactionalLog(LogAppends):
         header = parse_header(batch)
         entry = self.producers.get(header.producer_id)
         check_coordinators_batch(entry, header, marker_in(batch) if header.is_control else None)
-        if entry is None:
+        if entry is None and not header.is_control:
             room, config = self._owner.producer_room, local.config
             refusal = room.refusal(self, config.max_producers, self._clock.monotonic_ms())
-            if refusal is not None and not header.is_control:
+            if refusal is not None:
                 raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
         base_offset = local.log_end_offset
         if leader_epoch != self.epochs.latest_number:

@@ -14,6 +14,7 @@ from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.pauses import Pauses
 from cluster.broker.portions import Beside, chunks
+from cluster.broker.replicas.produce_checks import WrittenBy
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.transaction_checks import NOT_ASKED
 from cluster.broker.transactions.verification import ToVerify, Verifier
@@ -51,7 +52,8 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
     answer = partial(_answer, exchange, acks)
     now_ms = exchange.started_ns // 1_000_000
     zstd_allowed = version >= ZSTD_VERSION
-    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait)
+    client = WrittenBy(exchange.client_id, exchange.connection.ip)
+    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, answer, exchange.wait)
     if rest is not None:
         exchange.hold(rest)
 
@@ -65,7 +67,8 @@ async def _handle_verified(
     verified = await verifier.verify(request.transactional_id or "", asked)
     answer, zstd_allowed = partial(_answer, exchange, request.acks), version >= ZSTD_VERSION
     now_ms = exchange.connection.counters.now_ns() // 1_000_000
-    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, answer, exchange.wait, verified)
+    client = WrittenBy(exchange.client_id, exchange.connection.ip)
+    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, answer, exchange.wait, verified)
     if rest is not None:
         await rest
 
@@ -85,8 +88,9 @@ async def _handle_many(
                 asked += verifier.unverified(some)
                 await pause()
             verified = await verifier.verify(request.transactional_id, asked)
+        client = WrittenBy(exchange.client_id, exchange.connection.ip)
         await replicas.writes.produce_in_shares(
-            request, exchange.client_id, version >= ZSTD_VERSION, answer, exchange.wait, verified
+            request, client, version >= ZSTD_VERSION, answer, exchange.wait, verified
         )
 
 

@@ -17,6 +17,7 @@ Compressed or not, every batch of a producer is looked inside, as in Kafka's ``L
 from __future__ import annotations
 
 from itertools import islice
+from typing import NamedTuple
 
 from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.replicas.host import RequestRefused
@@ -52,6 +53,13 @@ RECORD_WEIGHT = 1000
 NAMED = 20
 #: The verdicts on a batch that the log has already.
 STORED = (VerdictKind.DUPLICATE, VerdictKind.DUPLICATE_BELOW_WINDOW)
+
+
+class WrittenBy(NamedTuple):
+    """The client of a produce request: its own name, and the address of its host."""
+
+    client_id: str | None
+    host: str
 
 
 #: What a look inside a batch found: of its records, which times cannot be, and the batch to store instead, if any.

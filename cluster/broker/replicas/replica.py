@@ -184,6 +184,7 @@ class Replica:
         now_ms: int,
         wall_ms: int,
         effort: Effort,
+        client_host: str,
         looked: Looked | None = None,
     ) -> tuple[AppendInfo, int]:
         """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
@@ -192,6 +193,7 @@ class Replica:
         leader, log = check_leadership(self.leader, self.leader_id, acks), self.log
         records, header = check_batch(records, header, log, wall_ms, effort, looked)
         counters, epoch = self._host.counters, leader.leader_epoch
+        log.client_host = client_host
         try:
             info = self._host.rules.append(log, records, header, epoch, wall_ms)
         except LogError:

@@ -16,7 +16,7 @@ from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside, weight_of
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, WrittenBy, admit, look_inside, weight_of
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
@@ -83,7 +83,7 @@ class Writes:
     def produce(
         self,
         request: ProduceRequest,
-        client_id: str | None,
+        client: WrittenBy,
         zstd_allowed: bool,
         now_ms: int,
         respond: Respond,
@@ -113,14 +113,14 @@ class Writes:
                 topic, number, records = wanted
                 partition = self._partitions.get((topic, number))
                 if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
-                    partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
+                    partition, records = self._admit(wanted, acks, client, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
                 attributes = header.attributes
                 if (header.record_count > QUICK_RECORDS or attributes & CODEC_MASK) and self._shares.is_over():
                     raise Postponed
                 if attributes & TRANSACTIONAL_BIT:
                     self._check_transaction(partition, transactional_id, header, verified)
-                info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort)
+                info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort, client.host)
             except (RequestRefused, InvalidBatch, LogError) as error:
                 results.append(self._refused(wanted, error))
                 continue
@@ -133,7 +133,7 @@ class Writes:
             postponed.append((len(results), _kept(wanted)))
             results.append(_NOT_YET)
         if postponed:
-            return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, respond, waits, verified)
+            return self._go_on(request, client, zstd_allowed, results, waiting, postponed, respond, waits, verified)
         if waiting:
             self._wait(request, results, waiting, respond, waits)
         else:
@@ -143,7 +143,7 @@ class Writes:
     async def produce_in_shares(
         self,
         request: ProduceRequest,
-        client_id: str | None,
+        client: WrittenBy,
         zstd_allowed: bool,
         respond: Respond,
         waits: Waits,
@@ -152,12 +152,12 @@ class Writes:
         """The same for a request that names very many partitions, whose records are its own."""
         results = [_NOT_YET] * len(request.partitions)
         all_parts = enumerate(request.partitions)
-        await self._go_on(request, client_id, zstd_allowed, results, [], all_parts, respond, waits, verified)
+        await self._go_on(request, client, zstd_allowed, results, [], all_parts, respond, waits, verified)
 
     async def _go_on(
         self,
         request: ProduceRequest,
-        client_id: str | None,
+        client: WrittenBy,
         zstd_allowed: bool,
         results: list[ProduceResult],
         waiting: list[Waiting],
@@ -174,17 +174,17 @@ class Writes:
             few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
             few = Effort(few_bytes)
             try:
-                partition, records = self._admit(wanted, request.acks, client_id, zstd_allowed)
+                partition, records = self._admit(wanted, request.acks, client, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
                 if header.attributes & TRANSACTIONAL_BIT:
                     self._check_transaction(partition, request.transactional_id, header, verified)
                 now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
                 try:
-                    info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, few)
+                    info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, few, client.host)
                     effort.bytes_left -= few_bytes - few.bytes_left
                 except Postponed:
                     partition, info, epoch = await self._looked_and_appended(
-                        wanted, records, header, request, effort, verified
+                        wanted, records, header, request, client.host, effort, verified
                     )
             except (RequestRefused, InvalidBatch, LogError) as error:
                 results[index] = self._refused(wanted, error)
@@ -221,6 +221,7 @@ class Writes:
         records: memoryview,
         header: BatchHeader,
         request: ProduceRequest,
+        host: str,
         effort: Effort,
         verified: Verified,
     ) -> tuple[Replica, AppendInfo, int]:
@@ -233,7 +234,7 @@ class Writes:
             if header.attributes & TRANSACTIONAL_BIT:
                 self._check_transaction(partition, request.transactional_id, header, verified)
             now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
-            return partition, *partition.append(records, header, request.acks, now_ms, wall_ms, effort, looked)
+            return partition, *partition.append(records, header, request.acks, now_ms, wall_ms, effort, host, looked)
 
     async def _beside(self, look: Callable[[], Looked]) -> Looked:
         found: list[Looked] = []
@@ -270,14 +271,14 @@ class Writes:
         waits(delayed)
 
     def _admit(
-        self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
+        self, wanted: ProducePartition, acks: int, client: WrittenBy, zstd_allowed: bool
     ) -> tuple[Replica, memoryview]:
         """The replica here, and the batch for it, of a part that is not plainly right. Raises ``RequestRefused`` and
         ``InvalidBatch``."""
         topic, number, _ = wanted
         partition = self._partitions.get((topic, number))
         exists = partition is not None or self._partition_exists(topic, number)
-        records = admit(wanted, acks, client_id, exists=exists, zstd_allowed=zstd_allowed)
+        records = admit(wanted, acks, client.client_id, exists=exists, zstd_allowed=zstd_allowed)
         return self._find(topic, number) if partition is None else partition, records
 
     def _refused(self, wanted: ProducePartition, error: RequestRefused | InvalidBatch | LogError) -> ProduceResult:
