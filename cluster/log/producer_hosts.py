@@ -21,12 +21,12 @@ LITTLE_PART = 16
 
 def has_little(count: int, most: int) -> bool:
     """Whether a host that has so many producers is one of those for which the last part of a room is."""
-    return count < max(1, most // LITTLE_PART)
+    return count <= max(1, most // LITTLE_PART)
 
 
 def room_of(host: str, count: int, most: int) -> int:
     """How many producers there may be when one more of ``host`` is admitted, which has ``count``."""
-    return most if host == UNKNOWN or has_little(count, most) else most - most // RESERVED_PART
+    return most if host == UNKNOWN or has_little(count + 1, most) else most - most // RESERVED_PART
 
 
 def crowds(counts: Counter[str], most: int) -> frozenset[str]:

@@ -18,5 +18,6 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
         request.producer_epoch,
         request.group_id,
         services.groups.coordinator.settings.offsets_topic_num_partitions,
+        exchange.connection.ip,
     )
     return response_class(ApiKey.ADD_OFFSETS_TO_TXN)(error_code=told(code, exchange.api_version))

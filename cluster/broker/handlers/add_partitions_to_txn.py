@@ -47,6 +47,7 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
             wanted,
+            exchange.connection.ip,
         )
     else:
         code = ErrorCode.OPERATION_NOT_ATTEMPTED
