@@ -4,8 +4,7 @@ Owns the order in which a batch is judged and then changes file, epochs and prod
 own the files (``local_log.py``) or the checks themselves (``sequence.py``, ``timestamps.py``, ``replicated.py``).
 
 The sequence is judged before the segment is rolled, unlike in Kafka (docs/produce-checks.md, rows 18 and 19): a batch
-that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file. Its records are not
-examined.
+that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ class LogAppends:
         self._snapshots = snapshots
         self._clock = clock
         self._check_sequence = check_sequence
-        #: Whose batch a leader appends next: the host of the client, as far as it is known.
+        #: Of the client whose batch a leader appends next.
         self.client_host = UNKNOWN
 
     def __repr__(self) -> str:
@@ -134,7 +133,8 @@ class LogAppends:
                 if entry.txn_first_offset >= 0:
                     check_in_transaction(entry, header)
             else:
-                self._admit_producer(config)
+                room, monotonic_ms = self._owner.producer_room, self._clock.monotonic_ms()
+                room.admit(self, config.max_producers, monotonic_ms, self.client_host)
         if size > config.segment_bytes or config.bounds_timestamps or attributes & LOG_APPEND_TIME_BIT:
             _check_batch(size, header, config, now_ms)
         if stamps:
@@ -163,12 +163,6 @@ class LogAppends:
         return _new_info(
             (base_offset, last_offset, log_append_time_ms, log_start_offset, last_offset, False, ErrorCode.NONE)
         )
-
-    def _admit_producer(self, config: LogConfig) -> None:
-        room, now_ms = self._owner.producer_room, self._clock.monotonic_ms()
-        refusal = room.refusal(self, config.max_producers, now_ms, self.client_host)
-        if refusal is not None:
-            raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
 
     def _begin_epoch(self, leader_epoch: int, base_offset: int) -> None:
         """A leader's first batch in its epoch, unless it told the cache when it was elected."""
@@ -241,12 +235,11 @@ class LogAppends:
 
     def _take_note_of_marker(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
         """A control batch is wholly in the file: it may end its producer's transaction."""
-        is_known = self.producers.get(header.producer_id) is not None
+        is_unknown = header.producer_id >= 0 and self.producers.get(header.producer_id) is None
         aborted = self.producers.update(header, header.base_offset, marker_in(batch))
-        if not is_known and header.producer_id >= 0:
-            room, now_ms = self._owner.producer_room, self._clock.monotonic_ms()
-            if not room.keeps_marker(self, self._local.config.max_producers, now_ms):
-                self.producers.forget(header.producer_id)
+        if is_unknown:
+            room, monotonic_ms = self._owner.producer_room, self._clock.monotonic_ms()
+            room.marker_came(self, header.producer_id, self._local.config.max_producers, monotonic_ms)
         if aborted is not None:
             self._local.note_aborted(segment, aborted)
 

@@ -20,7 +20,7 @@ LITTLE_PART = 16
 
 
 def has_little(count: int, most: int) -> bool:
-    """Whether a host that has so many producers is one of those for which the last part of a room is."""
+    """Whether a host that has that many producers is one of those for which the last part of a room is."""
     return count <= max(1, most // LITTLE_PART)
 
 

@@ -15,8 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from cluster.log.errors import LogError
 from cluster.log.producer_hosts import RESERVED_PART, UNKNOWN, crowds, room_of
 from cluster.log.producers import MOMENT_MS, ProducerStates
+from cluster.protocol.errors import ErrorCode
 
 #: For all logs of a broker, where nothing else is said: five times as many as one log remembers by default.
 MAX_PRODUCERS = 50_000
@@ -64,13 +66,19 @@ class ProducerRoom:
         self._of_hosts[host] += 1
         return None
 
-    def keeps_marker(self, log: RememberingLog, most_of_log: int, monotonic_ms: int) -> bool:
-        """Whether ``log`` may remember a producer of which it knows nothing but a marker."""
+    def admit(self, log: RememberingLog, most_of_log: int, monotonic_ms: int, host: str = UNKNOWN) -> None:
+        """Raises ``LogError``: THROTTLING_QUOTA_EXCEEDED, where there is a ``refusal``."""
+        refusal = self.refusal(log, most_of_log, monotonic_ms, host)
+        if refusal is not None:
+            raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
+
+    def marker_came(self, log: RememberingLog, producer_id: int, most_of_log: int, monotonic_ms: int) -> None:
+        """``log`` knows nothing of a producer but a marker, which it has just noted: it may have to forget it."""
         self._count_if_due(monotonic_ms)
         if 2 * self._count >= self.most or 2 * len(log.producers) > most_of_log:
-            return False
-        self._count += 1
-        return True
+            log.producers.forget(producer_id)
+        else:
+            self._count += 1
 
     def _count_if_due(self, monotonic_ms: int) -> None:
         if self._counted_ms is None or monotonic_ms - self._counted_ms >= COUNT_MS:

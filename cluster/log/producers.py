@@ -64,10 +64,9 @@ class ProducerStates:
         self._marks: list[_Mark] = []
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
-        #: Where the log ended when, and the offset below which no producer is left that could make room.
+        #: Where the log ended when, and the offset below which none is left that could make room: of which hosts.
         self._moments: deque[_Moment] = deque()
         self._no_room_below = -1
-        #: Of whom that is so; None: of all.
         self._no_room_of: set[Container[str] | None] = set()
         self.hosts = ProducerHosts()
 

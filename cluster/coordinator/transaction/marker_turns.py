@@ -2,7 +2,7 @@
 
 Owns that no transaction waits for all the markers of others: of those that wait the one that lacks the fewest is next,
 and each fourth time the one that was served longest ago, a piece at a time. So a transaction of one partition is in the
-next request, however many partitions others name, and the largest goes on all the same. Does not own to which broker
+next request, however many partitions others name, and the largest continues nevertheless. Does not own to which broker
 markers go (``MarkerQueue``), nor the requests. Pure.
 """
 

@@ -76,8 +76,8 @@ def partition_count(metadata: TransactionMetadata) -> int:
 def check_room(
     room: TransactionRoom, taken: Iterable[Taken], before: TransactionMetadata | None, after: TransactionMetadata
 ) -> ErrorCode:
-    """Whether an id may become ``after``; one that does not grow always may, and one that is known a little. What there
-    is no room for now may be tried again, but a transaction that names too much is to be aborted."""
+    """Whether an id may become ``after``; one that does not grow always may, and one that is known a little. What is
+    refused for lack of room may be tried again, but a transaction that names too much is to be aborted."""
     grown = metadata_bytes(after) - (0 if before is None else metadata_bytes(before))
     if before is not None and grown <= 0:
         return ErrorCode.NONE

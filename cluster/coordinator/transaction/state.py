@@ -89,8 +89,8 @@ class TransactionMetadata:
 
     ``last_producer_id`` and ``last_producer_epoch`` are those that a retried InitProducerId may still carry (KIP-360).
     ``has_failed_epoch_fence``: the epoch was raised to fence a producer, but the record may not be in the log. No one
-    was told of that epoch, so the next attempt uses it again. ``client_host`` is that of whoever made the id, empty if
-    no client has used it since it was loaded: no record tells.
+    was told of that epoch, so the next attempt uses it again. ``client_host`` is that of the client that made the id,
+    empty if no client has used it since it was loaded: no record tells.
     """
 
     transactional_id: str
