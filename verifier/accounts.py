@@ -40,7 +40,7 @@ from verifier.ranges import Coverage, Ranges, joined, ranges, without
 #: Sequences of these functions have an outcome.
 _OUTCOMES = ("send", "sentinel", "unsent")
 #: Rows of these functions always have both times, and checks compare them.
-_TIMED = ("send", "sentinel", "poll", "idle")
+_TIMED = ("send", "sentinel", "poll", "idle", "begin", "commit", "abort")
 #: At most this many complaints of a kind are reported of one history.
 MOST_COMPLAINTS = 5
 

@@ -32,6 +32,7 @@ from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
 from verifier.lag import read_lags
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
+from verifier.transactions.evidence import has_transactions
 from verifier.wall_clock import STEADY, ClockShift, known_shift
 from verifier.witness import Witness, witness
 
@@ -54,6 +55,7 @@ class RunEvidence:
     deletions: Deletions = field(default_factory=Deletions)
     witness: Witness = field(default_factory=Witness)
     shift: ClockShift = STEADY
+    is_transactional: bool = False
 
     @classmethod
     def of(
@@ -82,6 +84,7 @@ class RunEvidence:
             deletions,
             witness(directory, sorted(topics)),
             known_shift(directory, model),
+            has_transactions(directory),
         )
 
     @property
@@ -126,7 +129,9 @@ def audit(
     )
     facts, replicas = collect.history_facts(first["history"], models), collect.replica_files(first["segments"])
     places = [
-        place for run in runs for place in tables.judged(run.name, run.model, run.replicas, run.deletions, run.shift)
+        replace(place, is_transactional=run.is_transactional)
+        for run in runs
+        for place in tables.judged(run.name, run.model, run.replicas, run.deletions, run.shift)
     ]
     readers = [reader for fact in facts.values() for reader in fact.readers]
     progress("comparing what was told, stored and read")

@@ -23,9 +23,9 @@ _OF_PROCESSES = (
 _OF_LOAD = ("settings.json", "web.json")
 #: The directory in ``nodes/`` that is no broker's.
 _ZOOKEEPER = "zookeeper"
-#: Partitions of the brokers' own topic, which appears when a client of the load looks for the coordinator of its group.
-#: No run declares it, and nothing in it is judged.
-_OFFSETS_PARTITION = re.compile(r"__consumer_offsets-\d+")
+#: Partitions of the brokers' own topics, which appear when a client of the load looks for the coordinator of its group
+#: or of its transactions. No run declares them.
+_INTERNAL_PARTITION = re.compile(r"(?:__consumer_offsets|__transaction_state)-\d+")
 
 
 def strangers(directory: RunDirectory, run: RunModel) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _nodes(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path
             if node != _ZOOKEEPER:
                 yield path
         elif len(inner) > 2 and inner[0] == "data" and brokers[node] not in declared.replicas.get(inner[1], []):
-            if _OFFSETS_PARTITION.fullmatch(inner[1]) is None:
+            if _INTERNAL_PARTITION.fullmatch(inner[1]) is None:
                 yield path
         elif path.suffix == ".log" and path.parent.name in declared.replicas and inner[:-2] != ["data"]:
             # anyone who looks for segments finds these, too, and would judge a copy, or what was moved away

@@ -53,7 +53,8 @@ class Place:
     ``judges_deleted``: whether clients may not contradict each other there either. They may where the settings allow
     that an election cuts off what was acknowledged: the epochs that would tell are deleted with the records.
     ``starts``: from where on each of the replicas is compared with the leader. ``due_ns``: see ``closing.due_ns``; -1
-    where every acknowledgement tells its offset, so that nothing need be looked up.
+    where every acknowledgement tells its offset, so that nothing need be looked up. ``is_transactional``: the run's
+    clients may use transactions.
     """
 
     run: str
@@ -64,6 +65,7 @@ class Place:
     starts: tuple[int, ...]
     bounds: Bounds
     due_ns: int
+    is_transactional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,12 +237,13 @@ def _replicas(spark: SparkSession, places: Sequence[Place]) -> DataFrame:
             "latest_ms": place.bounds.latest_ms,
             "producer_ids_below": place.bounds.producer_ids_below,
             "begins_at_zero": place.bounds.begins_at_zero,
+            "is_transactional": place.is_transactional,
         }
         for number, place in enumerate(places)
         for broker, start in zip(place.brokers, place.starts, strict=True)
     ]
     fields = [_field("run", "topic"), _field("partition", "place", "broker", kind=pa.int32())]
-    fields.append(_field("is_leader", "begins_at_zero", kind=pa.bool_()))
+    fields.append(_field("is_leader", "begins_at_zero", "is_transactional", kind=pa.bool_()))
     numbers = ("limit", "start", "final_epoch", "earliest_ms", "latest_ms", "producer_ids_below")
     fields.append(_field(*numbers, kind=pa.int64()))
     return _frame(spark, rows, fields)

@@ -27,6 +27,7 @@ from verifier.replacing import BESIDE, replacing
 from verifier.report import write_reports
 from verifier.sessions import Sessions
 from verifier.surroundings import gather as gather_surroundings
+from verifier.transactions.judge import transactional
 from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 
@@ -170,7 +171,7 @@ def _judge(
 
 
 def conclude(run: RunModel, deleted: Deletions, found: Audit, closing: Closing) -> Verdict:
-    """The verdict by everything that was found: by Spark, in this process, and in what closes the evidence. Pure."""
+    """The verdict by everything that was found: in the tables, and in what closes the evidence. Pure."""
     whole = replace(found, found=(*found.found, *stalled(run, closing)))
     verdict = decide(run, whole, closing, doubts(deleted))
     for complaint in complaints(deleted, run):
@@ -186,7 +187,9 @@ def _audit(
     sessions: Sessions,
     progress: Progress,
 ) -> tuple[RunEvidence, Audit, Closing]:
-    """What Spark finds out, and what closes the evidence; with the deletions that were asked for in the evidence."""
+    """What Spark finds out, with what the logs say about transactions, and what closes the evidence; with the deletions
+    that were asked for in the evidence.
+    """
     from verifier.run_checks import audit, staged
     from verifier.spark import is_local
 
@@ -199,12 +202,14 @@ def _audit(
                 staging = sessions.plain(scratch) / "evidence"
                 rows = reader.submit(staged, staging, [evidence], progress, abandoned)
             gathering = reader.submit(gather, directory, run)
+            of_transactions = reader.submit(transactional, directory, run)
             progress(f"starting Spark ({sessions.master})")
             started = sessions.get(scratch, evidence.size_bytes)
             closing = gathering.result()
             evidence = replace(evidence, deletions=deletions(directory, run, closing.accounts))
             here = None if rows is None else rows.result()
             with sessions.watched():
-                return evidence, audit(started.spark, [evidence], progress, here)[evidence.name], closing
+                found = audit(started.spark, [evidence], progress, here)[evidence.name]
+            return evidence, replace(found, found=(*found.found, *of_transactions.result())), closing
         finally:
             abandoned.set()

@@ -46,6 +46,11 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("gapless fault kill-leader orders-0", "in a cluster started by 'gapless up'"),
         ("gapless fault cut-link b1-b2 --duration 10", "one link, for ten seconds"),
     ),
+    "groups": (
+        ("gapless groups list", "of the cluster that 'gapless up' started"),
+        ("gapless groups describe billing --bootstrap-server localhost:9092", "members, offsets and lag"),
+        ("gapless groups reset-offsets billing --to earliest --execute", "read everything again"),
+    ),
     "up": (
         ("gapless up --port 9092", "three brokers at 9092 to 9094, until Ctrl-C"),
         ("gapless up --brokers 1 --detach", "one broker in the background"),

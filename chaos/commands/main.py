@@ -40,6 +40,7 @@ COMMANDS = {
     "status": "status",
     "down": "status",
     "fault": "fault",
+    "groups": "groups",
     "broker": "node",
     "proxy": "node",
     "list": "listing",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Shares
@@ -24,8 +24,12 @@ from cluster.broker.portions import (
     never_gone,
 )
 from cluster.protocol.apis import ApiKey
+from cluster.protocol.message_classes import Message
 from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
+
+#: A message of the API, whose handler and decoder agree on its class.
+_Request = TypeVar("_Request")
 
 Handle = Callable[[Exchange, memoryview], None]
 
@@ -51,10 +55,12 @@ READS = frozenset(
 )
 
 
-def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], beside: Beside, shares: Shares) -> Handle:
+def answering(
+    key: ApiKey, handler: Callable[[_Request, Exchange], Steps[Message]], beside: Beside, shares: Shares
+) -> Handle:
     """A handler of decoded messages that has its answer in some steps, usually at once."""
 
-    def begin(request: Any, exchange: Exchange) -> Portions:
+    def begin(request: _Request, exchange: Exchange) -> Portions[Message]:
         return Portions(handler(request, exchange), shares)
 
     def handle(exchange: Exchange, body: memoryview) -> None:
@@ -83,7 +89,7 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
             request = await beside.run(decode, is_gone, weight=len(body))
             return await rest(exchange, begin(request, exchange))
 
-    async def rest(exchange: Exchange, portions: Portions) -> Sequence[Payload]:
+    async def rest(exchange: Exchange, portions: Portions[Message]) -> Sequence[Payload]:
         response = await portions.finish(beside, _is_gone(key, exchange))
         encode = encoding(key, exchange, response)
         return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
@@ -93,7 +99,7 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
 
 def answering_later(
     key: ApiKey,
-    handler: Callable[[Any, Exchange], Awaitable[Any]],
+    handler: Callable[[_Request, Exchange], Awaitable[Message]],
     beside: Beside,
     shares: Shares,
     *,
@@ -108,22 +114,25 @@ def answering_later(
         elif not may_begin(len(body), shares):
             exchange.later(in_turn(exchange, bytes(body)))
         else:
-            exchange.later(work(exchange, decode_request(key, exchange.api_version, body)))
+            exchange.later(work(exchange, [decode_request(key, exchange.api_version, body)]))
 
     async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         await begin_in_turn(len(body), shares)
-        return await work(exchange, decode_request(key, exchange.api_version, body))
+        return await work(exchange, [decode_request(key, exchange.api_version, body)])
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
         async with beside.room_for(len(body) if alone else 0, is_gone):
             decode = partial(decode_request, key, exchange.api_version, body)
-            return await work(exchange, await beside.run(decode, is_gone, weight=len(body)))
+            request = [await beside.run(decode, is_gone, weight=len(body))]
+            del decode, body
+            return await work(exchange, request)
 
-    async def work(exchange: Exchange, request: Any) -> Sequence[Payload]:
+    async def work(exchange: Exchange, request: list[_Request]) -> Sequence[Payload]:
+        """Nothing but the handler holds the request while it waits, and it may let go of it."""
         while shares.is_full():
             await shares.next()
-        response = await handler(request, exchange)
+        response = await handler(request.pop(), exchange)
         encode = encoding(key, exchange, response)
         return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
 
@@ -134,7 +143,7 @@ def _is_gone(key: ApiKey, exchange: Exchange) -> IsGone:
     return exchange.connection.is_gone if key in READS else never_gone
 
 
-def encoding(key: ApiKey, exchange: Exchange, response: Any) -> Callable[[], bytes]:
+def encoding(key: ApiKey, exchange: Exchange, response: Message) -> Callable[[], bytes]:
     """Encodes the answer to ``exchange``, on any thread. An error of the whole is counted now."""
     exchange.connection.counters.api.failed(key, getattr(response, "error_code", 0))
     return partial(encode_response, key, exchange.api_version, exchange.correlation_id, response)

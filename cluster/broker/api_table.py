@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from cluster.broker.answering import answering, answering_later
 from cluster.broker.exchange import Api, Exchange
@@ -51,8 +51,12 @@ from cluster.broker.pauses import Shares
 from cluster.broker.portions import Beside, Steps
 from cluster.broker.services import Services
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, WIDER_FOR_BROKERS, ApiKey
+from cluster.protocol.message_classes import Message
 
-_SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Steps[Any]]] = {
+_Request = TypeVar("_Request")
+
+#: Each takes the request of its API; which class that is, only the key says.
+_SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Steps[Message]]] = {
     ApiKey.LIST_OFFSETS: list_offsets.handle,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
     ApiKey.FIND_COORDINATOR: find_coordinator.handle,
@@ -67,7 +71,7 @@ _SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Steps[Any]]] = {
     ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
     ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
 }
-_ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
+_ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Message]]] = {
     ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
     ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
     ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
@@ -92,7 +96,7 @@ _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
 _OF_OTHERS = {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP} | {
     key for key, handler in _ASYNC.items() if handler is controller_only.serve
 }
-_BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Any]]] = {
+_BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Message]]] = {
     ApiKey.ALTER_PARTITION: controller_only.serve,
     ApiKey.CONTROLLED_SHUTDOWN: controller_only.serve,
     ApiKey.ALLOCATE_PRODUCER_IDS: controller_only.serve,
@@ -133,5 +137,7 @@ def _api(key: ApiKey, window: tuple[int, int], handle: Callable[[Exchange, memor
     return Api(key, PRODUCE_MIN_VERSION if key is ApiKey.PRODUCE else least, greatest, handle)
 
 
-async def _without_exchange(handler: Callable[[Any], Awaitable[Any]], request: Any, _exchange: Exchange) -> Any:
+async def _without_exchange(
+    handler: Callable[[_Request], Awaitable[Message]], request: _Request, _exchange: Exchange
+) -> Message:
     return await handler(request)

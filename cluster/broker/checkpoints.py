@@ -115,6 +115,7 @@ class Checkpoints:
         others from it; raises ``StorageFailed`` with the first failure."""
         failure: StorageFailed | None = None
         async for log in self._each():
+            log.mark_producers()
             for _ in range(WAITING):  # a start that finds more of the log synced looks for the newer snapshot
                 await self._write_snapshot(log)
             error: OSError | None = None

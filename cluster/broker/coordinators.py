@@ -28,7 +28,7 @@ from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.room import TransactionRoom
 from cluster.seams.clock import Clock
 
-#: Of one transaction. Its record names them all, and is made on the event loop: 10 ms for so many.
+#: Of one transaction. Its record names them all, and is made on the event loop: 10 ms for that many.
 MOST_PARTITIONS = 20_000
 
 

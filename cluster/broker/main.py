@@ -46,7 +46,7 @@ LOG_FILE = "broker.log"
 #: The name under which the metrics port is reported beside the listeners.
 METRICS = "METRICS"
 
-#: For how long a thread beside the event loop computes on while the loop waits for Python's lock, which it gives up for
+#: For how long a thread off the event loop computes on while the loop waits for Python's lock, which it gives up for
 #: each read, write and look for sockets: a turn that serves fifty has to get it back a hundred times. With three busy
 #: threads such turns took 520 ms at Python's 5 ms, and take 110 ms at this; at a fifth of it, switching costs more.
 THREAD_SWITCH_S = 0.001

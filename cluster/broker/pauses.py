@@ -67,10 +67,13 @@ class Shares:
         await granted
         return self._in_turn_ns() + SHARES_NS[level]
 
-    async def fresh(self) -> None:
-        """Wait for a turn that is not used up, for work that cannot be divided: the shares of one turn are many."""
+    async def fresh(self) -> bool:
+        """Wait for a turn that is not used up, for work that cannot be divided: the shares of one turn are many.
+        Whether it had to wait."""
+        waits = self.is_over()
         while self.is_over():
             await self.next()
+        return waits
 
     def _in_turn_ns(self) -> int:
         """Now, in a turn that begins with the first call in it."""

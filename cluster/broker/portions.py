@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.exchange import ClientGone
 from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Shares
+from cluster.protocol.message_classes import Message
 
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
@@ -93,18 +94,19 @@ def may_begin(size_bytes: int, shares: Shares) -> bool:
     return not (shares.is_full() if size_bytes <= BYTES_ANYTIME else shares.is_over())
 
 
-class Portions:
+class Portions(Generic[_Result]):
     """One answer, made by its ``steps``."""
 
     __slots__ = ("_had", "_shares", "_steps", "_work", "is_done", "result")
 
-    def __init__(self, steps: Steps[Any], shares: Shares) -> None:
+    def __init__(self, steps: Steps[_Result], shares: Shares) -> None:
         self._steps = steps
         self._shares = shares
         self._work: Callable[[], Any] | None = None
         self._had = 0
         self.is_done = False
-        self.result: Any = None
+        #: Once it is done.
+        self.result: _Result
 
     def __repr__(self) -> str:
         return f"Portions({'done' if self.is_done else 'in the making'})"
@@ -115,7 +117,7 @@ class Portions:
         self._had = 1
         return self._go_on(end_ns or self._shares.first_end_ns(), next, self._steps)
 
-    async def finish(self, beside: Beside, is_gone: IsGone = never_gone) -> Any:
+    async def finish(self, beside: Beside, is_gone: IsGone = never_gone) -> _Result:
         """Make the rest and return the answer. Raises what the steps raise, and ``ClientGone`` as ``Beside`` does."""
         steps = self._steps
         while not self.is_done:
@@ -152,7 +154,7 @@ def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
         yield chunk
 
 
-def is_large(message: Any) -> bool:
+def is_large(message: Message) -> bool:
     """Whether it takes long to encode a message of kafka-python's."""
     return _structures(message, STRUCTURES_AT_ONCE) < 0
 

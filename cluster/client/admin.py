@@ -15,6 +15,8 @@ from cluster.client.async_admin import AsyncAdmin
 from cluster.client.closeable import Closeable
 from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, Reassignment
 from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_descriptions import DescribedGroup, ListedGroup
 from cluster.client.loop_thread import LoopThread
 from cluster.client.new_topic import NewTopic
 from cluster.client.offset_listing import ListedOffset
@@ -152,3 +154,31 @@ class Admin(Closeable):
     def list_partition_reassignments(self) -> dict[TopicPartition, Reassignment]:
         """All partitions that are on their way to other replicas."""
         return self._wait(self._admin.reassignments())
+
+    # Groups
+
+    def list_groups(self, states: Iterable[str] = ()) -> list[ListedGroup]:
+        """All groups, or those in these states, such as ``Stable`` and ``Empty``."""
+        return self._wait(self._admin.list_groups(states))
+
+    def describe_groups(self, group_ids: Iterable[str]) -> dict[str, DescribedGroup]:
+        """State, coordinator and members. A group that does not exist is Dead."""
+        return self._wait(self._admin.describe_groups(group_ids))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> None:
+        """Forget groups without members, and their offsets; one that does not exist is an error."""
+        self._wait(self._admin.delete_groups(group_ids))
+
+    def list_group_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None, *, require_stable: bool = False
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """What a group has committed of these partitions, or of all. ``require_stable`` waits for transactions."""
+        return self._wait(self._admin.list_group_offsets(group_id, partitions, require_stable=require_stable))
+
+    def alter_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata | int]) -> None:
+        """Have a group without members continue at these offsets."""
+        self._wait(self._admin.alter_group_offsets(group_id, offsets))
+
+    def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Forget what a group has committed of topics that it does not subscribe to."""
+        self._wait(self._admin.delete_group_offsets(group_id, partitions))

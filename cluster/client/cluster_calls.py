@@ -101,7 +101,7 @@ class ClusterCalls(Asker):
             )
             response = await self._ask_controller(order)
             for result in response.results:
-                _require(result.error_code, f"{topic}: {result.error_message or 'no partitions added'}")
+                require(result.error_code, f"{topic}: {result.error_message or 'no partitions added'}")
 
         await self._retrying("CreatePartitions", attempt)
 
@@ -124,7 +124,7 @@ class ClusterCalls(Asker):
             )
             response = await self._ask_about(resource_type, name, order)
             for result in response.responses:
-                _require(result.error_code, f"{name}: {result.error_message or 'not changed'}")
+                require(result.error_code, f"{name}: {result.error_message or 'not changed'}")
 
         await self._retrying("IncrementalAlterConfigs", attempt)
 
@@ -141,7 +141,7 @@ class ClusterCalls(Asker):
             )
             response = await self._ask_about(resource_type, name, question)
             [result] = response.results
-            _require(result.error_code, f"{name}: {result.error_message or 'not described'}")
+            require(result.error_code, f"{name}: {result.error_message or 'not described'}")
             return {entry.name: entry.value for entry in result.configs}
 
         return await self._retrying("DescribeConfigs", attempt)
@@ -164,7 +164,7 @@ class ClusterCalls(Asker):
         async def attempt() -> dict[TopicPartition, ErrorCode]:
             order = ElectLeadersRequest(election_type=kind, topic_partitions=asked, timeout_ms=self._request_timeout_ms)
             response = await self._ask_controller(order)
-            _require(response.error_code, "no election")
+            require(response.error_code, "no election")
             return {
                 (topic.topic, result.partition_id): ErrorCode.of(result.error_code)
                 for topic in response.replica_election_results
@@ -196,10 +196,10 @@ class ClusterCalls(Asker):
                 timeout_ms=self._request_timeout_ms,
             )
             response = await self._ask_controller(order)
-            _require(response.error_code, response.error_message or "nothing reassigned")
+            require(response.error_code, response.error_message or "nothing reassigned")
             for topic in response.responses:
                 for result in topic.partitions:
-                    _require(
+                    require(
                         result.error_code,
                         f"{topic.name}-{result.partition_index}: {result.error_message or 'not reassigned'}",
                     )
@@ -213,7 +213,7 @@ class ClusterCalls(Asker):
             response = await self._ask_controller(
                 ListPartitionReassignmentsRequest(topics=None, timeout_ms=self._request_timeout_ms)
             )
-            _require(response.error_code, response.error_message or "not listed")
+            require(response.error_code, response.error_message or "not listed")
             return {
                 (topic.name, entry.partition_index): Reassignment(
                     tuple(entry.replicas), tuple(entry.adding_replicas), tuple(entry.removing_replicas)
@@ -247,7 +247,8 @@ def _check_resource(resource_type: int, name: str) -> None:
         raise ValueError(f"a broker is named by its id, such as '1', and all of them by '', not by {name!r}")
 
 
-def _require(number: int, message: str) -> None:
+def require(number: int, message: str) -> None:
+    """Nothing for NONE. Raises ``AdminError``, and ``Retriable`` where a retry may help."""
     _raise_unless_retriable(ErrorCode.of(number), message)
 
 

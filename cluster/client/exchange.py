@@ -23,6 +23,10 @@ _THROTTLED_FROM = {
     ApiKey.API_VERSIONS: 2,
     ApiKey.CREATE_TOPICS: 3,
     ApiKey.INIT_PRODUCER_ID: 1,
+    ApiKey.ADD_PARTITIONS_TO_TXN: 1,
+    ApiKey.ADD_OFFSETS_TO_TXN: 1,
+    ApiKey.END_TXN: 1,
+    ApiKey.TXN_OFFSET_COMMIT: 1,
 }
 
 

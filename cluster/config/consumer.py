@@ -1,7 +1,6 @@
 """Consumer configuration: Kafka's keys, and librdkafka's where the client is confluent-kafka.
 
-Owns the consumer table and the rules between its keys. Defaults: Kafka 3.8's ``ConsumerConfig``. The keys of groups are
-carried: our consumer reads by assignment.
+Owns the consumer table and the rules between its keys. Defaults: Kafka 3.8's ``ConsumerConfig``.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ CONSUMER_KEYS = KeyTable(
     "consumer",
     [
         *COMMON,
-        text("group.id", None, "Consumer group, required to subscribe and to commit.", carried=True),
-        text("group.instance.id", None, "ID of a static group member.", carried=True),
+        text("group.id", None, "Consumer group, required to subscribe and to commit."),
+        text("group.instance.id", None, "ID of a static group member."),
         text("group.protocol", "classic", "Group protocol to use.", ("classic",), carried=True),
         text("auto.offset.reset", "latest", "Where to start without a valid offset.", ("earliest", "latest", "none")),
-        flag("enable.auto.commit", True, "Commit offsets periodically.", carried=True),
-        integer("auto.commit.interval.ms", 5000, "How often offsets are committed automatically.", 0, carried=True),
+        flag("enable.auto.commit", True, "Commit offsets periodically."),
+        integer("auto.commit.interval.ms", 5000, "How often offsets are committed automatically.", 0),
         text(
             "isolation.level",
             "read_uncommitted",
             "Whether to read records of open and aborted transactions.",
             ("read_uncommitted", "read_committed"),
         ),
-        integer("session.timeout.ms", 45_000, "A member silent this long is removed.", 1, carried=True),
-        integer("heartbeat.interval.ms", 3000, "How often heartbeats are sent.", 1, carried=True),
-        integer("max.poll.interval.ms", 300_000, "Maximum time between two polls.", 1, carried=True),
+        integer("session.timeout.ms", 45_000, "A member silent this long is removed.", 1),
+        integer("heartbeat.interval.ms", 3000, "How often heartbeats are sent.", 1),
+        integer("max.poll.interval.ms", 300_000, "Maximum time between two polls.", 1),
         integer("max.poll.records", 500, "Maximum records returned by one poll.", 1),
         integer("fetch.min.bytes", 1, "Minimum bytes a fetch waits for.", 0, INT_MAX),
         integer("fetch.max.bytes", 52_428_800, "Maximum bytes of a fetch.", 0, INT_MAX),
@@ -44,8 +43,8 @@ CONSUMER_KEYS = KeyTable(
         texts(
             "partition.assignment.strategy",
             ("range", "cooperative-sticky"),
-            "How partitions are assigned to the members of a group.",
-            carried=True,
+            "How partitions are assigned to the members of a group, most preferred first.",
+            ("range", "roundrobin", "sticky", "cooperative-sticky"),
         ),
         flag("allow.auto.create.topics", True, "Allow the broker to create subscribed topics that do not exist."),
         flag("exclude.internal.topics", True, "Exclude internal topics from pattern subscriptions.", carried=True),
@@ -78,5 +77,15 @@ def validate(
         )
     if config["group.instance.id"] is not None and not config["group.id"]:
         raise ConfigError("consumer config 'group.instance.id' needs 'group.id'")
+    if not confluent:
+        _check_group(config)
     warnings = [table.carried_warning(name) for name in config.given if table.keys[name].carried]
     return ConsumerConfig(table, config.given, warnings)
+
+
+def _check_group(config: ConsumerConfig) -> None:
+    """Raises ConfigError for what our consumer could not do in a group."""
+    if not config["group.id"] and config.given.get("enable.auto.commit"):
+        raise ConfigError("consumer config 'enable.auto.commit' needs 'group.id': without a group nothing is committed")
+    if not config["partition.assignment.strategy"]:
+        raise ConfigError("consumer config 'partition.assignment.strategy' is empty: name one, such as 'range'")

@@ -28,7 +28,7 @@ PRODUCER_KEYS = KeyTable(
         text("acks", "all", "Which replicas must have a record before it is acknowledged.", ("all", "-1", "0", "1")),
         flag("enable.idempotence", True, "Number batches so that a retry is never stored twice."),
         text("transactional.id", None, "ID that identifies the producer's transactions across restarts."),
-        integer("transaction.timeout.ms", 60_000, "Time after which an open transaction is aborted.", 1),
+        integer("transaction.timeout.ms", 60_000, "Time after which an open transaction is aborted.", 1, INT_MAX),
         integer("max.in.flight.requests.per.connection", 5, "Maximum unanswered requests.", 1),
         integer("retries", INT_MAX, "Maximum retries. Prefer to limit them with delivery.timeout.ms.", 0, INT_MAX),
         integer("delivery.timeout.ms", 120_000, "Maximum time from send() until the outcome is reported.", 0, INT_MAX),

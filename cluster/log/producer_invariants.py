@@ -10,7 +10,7 @@ They hold whenever no method of the log is running, unless its disk has failed. 
   truncated batches are not remembered.
 * ``producer-transactions``: the open transactions by offset are those of the entries, ascend, and begin below the log
   end; those that are decided ascend by their markers, which are below the log end.
-* ``producer-marks``: there are at most eight marks, which ascend, and none is above the log end.
+* ``producer-marks``: there are at most eight marks of each kind, which ascend, and none is above the log end.
 
 ``validate_batches`` checks the entries against the batch headers in the log:
 
@@ -35,7 +35,8 @@ def validate(producers: ProducerStates, log_end_offset: int) -> None:
         validate_entry(producer_id, entry, log_end_offset)
     _validate_transactions(producers, log_end_offset)
     offsets = [mark.offset for mark in producers._marks]
-    if len(offsets) > MARKS or offsets != sorted(offsets) or offsets[-1:] > [log_end_offset]:
+    rolls = sum(mark.is_roll for mark in producers._marks)
+    if max(rolls, len(offsets) - rolls) > MARKS or offsets != sorted(offsets) or offsets[-1:] > [log_end_offset]:
         raise InvariantBroken(producers, "producer-marks", f"{offsets}, log end {log_end_offset}")
 
 

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from cluster.log.errors import LogError
+from cluster.log.log_ends import MOMENT_MS
 from cluster.log.producer_hosts import RESERVED_PART, UNKNOWN, crowds, room_of
-from cluster.log.producers import MOMENT_MS, ProducerStates
+from cluster.log.producers import ProducerStates
 from cluster.protocol.errors import ErrorCode
 
 #: For all logs of a broker, where nothing else is said: five times as many as one log remembers by default.

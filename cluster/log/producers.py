@@ -6,17 +6,18 @@ log.
 
 The log is the truth: after a start or a truncation the entries are rebuilt from batch headers, because a snapshot
 has only the newest batch of each producer. So that a truncation need not begin at the log's first byte, ``mark``
-remembers the entries at a roll; entries are immutable, so a mark is one copy of a dictionary.
+remembers the entries at a roll, and ``mark_within`` between two: a segment may have millions of batches. Entries are
+immutable, so a mark is one copy of a dictionary.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from cluster.log.aborted_transactions import AbortedTransaction
+from cluster.log.log_ends import LogEnds
 from cluster.log.producer_hosts import UNKNOWN, ProducerHosts, crowds, room_of
 from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
@@ -24,13 +25,10 @@ from cluster.log.transactions import Transactions
 from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader
 from cluster.protocol.control_records import ControlRecordType, EndTransactionMarker
 
-#: A producer that wrote nothing for this long makes room for another in a log that has enough of them. It is more than
-#: a producer continues sending the same batch again by default (delivery.timeout.ms, two minutes).
-ROOM_MS = 300_000
-#: Distance of the moments of which it is known where the log ended.
-MOMENT_MS = 10_000
-#: How many marks are kept: truncations reach back a few segments at most.
+#: How many marks of each kind are kept: truncations reach back a few segments at most, and nearly all a few seconds.
 MARKS = 8
+#: Records between two marks within a segment. To replay that many batches takes some ten milliseconds.
+MARK_RECORDS = 10_000
 
 # The same as calling the classes, which costs a call more for every batch.
 _new_batch: Callable[[tuple[int, ...]], BatchMetadata] = partial(tuple.__new__, BatchMetadata)
@@ -41,16 +39,12 @@ class _Mark(NamedTuple):
     offset: int
     #: They do not change.
     entries: Mapping[int, ProducerEntry]
+    is_roll: bool
 
 
 class _Unchanged(NamedTuple):
     entry: ProducerEntry
     since_ms: int
-
-
-class _Moment(NamedTuple):
-    monotonic_ms: int
-    offset: int
 
 
 class ProducerStates:
@@ -64,8 +58,8 @@ class ProducerStates:
         self._marks: list[_Mark] = []
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
-        #: Where the log ended when, and the offset below which none is left that could make room: of which hosts.
-        self._moments: deque[_Moment] = deque()
+        self._ends = LogEnds()
+        #: The offset below which no producer is left that could make room: of which hosts.
         self._no_room_below = -1
         self._no_room_of: set[Container[str] | None] = set()
         self.hosts = ProducerHosts()
@@ -194,11 +188,7 @@ class ProducerStates:
 
     def note_end(self, end_offset: int, monotonic_ms: int) -> None:
         """The log ends there now. From this it is known later who has written nothing since."""
-        moments = self._moments
-        if not moments or monotonic_ms - moments[-1].monotonic_ms >= MOMENT_MS:
-            moments.append(_Moment(monotonic_ms, end_offset))
-        while len(moments) > 1 and monotonic_ms - moments[1].monotonic_ms >= ROOM_MS:
-            moments.popleft()
+        self._ends.note_end(end_offset, monotonic_ms)
 
     def forget_idle(self, monotonic_ms: int, of_hosts: Container[str] | None = None) -> int:
         """Forget who has written nothing for ``ROOM_MS`` and has no transaction open; returns how many.
@@ -206,10 +196,9 @@ class ProducerStates:
         Only producers of these hosts; None: of all. Those that wrote one batch alone go first, the others if there are
         none. Only what ``note_end`` was told counts.
         """
-        moment = self._moments[0] if self._moments else None
-        if moment is None or monotonic_ms - moment.monotonic_ms < ROOM_MS:
+        idle_below = self._ends.idle_below(monotonic_ms)
+        if idle_below is None:
             return 0
-        idle_below = moment.offset
         if idle_below != self._no_room_below:
             self._no_room_below = idle_below
             self._no_room_of.clear()
@@ -236,7 +225,7 @@ class ProducerStates:
         self.entries = {}
         self.transactions = Transactions()
         self._marks = []
-        self._moments.clear()
+        self._ends = LogEnds()
         self.hosts = ProducerHosts()
 
     def restore(self, entries: Iterable[ProducerEntry]) -> None:
@@ -247,9 +236,20 @@ class ProducerStates:
 
     def mark(self, offset: int) -> Mapping[int, ProducerEntry]:
         """Remember the entries as they are with the log ending at ``offset``, and return them."""
-        mark = _Mark(offset, dict(self.entries))
+        return self._mark(offset, is_roll=True)
+
+    def mark_within(self, offset: int) -> None:
+        """The same between two rolls, if much has been written since the last mark."""
+        newest = self._marks[-1].offset if self._marks else 0
+        if self.entries and offset - newest >= MARK_RECORDS:
+            self._mark(offset, is_roll=False)
+
+    def _mark(self, offset: int, *, is_roll: bool) -> Mapping[int, ProducerEntry]:
+        mark = _Mark(offset, dict(self.entries), is_roll)
         self._marks.append(mark)
-        del self._marks[:-MARKS]
+        of_kind = [index for index, each in enumerate(self._marks) if each.is_roll is is_roll]
+        if len(of_kind) > MARKS:
+            del self._marks[of_kind[0]]
         return mark.entries
 
     def drop_marks_above(self, offset: int) -> None:
@@ -260,8 +260,7 @@ class ProducerStates:
         """
         while self._marks and self._marks[-1].offset > offset:
             self._marks.pop()
-        while self._moments and self._moments[-1].offset > offset:
-            self._moments.pop()
+        self._ends.cut(offset)
         self._no_room_below = -1
 
     def holds_above(self, offset: int) -> bool:

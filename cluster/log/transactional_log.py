@@ -78,6 +78,10 @@ class TransactionalLog(LogAppends):
             aborted += more
         return aborted
 
+    def mark_producers(self) -> None:
+        """To be called every second or so: a truncation to what the log was then replays nothing before it."""
+        self.producers.mark_within(self._local.log_end_offset)
+
     def _rebuild_producers(self) -> None:
         """From the newest mark that is left, or the log's first batch, replay the headers and markers."""
         local = self._local

@@ -12,6 +12,12 @@ from tests.support.settings import run_model
 
 #: Arguments, and what the one line must hold: the thing, and the way out.
 BAD = [
+    (["groups"], ["list, describe, reset-offsets or delete", "'gapless groups --help'"]),
+    (["groups", "lst"], ["lst", "list"]),
+    (["groups", "list"], ["no cluster is running in results/up", "--bootstrap-server"]),
+    (["groups", "list", "--bootstrap-server", "x"], ["--bootstrap-server", "not a host:port address: 'x'"]),
+    (["groups", "describe"], ["GROUP", "--help"]),
+    (["groups", "reset-offsets", "g", "--to", "soon"], ["--to soon", "earliest, latest", "-10"]),
     (["run", "--colour", "red"], ["--colour", "'gapless run --help'"]),
     (["runn"], ["unknown command 'runn'", "did you mean 'run'?", "'gapless --help'"]),
     (["run", "--rate", "much"], ["--rate must be an integer, not 'much'", "'gapless run --help'"]),

@@ -40,6 +40,7 @@ COMMANDS = {
     "export": ("--edn", "--jsonl", "--out", "This or --jsonl is required", "This or --edn is required"),
     "up": ("--brokers", "--port", "--metrics-port", "--proxy", "--detach", "--data", "--json", "--quiet"),
     "fault": ("NAME", "TARGET", "--duration", "--data", "255"),
+    "groups": ("list", "describe", "reset-offsets", "delete"),
     "status": ("--data", "--json"),
     "down": ("--data",),
     "broker": ("--config", "--node-directory", "--defect"),

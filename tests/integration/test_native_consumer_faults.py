@@ -14,6 +14,7 @@ import confluent_kafka
 import pytest
 
 from cluster.client import Admin, Consumer, ConsumerRecord, NewTopic
+from cluster.protocol.apis import SUPPORTED, ApiKey
 from tests.integration.local_cluster import LocalCluster
 from tests.support.kafka_clients import QUIET, TIMEOUT_S, wait_for
 from tests.support.require import require
@@ -82,6 +83,59 @@ def test_librdkafkas_mock_cluster(mock_cluster: str):
         found: list[ConsumerRecord] = []
         read_until(consumer, found, 500)
         assert [(each.offset, each.value) for each in found] == [(n, b"%06d" % n) for n in range(500)]
+
+
+@pytest.fixture
+def old_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mock cluster says that it serves newer versions of these, and closes the connection when it is sent one."""
+    for api_key, version in ((ApiKey.JOIN_GROUP, 5), (ApiKey.SYNC_GROUP, 3), (ApiKey.HEARTBEAT, 3)):
+        monkeypatch.setitem(SUPPORTED, api_key, (0, version))
+
+
+@pytest.mark.usefixtures("old_groups")
+def test_a_group_in_librdkafkas_mock_cluster(mock_cluster: str):
+    """Another coordinator than ours: join, read, commit, leave, and continue there as the next member."""
+    produce(mock_cluster, 0, 50)
+    # A new member waits there for about the session timeout of the last one that left.
+    timers = {"session.timeout.ms": 2_000, "heartbeat.interval.ms": 200}
+    config = {"bootstrap.servers": mock_cluster, "group.id": "g", "auto.offset.reset": "earliest", **timers}
+    with Consumer(config) as first:
+        first.subscribe([TOPIC])
+        found: list[ConsumerRecord] = []
+        read_until(first, found, 50)
+        assert [each.offset for each in found] == list(range(50))
+        assert len(first.assignment()) == 4
+        first.commit_sync({(TOPIC, 0): 20})
+        committed = first.committed([(TOPIC, 0), (TOPIC, 1)])
+        assert {key: place and place.offset for key, place in committed.items()} == {(TOPIC, 0): 20, (TOPIC, 1): None}
+        first.unsubscribe()
+    with Consumer({**config, "enable.auto.commit": False}) as second:
+        second.subscribe([TOPIC])
+        again: list[ConsumerRecord] = []
+        read_until(second, again, 30)
+        assert [each.offset for each in again] == list(range(20, 50))
+
+
+GEVENT_GROUP = """
+import sys
+from gevent import monkey; monkey.patch_all()
+from cluster.client import Consumer
+from cluster.protocol.apis import SUPPORTED, ApiKey
+SUPPORTED.update({ApiKey.JOIN_GROUP: (0, 5), ApiKey.SYNC_GROUP: (0, 3), ApiKey.HEARTBEAT: (0, 3)})
+with Consumer({"bootstrap.servers": sys.argv[1], "group.id": "g", "auto.offset.reset": "earliest"}) as consumer:
+    consumer.subscribe(["t"])
+    found = []
+    while len(found) < 50:
+        found += consumer.poll(1)
+    consumer.commit_sync()
+    print(consumer.committed([("t", 0)])["t", 0].offset == 50)
+"""
+
+
+def test_a_group_under_gevent(mock_cluster: str):
+    """The connection to the coordinator is carried on by a greenlet where gevent has patched threads."""
+    produce(mock_cluster, 0, 50)
+    run_program(GEVENT_GROUP, mock_cluster)
 
 
 GEVENT = """

@@ -1,6 +1,7 @@
 """kill -9 of the broker that coordinates a transaction: the next one knows it, and finishes it as its producer says.
 
-The producer is librdkafka's: kafka-python does not close the sockets with which it tries to reach a dead broker.
+The producers are librdkafka's and ours: kafka-python does not close the sockets with which it tries to reach a dead
+broker.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
+from cluster.client import Producer, ProducerFenced
 from cluster.config.profiles import CHAOS
 from cluster.coordinator.partitioning import partition_for
 from tests.integration.local_cluster import LocalCluster, eventually
 from tests.support.kafka_clients import TIMEOUT_S, Confluent
 from tests.support.require import require
-from tests.support.transactions import ConfluentTransactions, read_values
+from tests.support.transactions import MAKERS, read_values
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -25,7 +27,8 @@ PARTITIONS = 4
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     require("java")
-    with LocalCluster(str(tmp_path_factory.mktemp("transactions"))) as running:
+    properties = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
+    with LocalCluster(str(tmp_path_factory.mktemp("transactions")), properties=properties) as running:
         yield running
 
 
@@ -36,13 +39,21 @@ def coordinator(client: Confluent, transactional_id: str) -> int:
     return int(topic.partitions[number].leader)
 
 
-@pytest.mark.parametrize("commit", [True, False])
-def test_a_transaction_survives_its_coordinator(cluster: LocalCluster, commit: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "commit"),
+    [
+        ("native", True),
+        ("confluent", False),
+        pytest.param("native", False, marks=pytest.mark.full),
+        pytest.param("confluent", True, marks=pytest.mark.full),
+    ],
+)
+def test_a_transaction_survives_its_coordinator(cluster: LocalCluster, kind: str, commit: bool) -> None:
     """Half of it is written before the broker is killed, half after; the next transaction follows as ever."""
     client = Confluent(cluster.bootstrap)
-    topic = transactional_id = f"survives-{'commit' if commit else 'abort'}"
+    topic = transactional_id = f"survives-{kind}-{'commit' if commit else 'abort'}"
     client.create(topic, PARTITIONS)
-    producer = ConfluentTransactions(cluster.bootstrap, transactional_id)
+    producer = MAKERS[kind](cluster.bootstrap, transactional_id)
     try:
         producer.init()
         producer.begin()
@@ -51,7 +62,9 @@ def test_a_transaction_survives_its_coordinator(cluster: LocalCluster, commit: b
         producer.flush()
         killed = coordinator(client, transactional_id)
         cluster.kill(killed)
-        eventually(lambda: coordinator(client, transactional_id) not in (-1, killed), TIMEOUT_S, "a coordinator")
+        if kind != "native":
+            # Ours finds out by itself, in the very calls that need one.
+            eventually(lambda: coordinator(client, transactional_id) not in (-1, killed), TIMEOUT_S, "a coordinator")
         for partition in range(PARTITIONS // 2, PARTITIONS):
             producer.send(topic, partition, b"a")
         producer.flush()
@@ -67,3 +80,24 @@ def test_a_transaction_survives_its_coordinator(cluster: LocalCluster, commit: b
         cluster.restart(killed)
     finally:
         producer.close()
+
+
+def test_a_transaction_that_takes_too_long_is_aborted(cluster: LocalCluster) -> None:
+    """Its coordinator fences the producer, which learns of it at the latest when it commits; readers continue."""
+    client = Confluent(cluster.bootstrap)
+    client.create("too-long", 1)
+    settings = {"bootstrap.servers": cluster.bootstrap, "transactional.id": "too-long", "transaction.timeout.ms": 1_000}
+    with Producer(settings) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("too-long", b"aborted", partition=0).result(TIMEOUT_S)
+        client.produce("too-long", 0, [b"kept"], "all", "none")
+        assert read_values(cluster.bootstrap, "too-long", 0, 1) == [b"kept"]
+        with pytest.raises(ProducerFenced):
+            producer.commit_transaction()
+    with Producer(settings) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        producer.send("too-long", b"kept, too", partition=0)
+        producer.commit_transaction()
+    assert read_values(cluster.bootstrap, "too-long", 0, 2) == [b"kept", b"kept, too"]

@@ -9,9 +9,15 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from cluster.client import ProducerFenced
 from tests.support.kafka_clients import TIMEOUT_S, Confluent, KafkaPython, kafka, wait_for
+from tests.support.stories import clean
 from tests.support.transactions import MAKERS, ConfluentTransactions, Transactions, read_values
 from tests.support.up_cluster import UpCluster
+from verifier.evidence.run_directory import RunDirectory
+from verifier.transactions.evidence import transaction_evidence
+from verifier.transactions.judge import audit
+from verifier.transactions.model import TransactionEvidence
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -97,7 +103,7 @@ def test_a_second_producer_fences_the_first(shared_cluster: UpCluster, topic: st
     first.flush()
     second = make(transactional_id)
     second.init()
-    with pytest.raises((confluent_kafka.KafkaException, kafka.errors.KafkaError)):
+    with pytest.raises((confluent_kafka.KafkaException, kafka.errors.KafkaError, ProducerFenced)):
         first.end(commit=True)
     second.begin()
     second.send(topic, 0, b"kept")
@@ -159,6 +165,22 @@ def test_kafka_python_commits_offsets(shared_cluster: UpCluster, kafka_python: K
         wait_for(lambda: {each.offset for each in asked(group_id)[group_id].values()} == {7}, "the offset")
     finally:
         producer.close()
+
+
+def test_the_verifier_accuses_no_one(shared_cluster: UpCluster) -> None:
+    """Its audits of decisions, markers and aborted transactions find nothing in what all these clients have left."""
+
+    def evidence() -> TransactionEvidence:
+        found = transaction_evidence(RunDirectory(shared_cluster.data), clean().model())
+        assert found is not None
+        return found
+
+    # the last markers may be on their way while the files are read
+    wait_for(lambda: audit(evidence()) == [], "nothing wrong")
+    found = evidence()
+    assert sum(map(len, found.state.by_producer.values())) > 0
+    assert not found.state.damaged
+    assert all(log.is_whole for log in found.logs.values())
 
 
 def test_what_admins_see(shared_cluster: UpCluster, kafka_python: KafkaPython, topic: str) -> None:

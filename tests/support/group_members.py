@@ -1,6 +1,7 @@
 """Members of consumer groups: real clients that subscribe, behind one small face, and waiting for what they do.
 
-Owns how confluent-kafka (librdkafka) and kafka-python are told to do a thing. Does not own what they have to see.
+Owns how confluent-kafka (librdkafka), kafka-python and our own consumer are told to do a thing. Does not own what they
+have to see.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 
 import confluent_kafka
 
+from cluster.client import Consumer
+from cluster.client.consumer.group.rebalance_listener import RebalanceListener
 from tests.support.kafka_clients import kafka, wait_for
 
 
@@ -85,7 +88,48 @@ class KafkaPythonMember:
         self._consumer.close(autocommit=False)
 
 
-CLIENTS: Mapping[str, Callable[..., Member]] = {"confluent": ConfluentMember, "kafka-python": KafkaPythonMember}
+class NativeMember(RebalanceListener):
+    """Our own. ``told`` is what its listener heard, in order; the other clients' listeners are theirs to test."""
+
+    def __init__(self, bootstrap: str, group_id: str, topic: str, **settings: Any) -> None:
+        given = {"bootstrap.servers": bootstrap, "group.id": group_id, **settings}
+        base = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "heartbeat.interval.ms": 200}
+        self.consumer = Consumer({**base, **given})
+        self.told: list[tuple[str, set[int]]] = []
+        self._read: dict[int, list[int]] = {}
+        self.consumer.subscribe([topic], self)
+
+    def on_partitions_revoked(self, partitions: list[tuple[str, int]]) -> None:
+        self.told.append(("revoked", {number for _, number in partitions}))
+
+    def on_partitions_assigned(self, partitions: list[tuple[str, int]]) -> None:
+        self.told.append(("assigned", {number for _, number in partitions}))
+
+    def on_partitions_lost(self, partitions: list[tuple[str, int]]) -> None:
+        self.told.append(("lost", {number for _, number in partitions}))
+
+    def poll(self) -> None:
+        for record in self.consumer.poll(0.05):
+            self._read.setdefault(record.partition, []).append(record.offset)
+
+    def assigned(self) -> set[int]:
+        return {number for _, number in self.consumer.assignment()}
+
+    def read(self) -> dict[int, list[int]]:
+        return self._read
+
+    def commit(self) -> None:
+        self.consumer.commit_sync()
+
+    def leave(self) -> None:
+        self.consumer.close()
+
+
+CLIENTS: Mapping[str, Callable[..., Member]] = {
+    "confluent": ConfluentMember,
+    "kafka-python": KafkaPythonMember,
+    "native": NativeMember,
+}
 
 
 class Group:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_model import HarnessHealth, RunModel, RunSettings
 
 DEFAULT = settings_of(resolve(Asked(seed=1))[0])
-_EXPERIMENT: dict[str, Any] = json.loads(json.dumps(resolve(Asked(seed=1))[0].to_json()))
+_EXPERIMENT = json.dumps(resolve(Asked(seed=1))[0].to_json())
 #: What a topic keeps: everything.
 TOPIC_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 
@@ -30,7 +29,7 @@ def experiment_of(
     settings: RunSettings, topic_config: Mapping[str, str] = TOPIC_CONFIG, faults: Sequence[str] = ()
 ) -> dict[str, Any]:
     """What ``run.json`` records of an experiment that comes to these settings, this topic and these faults."""
-    record: dict[str, Any] = {"experiment": deepcopy(_EXPERIMENT)}
+    record: dict[str, Any] = {"experiment": json.loads(_EXPERIMENT)}
     for name, (place, *_) in STANDS.items():
         inner = record
         for key in place[:-1]:
@@ -95,5 +94,7 @@ def run_model(**changes: Any) -> RunModel:
         "problems": [],
         "producer_ids_below": None,
     }
-    begun["experiment"] = experiment_of(changes.get("settings", DEFAULT), faults=changes.get("faults_requested", []))
+    if "experiment" not in changes:
+        faults = changes.get("faults_requested", [])
+        begun["experiment"] = experiment_of(changes.get("settings", DEFAULT), faults=faults)
     return RunModel(**{**begun, **changes})

@@ -32,6 +32,10 @@ class Written(Protocol):
     def base_sequence(self) -> int: ...
     @property
     def timestamp_ms(self) -> int: ...
+    @property
+    def attributes(self) -> int: ...
+    @property
+    def marker(self) -> int | None: ...
 
 
 def indexes(base_offset: int, batches: Sequence[tuple[Written, int]], interval: int) -> tuple[bytes, bytes]:
@@ -51,6 +55,22 @@ def indexes(base_offset: int, batches: Sequence[tuple[Written, int]], interval: 
     if newest > last_time:
         times += struct.pack(">qi", newest, newest_offset - base_offset)
     return offsets, times
+
+
+def aborted(batches: Sequence[Written], part: Sequence[Written]) -> bytes:
+    """``.txnindex`` of the segment that is ``part`` of a log."""
+    begun: dict[int, int] = {}
+    entries = b""
+    for batch in batches:
+        if batch.marker is None:
+            if batch.attributes & 0x10:
+                begun.setdefault(batch.producer_id, batch.base_offset)
+            continue
+        first = begun.pop(batch.producer_id, None)
+        if first is not None and batch.marker == 0 and any(batch is each for each in part):
+            stable = min(begun.values(), default=batch.next_offset)
+            entries += struct.pack(">hqqqq", 0, batch.producer_id, first, batch.base_offset, stable)
+    return entries
 
 
 def leader_epochs(batches: Sequence[Written], start: int, final_epoch: int) -> bytes:
@@ -73,25 +93,22 @@ def offsets(rows: dict[tuple[str, int], int]) -> bytes:
 
 def snapshot(offset: int, batches: Sequence[Written]) -> bytes:
     """``.snapshot`` of the producers of the batches before ``offset``, in the order of the file."""
-    newest: dict[int, Written] = {}
+    newest: dict[int, tuple[int, int, int, int, int, int]] = {}
     for batch in batches:
         if batch.base_offset >= offset:
             break
-        if batch.producer_id >= 0 and batch.base_sequence >= 0:
-            newest[batch.producer_id] = batch
-    return snapshot_of(
-        [
-            (
-                batch.producer_id,
-                batch.producer_epoch,
-                (batch.base_sequence + batch.next_offset - 1 - batch.base_offset) % 2**31,
-                batch.next_offset - 1,
-                batch.next_offset - 1 - batch.base_offset,
-                batch.timestamp_ms,
-            )
-            for batch in newest.values()
-        ]
-    )
+        if batch.producer_id < 0:
+            continue
+        numbers = -1, -1, 0  # a marker may begin an epoch, in which there is no batch yet
+        if batch.base_sequence >= 0:
+            delta = batch.next_offset - 1 - batch.base_offset
+            numbers = (batch.base_sequence + delta) % 2**31, batch.next_offset - 1, delta
+        elif batch.marker is None:
+            continue
+        elif batch.producer_id in newest and newest[batch.producer_id][1] == batch.producer_epoch:
+            numbers = newest[batch.producer_id][2:5]
+        newest[batch.producer_id] = (batch.producer_id, batch.producer_epoch, *numbers, batch.timestamp_ms)
+    return snapshot_of([*newest.values()])
 
 
 def snapshot_of(producers: Sequence[tuple[int, int, int, int, int, int]]) -> bytes:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.support import side_files
@@ -52,6 +53,12 @@ class Batch:
     raw_values: tuple[bytes, ...] = ()
     timestamp_ms: int = MADE_MS
     attributes: int = 0
+    keys: tuple[bytes, ...] = ()  # of the raw values, if they have any
+
+    @property
+    def marker(self) -> int | None:
+        """1 for COMMIT, 0 for ABORT; None for a batch that ends no transaction."""
+        return self.keys[0][3] if self.attributes & 0x20 and self.keys else None
 
     @property
     def next_offset(self) -> int:
@@ -80,8 +87,23 @@ def _encoded(batch: Batch, value_bytes: int, sent_ns: tuple[int, ...]) -> bytes:
         attributes=batch.attributes,
         base_timestamp=batch.timestamp_ms,
     )
-    data = encode_batch([Record(value) for value in plain], fields)
+    keys = batch.keys or (None,) * len(plain)
+    data = encode_batch([Record(value, key) for key, value in zip(keys, plain, strict=True)], fields)
     return batch.spoil(data) if batch.spoil else data
+
+
+@lru_cache(maxsize=1 << 12)
+def _history(process: str, rows: tuple[HistoryRow, ...], torn: bool) -> bytes:
+    """The bytes of a history, as its writer leaves them: most stories share most of theirs."""
+    with TemporaryDirectory() as home:
+        path = Path(home) / "history"
+        writer = HistoryWriter(path, process, _StoppedClock())
+        for row in rows:
+            writer.append(row)
+        writer.flush()
+        if not torn:
+            writer.close()
+        return path.read_bytes()
 
 
 @dataclass
@@ -127,6 +149,8 @@ class Story:
     producer_ids_below: int | None = PRODUCER_IDS_BELOW
     #: how far the wall clock had moved since the run's start, in ms, at each sample of it; none: no samples
     clock_ms: list[int] = field(default_factory=list)
+    #: partition of ``__transaction_state`` -> its batches, the same on all brokers
+    transaction_state: dict[int, list[Batch]] = field(default_factory=dict)
     #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
     side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
@@ -205,22 +229,18 @@ class Story:
         entry |= {"reason": "asked for", "topic": TOPIC, "partition": partition}
         self.journals.setdefault(broker, []).append(entry)
 
-    def write(self, path: Path) -> RunDirectory:
-        """Make the run directory."""
-        directory = RunDirectory(path)
+    def write(self, path: Path, *, sealed: bool = True) -> RunDirectory:
+        """Make the run directory. ``sealed``: whether with its seal, which takes reading all of it again."""
+        directory, model = RunDirectory(path), self.model()
         path.mkdir(parents=True, exist_ok=True)
         directory.prepare()
-        write_json_atomic(directory.run_json, self.model().to_json())
+        write_json_atomic(directory.run_json, model.to_json())
         directory.faults_jsonl.write_text("".join(json.dumps(entry) + "\n" for entry in self.faults), encoding="utf-8")
         looks = [*first_looks(set(self.partitions) - {each["partition"] for each in self.leaders}), *self.leaders]
         directory.leaders_jsonl.write_text("".join(json.dumps(each) + "\n" for each in looks), encoding="utf-8")
         for process, rows in self.rows.items():
-            writer = HistoryWriter(directory.history(process), process, _StoppedClock())
-            for row in rows:
-                writer.append(row if self.settings.idempotence else row._replace(producer_id=-1))
-            writer.flush()
-            if process not in self.torn:
-                writer.close()
+            told = tuple(row if self.settings.idempotence else row._replace(producer_id=-1) for row in rows)
+            directory.history(process).write_bytes(_history(process, told, process in self.torn))
         for broker, entries in self.journals.items():
             directory.node(broker).mkdir(parents=True, exist_ok=True)
             for entry in entries:
@@ -233,14 +253,23 @@ class Story:
                 for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
                     (home / f"{base_offset:020d}.log").write_bytes(data)
         for broker in self.brokers:
+            self._write_transaction_state(directory.node(broker) / "data")
             self._write_side_files(directory.node(broker) / "data", broker)
         write_series(directory, self.evidence())
         for number, moved_ms in enumerate(self.clock_ms):
             sample = {"time_ns": number * 10 * SECOND, "wall_minus_monotonic_ms": STARTED_MS + moved_ms}
             append_json_line(directory.resources_jsonl, sample | {"free_bytes": 10**10, "rss_bytes": {}})
-        write_json_atomic(directory.load_settings_json, load_settings_of(self.model().settings, RUN_ID, TOPIC))
-        seal.take(directory)
+        write_json_atomic(directory.load_settings_json, load_settings_of(model.settings, RUN_ID, TOPIC))
+        if sealed:
+            seal.take(directory)
         return directory
+
+    def _write_transaction_state(self, data: Path) -> None:
+        for index, batches in self.transaction_state.items():
+            home = data / f"__transaction_state-{index}"
+            home.mkdir()
+            first = batches[0].base_offset if batches else 0
+            (home / f"{first:020d}.log").write_bytes(b"".join(batch.encode() for batch in batches))
 
     def _write_side_files(self, data: Path, broker: int) -> None:
         """Everything beside the logs of one broker, as it is after a clean stop, then what the test makes of it."""
@@ -261,6 +290,8 @@ class Story:
                 files[f"{home}/{base:020d}.index"], files[f"{home}/{base:020d}.timeindex"] = side_files.indexes(
                     base, sized, self.index_interval
                 )
+                if aborted := side_files.aborted(batches, part):
+                    files[f"{home}/{base:020d}.txnindex"] = aborted
             for offset in {end, *(part[0].base_offset for part in parts[1:])}:
                 if 0 < offset <= end:
                     files[f"{home}/{offset:020d}.snapshot"] = side_files.snapshot(offset, batches)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import confluent_kafka
 
+from cluster.client import Producer
 from tests.support.kafka_clients import QUIET, TIMEOUT_S, kafka
 
 
@@ -98,9 +99,41 @@ class KafkaPythonTransactions:
         self._producer.close(1)
 
 
+class NativeTransactions:
+    """Ours."""
+
+    def __init__(self, bootstrap: str, transactional_id: str, **settings: Any) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id, **settings})
+
+    def init(self) -> None:
+        self._producer.init_transactions()
+
+    def begin(self) -> None:
+        self._producer.begin_transaction()
+
+    def send(self, topic: str, partition: int, value: bytes) -> None:
+        self._producer.send(topic, value, partition=partition)
+
+    def flush(self) -> None:
+        self._producer.flush(TIMEOUT_S)
+
+    def send_offsets(self, offsets: Any, group: Any) -> None:
+        self._producer.send_offsets_to_transaction(offsets, group)
+
+    def end(self, *, commit: bool) -> None:
+        if commit:
+            self._producer.commit_transaction()
+        else:
+            self._producer.abort_transaction()
+
+    def close(self) -> None:
+        self._producer.close(TIMEOUT_S)
+
+
 MAKERS: dict[str, Callable[..., Transactions]] = {
     "confluent": ConfluentTransactions,
     "kafka-python": KafkaPythonTransactions,
+    "native": NativeTransactions,
 }
 
 

@@ -34,6 +34,7 @@ from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
 from verifier.run_checks import RunEvidence, audit, staged
+from verifier.transactions.judge import transactional
 
 #: Runs that are drawn from one seed and judged in one audit.
 TOGETHER = 500
@@ -70,11 +71,9 @@ def evidence_of(name: str, story: Story, directory: RunDirectory) -> RunEvidence
 
 def completed(audited: Audit, story: Story, directory: RunDirectory) -> Audit:
     """The audit with what is found without Spark too."""
-    if not story.phases:
-        # the load ends as soon as everything is healed
-        return audited
-    more = stalled(story.model(), gather(directory, story.model()))
-    return replace(audited, found=(*audited.found, *more))
+    # without phases of its own, the load ends as soon as everything is healed
+    idle = stalled(story.model(), gather(directory, story.model())) if story.phases else ()
+    return replace(audited, found=(*audited.found, *idle, *transactional(directory, story.model())))
 
 
 def expected(anomalies: list[oracle.Anomaly]) -> Summary:

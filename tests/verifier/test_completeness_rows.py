@@ -110,6 +110,17 @@ CASES: dict[str, Callable[[], Closing]] = {
     "reader-1.arrow has 1 poll rows with impossible times": rows("reader-1", "poll", complete_ns=-1),
     "final-1.arrow has 1 poll rows with impossible times": rows("final-1", "poll", complete_ns=0),
     "reader-1.arrow has 1 idle rows with impossible times": also("reader-1", HistoryRow("idle", "ok", complete_ns=-1)),
+    "producer-1.arrow has 1 commit rows with impossible times": also(
+        "producer-1", HistoryRow("commit", "info", op=0, invoke_ns=5, complete_ns=4)
+    ),
+    "producer-1.arrow has 1 begin rows with impossible times": also("producer-1", HistoryRow("begin", "ok", op=0)),
+    "reader-1.arrow has abort rows, which": also(
+        "reader-1", HistoryRow("abort", "ok", op=0, invoke_ns=1, complete_ns=2)
+    ),
+    "producer-1.arrow has isolation rows, which": also("producer-1", HistoryRow("isolation", "ok", session=1)),
+    "producer-1.arrow has begin/info rows": also(
+        "producer-1", HistoryRow("begin", "info", op=0, invoke_ns=1, complete_ns=2)
+    ),
     "producer-1.arrow has send rows of the phase final": rows("producer-1", "send", phase="final"),
 }
 
@@ -121,6 +132,21 @@ def test_a_row_that_nobody_can_have_written_blinds_what_clients_were_told(reason
     found = [doubt for doubt in doubts if reason in doubt.reason]
     assert len(found) == 1, doubts
     assert found[0].blinds == HISTORIES
+
+
+def test_rows_of_transactions_are_legal() -> None:
+    """From a producer what it began, took and ended in any way; from readers, live and final, what they are handed."""
+    story = clean()
+    times = {"op": 0, "invoke_ns": 1, "complete_ns": 2}
+    story.rows["producer-1"] += [
+        HistoryRow("begin", "ok", **times),
+        HistoryRow("offsets", "info", TOPIC, 0, first_offset=0, last_offset=2, **times),
+        *(HistoryRow(f, kind, **times) for f in ("commit", "abort") for kind in ("ok", "fail", "info")),
+    ]
+    story.rows["reader-1"].insert(0, HistoryRow("isolation", "ok", session=1))
+    story.rows["final-1"].insert(0, HistoryRow("isolation", "ok", session=1, phase="final"))
+    doubts = incomplete(RUN, FACTS, closing_of(story))
+    assert doubts == incomplete(RUN, FACTS, closing_of(clean()))
 
 
 def test_what_was_read_and_is_no_value_has_its_offsets() -> None:

@@ -20,13 +20,15 @@ LOG = "00000000000000000000.log"
         ("data/t-1", True),
         ("data/__consumer_offsets-0", False),
         ("data/__consumer_offsets-49", False),
+        ("data/__transaction_state-49", False),
         ("data/__consumer_offsets-x", True),
+        ("data/__transaction_state-x", True),
         ("data/my__consumer_offsets-0", True),
         ("data/__consumer_offsets-0-1", True),
     ],
 )
 def test_partitions(tmp_path: Path, name: str, is_stranger: bool) -> None:
-    """A broker has those that were declared, and the brokers' own topic of committed offsets."""
+    """A broker has those that were declared, and the brokers' own topics of offsets and transactions."""
     segment = tmp_path / "nodes" / "1" / name / LOG
     segment.parent.mkdir(parents=True)
     segment.write_bytes(b"")

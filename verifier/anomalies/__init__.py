@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from verifier.anomalies import files, headers, readers, serving, timing, values
+from verifier.anomalies import files, headers, readers, serving, timing, transactions, values
 from verifier.anomalies.model import Anomaly
 from verifier.facts import explained
 
@@ -17,6 +17,7 @@ __all__ = ["ANOMALIES", "BY_NAME", "NAMES", "Anomaly", "group"]
 #: In the order in which a report leads with them: what destroys evidence first, what merely shows it last.
 ANOMALIES: tuple[Anomaly, ...] = (
     *values.ANOMALIES,
+    *transactions.ANOMALIES,
     *headers.ANOMALIES,
     *files.ANOMALIES,
     *readers.ANOMALIES,

@@ -69,7 +69,7 @@ def _table() -> Iterator[str]:
     yield "| Anomaly | What it says |"
     yield "| --- | --- |"
     for anomaly in anomalies.ANOMALIES:
-        yield f"| [`{anomaly.name}`](#{anomaly.name}) | {anomaly.summary} |"
+        yield f"| [`{anomaly.name}`](#{anomaly.name.lower()}) | {anomaly.summary} |"
 
 
 def _table_of_operations() -> Iterator[str]:
@@ -121,7 +121,7 @@ def _section(anomaly: Anomaly) -> Iterator[str]:
         yield from (f"| `{cause}` | {words} |" for cause, words in anomaly.causes.items())
     if anomaly.brings:
         yield ""
-        yield f"It may bring: {', '.join(f'[`{name}`](#{name})' for name in anomaly.brings)}."
+        yield f"It may bring: {', '.join(f'[`{name}`](#{name.lower()})' for name in anomaly.brings)}."
 
 
 def _sentence(text: str) -> str:
@@ -142,7 +142,7 @@ def _body(text: str) -> Iterator[str]:
 
 def docstring(name: str) -> str:
     """That of a check's module. Raises ``OSError`` if there is no such check."""
-    path = _CHECKS / f"{name.replace('-', '_')}.py"
+    path = _CHECKS / f"{name.replace('-', '_').lower()}.py"
     return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
 
 

@@ -34,6 +34,11 @@ ANOMALIES: tuple[Anomaly, ...] = (
         needs=LOG_ALONE,
     ),
     Anomaly(
+        "aborted-index-audit",
+        "an index of aborted transactions does not match the batches of its segment",
+        needs=LOG_ALONE,
+    ),
+    Anomaly(
         "index-mismatch",
         "an index does not fit the batches of its segment",
         {

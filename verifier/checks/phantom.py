@@ -5,7 +5,8 @@ reserved for its stream and partition; cause ``never-reserved``; (b) one whose o
 certainly failed; cause ``failed``; (c) in the log, a value that is not a sequenced value or belongs to another run;
 cause ``foreign``; (d) an offset at which a reader was handed bytes that are not a value of this run, although the log's
 bytes there are intact; cause ``undecodable``; (e) in the log, a batch with attributes that no producer of a run sets: a
-transaction, a control batch, a delete horizon (nothing is compacted), or an undefined bit; cause ``attributes``.
+transaction or its marker in a run without ``__transaction_state``, a control batch outside of a transaction, a delete
+horizon (nothing is compacted), or an undefined bit; cause ``attributes``.
 Jepsen's check raises here; the value of an aborted transaction is ``G1a``, not this.
 
     reserved: s1/0..s1/4095         log: ... 17:(s9/3) ...                                  there is no s9
@@ -20,8 +21,10 @@ from verifier.checks.common import anomalies
 from verifier.claims import LONGEST_SPAN, unfold
 from verifier.tables import Tables
 
-#: All but the codec and the type of the timestamp: a run has no transactions, and nothing in it is compacted.
+#: All but the codec and the type of the timestamp: nothing in a run is compacted.
 UNASKED = ~0x0F
+#: What a transaction's batches and its markers have besides.
+OF_TRANSACTIONS = (0x10, 0x30)
 
 
 def find(tables: Tables) -> DataFrame:
@@ -85,6 +88,7 @@ def _unasked(tables: Tables) -> DataFrame:
         & (F.col("kind") == "batch")
         & F.col("problem").isNull()
         & (attributes != 0)
+        & ~(F.col("is_transactional") & attributes.isin(*OF_TRANSACTIONS))
         & (F.col("next_offset") > F.col("start"))
         & (F.col("base_offset") < F.col("limit"))
     )

@@ -28,6 +28,11 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     "retry": frozenset(("info",)),
     "disconnect": frozenset(("info",)),
     "note": frozenset(("info",)),
+    "begin": frozenset(("ok",)),
+    "commit": frozenset(("ok", "fail", "info")),
+    "abort": frozenset(("ok", "fail", "info")),
+    "offsets": frozenset(("ok", "fail", "info")),
+    "isolation": frozenset(("ok",)),
 }
 
 #: The roles that write rows of each function. A function that is not here may be written by any role.
@@ -42,6 +47,11 @@ _ROLES = {
     # a reader that could seek could pass over what it must not read
     "seek": (),
     "idle": ("readers", "final"),
+    "begin": ("producers",),
+    "commit": ("producers",),
+    "abort": ("producers",),
+    "offsets": ("producers",),
+    "isolation": ("readers", "final"),
 }
 
 #: The phase of what a role does; rows of other functions may be of either.

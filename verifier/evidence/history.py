@@ -29,10 +29,12 @@ logger = logging.getLogger(__name__)
 #: moved within the session; ``idle``: ``count`` polls in a row that brought nothing; ``incarnation``: a producer was
 #: made or learned its id; ``delete``: DeleteRecords up to ``first_offset`` was asked for; ``sentinel``: as ``send``, by
 #: the final phase; ``retry``: the client had to send again, or may have, what it had outstanding; ``disconnect``: it
-#: lost a connection; ``note``: anything else of use; ``total``: how many rows of one kind the file holds.
+#: lost a connection; ``note``: anything else of use; ``begin``, ``commit``, ``abort``: of a transaction; ``offsets``:
+#: what it took as its input; ``isolation``: a session reads only what is committed; ``total``: how many rows of one
+#: kind the file holds.
 Function = Literal[
     "reserve", "send", "unsent", "poll", "assign", "seek", "idle", "incarnation", "delete", "sentinel", "retry",
-    "disconnect", "note", "total",
+    "disconnect", "note", "begin", "commit", "abort", "offsets", "isolation", "total",
 ]  # fmt: skip
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
 Outcome = Literal["invoke", "ok", "fail", "info"]
@@ -90,8 +92,8 @@ class HistoryRow(NamedTuple):
 
     ``invoke_ns`` is the earliest intended or actual time of sending (or polling) in the span, ``complete_ns`` the
     time at which the outcome became known; both on the machine's monotonic clock. ``op`` numbers the calls of a
-    process: rows with the same number are what one poll brought. ``high_watermark`` and ``last_stable_offset`` are what
-    the client knew when a poll returned.
+    process: rows with the same number are what one poll brought. In rows of a transaction it is the transaction's
+    number. ``high_watermark`` and ``last_stable_offset`` are what the client knew when a poll returned.
     """
 
     f: Function
@@ -277,14 +279,17 @@ def _open(path: str | Path) -> tuple[HistoryFile, Callable[[], Iterator[pa.Table
         data = memoryview(source.read_buffer())
     messages, closed = split_messages(data, str(path))
     torn_bytes = len(data) - sum(len(message) for message in messages) - (len(END_OF_STREAM) if closed else 0)
-    _, process = _decode_messages(messages[:1], str(path))
     groups = grouped(messages[1:], PART_MESSAGES, str(path))
+    # a history of one part, as those of short runs are, is decoded once, however often it is gone through
+    only = groups[0] if len(groups) == 1 else []
+    whole, process = _decode_messages([*messages[:1], *only], str(path))
     if torn_bytes:
         logger.warning("history %s ends with %d torn bytes, left out", path, torn_bytes)
 
     def parts() -> Iterator[pa.Table]:
         first = 0
-        for table in (_decode_messages([*messages[:1], *group], str(path))[0] for group in groups):
+        several = (_decode_messages([*messages[:1], *group], str(path))[0] for group in groups)
+        for table in [whole] if len(groups) == 1 else several:
             numbers = pa.array(np.arange(first, first + table.num_rows, dtype=np.int64))
             yield table.append_column(READ_SCHEMA.field("row"), numbers)
             first += table.num_rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.explain import files, headers, readers, serving, timing, values
+from verifier.explain import files, headers, readers, serving, timing, transactions, values
 from verifier.explain.value_names import producer_name, value_name
 from verifier.facts import Found
 
@@ -21,6 +21,7 @@ _SENTENCES: Mapping[str, Callable[[Found], str]] = {
     **readers.SENTENCES,
     **timing.SENTENCES,
     **serving.SENTENCES,
+    **transactions.SENTENCES,
 }
 
 

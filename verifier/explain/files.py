@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from verifier.facts import Found
-from verifier.files.model import CHECKPOINT, INDEX, SNAPSHOT, TAIL
+from verifier.files.model import ABORTED_INDEX, CHECKPOINT, INDEX, SNAPSHOT, TAIL
 
 
 def _file(found: Found) -> str:
@@ -13,4 +13,6 @@ def _file(found: Found) -> str:
     return f"broker {detail['broker']}, {detail['file']}: {detail['problem']}"
 
 
-SENTENCES: Mapping[str, Callable[[Found], str]] = dict.fromkeys((INDEX, CHECKPOINT, SNAPSHOT, TAIL), _file)
+SENTENCES: Mapping[str, Callable[[Found], str]] = dict.fromkeys(
+    (INDEX, CHECKPOINT, SNAPSHOT, TAIL, ABORTED_INDEX), _file
+)

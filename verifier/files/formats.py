@@ -2,8 +2,9 @@
 nothing.
 
 Owns the layouts: ``.index`` has entries {offset - base i32, position i32}, ``.timeindex`` {timestamp i64, offset - base
-i32}; a checkpoint is text: version 0, the count, one line each; ``.snapshot`` is version i16, CRC-32C, count i32 and 46
-bytes a producer. ``.producers`` is gapless's own file beside it: version i16, CRC-32C, leader epoch i32, count i32,
+i32}, ``.txnindex`` {version i16, then producer id, first, last and last stable offset i64}; a checkpoint is text:
+version 0, the count, one line each; ``.snapshot`` is version i16, CRC-32C, count i32 and 46 bytes a producer.
+``.producers`` is gapless's own file beside it: version i16, CRC-32C, leader epoch i32, count i32,
 then int64s: of each producer its id, epoch, flags, last timestamp, number of batches, and from version 2 on the
 coordinator epoch and first offset of its transaction; then five numbers a batch.
 """
@@ -26,6 +27,7 @@ from verifier.evidence.bounded import NotRead, whole
 MOST_BYTES = 64 << 20
 _OFFSET_ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
+_ABORTED_ENTRY = struct.Struct(">hqqqq")
 _SNAPSHOT_HEAD = struct.Struct(">hIi")
 _SNAPSHOT_ENTRY = struct.Struct(">qhiqiqiq")
 _HISTORIES_HEAD = struct.Struct(">hIii")
@@ -65,6 +67,15 @@ class TimeEntries(NamedTuple):
     size_bytes: int
 
 
+class AbortedEntry(NamedTuple):
+    """One aborted transaction of a ``.txnindex``; ``last_offset`` is its marker's."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
 class SnapshotEntry(NamedTuple):
     """What a snapshot says about a producer: its newest batch; -1 where it has none in its epoch."""
 
@@ -96,6 +107,19 @@ def time_entries(data: bytes | OutOfBounds, base_offset: int) -> TimeEntries:
     """All whole entries. Raises ``FormatError``."""
     entries, *size = _entries(data, _TIME_ENTRY)
     return TimeEntries(entries["timestamp"].astype(np.int64), entries["offset"].astype(np.int64) + base_offset, *size)
+
+
+def aborted_entries(data: bytes | OutOfBounds) -> list[AbortedEntry]:
+    """All of a ``.txnindex``, in their order. Raises ``FormatError``."""
+    data = _bytes(data)
+    if len(data) % _ABORTED_ENTRY.size:
+        raise FormatError(f"{len(data)} bytes are no whole number of entries")
+    found = []
+    for version, *entry in _ABORTED_ENTRY.iter_unpack(data):
+        if version != 0:
+            raise FormatError(f"an entry of version {version}, only 0 is known")
+        found.append(AbortedEntry._make(entry))
+    return found
 
 
 def _bytes(data: bytes | OutOfBounds) -> bytes:

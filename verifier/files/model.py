@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 INDEX, CHECKPOINT, SNAPSHOT, TAIL = "index-mismatch", "checkpoint-mismatch", "snapshot-mismatch", "torn-tail"
+ABORTED_INDEX = "aborted-index-audit"
 
 LEADER_EPOCH = "leader-epoch-checkpoint"
 RECOVERY_POINT = "recovery-point-offset-checkpoint"

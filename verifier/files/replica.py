@@ -17,10 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from verifier.files import checkpoints, indexes, model, snapshots
+from verifier.files.aborted_index import aborted_index
 from verifier.files.checkpoints import Known
 from verifier.files.formats import read
 from verifier.files.headers import Headers, read_headers
 from verifier.files.model import Finding
+from verifier.files.transactions import TransactionReplay
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
 _SNAPSHOT = re.compile(r"^(\d{20})\.(?:snapshot|producers)$")
@@ -69,9 +71,11 @@ def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Findin
     known = Known(replica.topic, replica.partition, first_offset, first_offset)
     epochs_from = checkpoints.first_judged(epochs, known, log_starts, clean=clean)
     producers = _Producers(directory, first_offset, replica.expired_ms)
+    transactions = _Transactions(first_offset)
     end, batches = first_offset, 0
     for log in logs:
         headers = read_headers(log)
+        yield from transactions.segment(log, headers, judged=clean or strict or log != logs[-1])
         end = headers.next_offset
         batches += headers.positions.size
         is_last = log == logs[-1]
@@ -109,6 +113,28 @@ def _indexes(log: Path, headers: Headers, *, clean: bool, closed: bool) -> Itera
             yield from indexes.offset_index(path.name, data, headers)
         else:
             yield from indexes.time_index(path.name, data, headers, closed=closed)
+
+
+class _Transactions:
+    """The indexes of aborted transactions of one directory, compared as the segments go by."""
+
+    def __init__(self, first_offset: int) -> None:
+        self._first_offset = self._next_offset = first_offset
+        self._replay = TransactionReplay()
+        self._is_whole = True
+
+    def segment(self, log: Path, headers: Headers, *, judged: bool) -> Iterator[Finding]:
+        """Go through a segment. Where compaction has removed batches, their transactions cannot be told."""
+        before = np.concatenate([[self._next_offset], headers.last_offsets[:-1] + 1])
+        follow = headers.base_offsets == before[: headers.base_offsets.size]
+        full = headers.record_counts == headers.last_offsets - headers.base_offsets + 1
+        self._is_whole &= bool(follow.all() and full.all())
+        self._next_offset = headers.next_offset
+        self._replay.advance(headers, 0, headers.positions.size)
+        if judged and self._is_whole and self._replay.unreadable < 0:
+            path = log.with_suffix(".txnindex")
+            yield from aborted_index(path.name, read(path), self._replay.ended, self._first_offset)
+        self._replay.ended.clear()
 
 
 class _Producers:

@@ -1,7 +1,8 @@
 """``snapshot-mismatch``: producer-state snapshots against a replay of the batches before their offset. Pure.
 
 Owns the replay and the comparison (Kafka's ProducerStateManager). A snapshot has of each producer its newest batch
-below the snapshot's offset. Legal are producers whose batches the log no longer has, because its start has moved;
+below the snapshot's offset. Legal are producers whose batches the log no longer has, because its start has moved, even
+if a marker of theirs is left;
 producers that are not there because ``producer.id.expiration.ms`` had passed; and that snapshots are absent, but for
 the one at the end of a log that was stopped cleanly.
 """
@@ -72,7 +73,11 @@ def compare(
     except FormatError as error:
         yield Finding(SNAPSHOT, "unreadable", path.name, offset, 1, str(error))
         return
-    wrong = sorted(each for each in found.keys() & expected.keys() if found[each] != expected[each])
+    wrong = sorted(
+        each
+        for each in found.keys() & expected.keys()
+        if found[each] != expected[each] and not _marker_is_left(found[each], expected[each], first_offset)
+    )
     lacking = sorted(each for each in expected.keys() - found.keys() if expected[each].timestamp > expired_ms)
     strangers = sorted(
         each
@@ -89,6 +94,12 @@ def compare(
     if strangers:
         problem = f"producer {strangers[0]}: {_said(found[strangers[0]])}, which the log does not have"
         yield Finding(SNAPSHOT, "stranger", path.name, offset, len(strangers), problem)
+
+
+def _marker_is_left(found: SnapshotEntry, expected: SnapshotEntry, first_offset: int) -> bool:
+    """Whether the log has but a marker of a producer, whose newest batch was deleted."""
+    without_batch = found._replace(last_sequence=-1, last_offset=-1, offset_delta=0)
+    return found.last_offset < first_offset and expected == without_batch
 
 
 def beyond(name: str, offset: int, end_offset: int) -> Iterator[Finding]:

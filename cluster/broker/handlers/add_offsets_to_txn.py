@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.add_partitions_to_txn import told
 from cluster.broker.services import Services
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
 
-async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+async def handle(services: Services, request: AddOffsetsToTxnRequest, exchange: Exchange) -> AddOffsetsToTxnResponse:
     code = await services.transactions.add_offsets(
         request.transactional_id,
         request.producer_id,
@@ -20,4 +17,4 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
         services.groups.coordinator.settings.offsets_topic_num_partitions,
         exchange.connection.ip,
     )
-    return response_class(ApiKey.ADD_OFFSETS_TO_TXN)(error_code=told(code, exchange.api_version))
+    return AddOffsetsToTxnResponse(error_code=told(code, exchange.api_version))

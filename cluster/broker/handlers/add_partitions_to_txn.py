@@ -3,8 +3,6 @@ other whether they are (KIP-890)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.pauses import Pauses
@@ -12,9 +10,8 @@ from cluster.broker.services import Services
 from cluster.broker.transactions.marker_links import VERIFY_VERSION, by_topic
 from cluster.coordinator.transaction.describing import verify_partitions
 from cluster.coordinator.transaction.state import TopicPartition
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 
 #: Before it a producer that was fenced is told INVALID_PRODUCER_EPOCH. So are EndTxn and AddOffsetsToTxn answered.
 FENCED_VERSION = 2
@@ -26,7 +23,9 @@ def told(error_code: ErrorCode, version: int) -> ErrorCode:
     return ErrorCode.INVALID_PRODUCER_EPOCH if is_new else error_code
 
 
-async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+async def handle(
+    services: Services, request: AddPartitionsToTxnRequest, exchange: Exchange
+) -> AddPartitionsToTxnResponse:
     if exchange.api_version >= VERIFY_VERSION:
         return await _verified(services, request)
     pause = Pauses(services.shares)
@@ -52,8 +51,7 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     else:
         code = ErrorCode.OPERATION_NOT_ATTEMPTED
     code = told(code, exchange.api_version)
-    response = response_class(ApiKey.ADD_PARTITIONS_TO_TXN)
-    topic_class = response.AddPartitionsToTxnTopicResult
+    topic_class = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
     answered = []
     for name, codes in topics.items():
         results = []
@@ -66,12 +64,11 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
             await pause()
         answered.append(topic_class(name=name, results_by_partition=results))
         await pause()
-    return response(results_by_topic_v3_and_below=answered)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=answered)
 
 
-async def _verified(services: Services, request: Any) -> Any:
-    response = response_class(ApiKey.ADD_PARTITIONS_TO_TXN)
-    result_class = response.AddPartitionsToTxnResult
+async def _verified(services: Services, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    result_class = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
     topic_class = result_class.AddPartitionsToTxnTopicResult
     owned, pause, results = services.transactions.coordinator.owned, Pauses(services.shares), []
     for asked in request.transactions:
@@ -95,7 +92,7 @@ async def _verified(services: Services, request: Any) -> Any:
         ]
         results.append(result_class(transactional_id=asked.transactional_id, topic_results=topics))
         await pause()
-    return response(error_code=ErrorCode.NONE, results_by_transaction=results)
+    return AddPartitionsToTxnResponse(error_code=ErrorCode.NONE, results_by_transaction=results)
 
 
 def _check(services: Services, topic: str, number: int) -> ErrorCode:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps, chunks
 from cluster.broker.services import Services
 from cluster.broker.transactions.marker_links import by_topic
 from cluster.coordinator.transaction.describing import STATE_NAMES, describe
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import DescribeTransactionsRequest, DescribeTransactionsResponse
 
 #: Partitions that are told before others have their turn.
 AT_ONCE = 100
 
 
-def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.DESCRIBE_TRANSACTIONS)
-    state_class = response.TransactionState
+def handle(
+    services: Services, request: DescribeTransactionsRequest, _exchange: Exchange
+) -> Steps[DescribeTransactionsResponse]:
+    state_class = DescribeTransactionsResponse.TransactionState
     owned = services.transactions.coordinator.owned
     states = []
     for transactional_id in dict.fromkeys(request.transactional_ids):
@@ -45,4 +43,4 @@ def handle(services: Services, request: Any, _exchange: Exchange) -> Steps[Any]:
             )
         )
         yield None
-    return response(transaction_states=states)
+    return DescribeTransactionsResponse(transaction_states=states)

@@ -7,25 +7,21 @@ COORDINATOR_NOT_AVAILABLE has clients ask again.
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from cluster.broker.portions import Steps
 from cluster.broker.services import Services
 from cluster.coordinator.location import CoordinatorType, Location, not_available, refused
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import FindCoordinatorRequest, FindCoordinatorResponse
 
 BATCH_VERSION = 4
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.FIND_COORDINATOR)
+def handle(services: Services, request: FindCoordinatorRequest, exchange: Exchange) -> Steps[FindCoordinatorResponse]:
     if exchange.api_version < BATCH_VERSION:
         found = _located(services, request.key_type, request.key, exchange.listener)
-        return response(
+        return FindCoordinatorResponse(
             error_code=found.error_code,
             error_message=found.message,
             node_id=found.broker_id,
@@ -37,7 +33,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     for key in dict.fromkeys(request.coordinator_keys):
         found = _located(services, request.key_type, key, exchange.listener)
         answers.append(
-            response.Coordinator(
+            FindCoordinatorResponse.Coordinator(
                 key=key,
                 error_code=found.error_code,
                 error_message=found.message,
@@ -47,7 +43,7 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
             )
         )
         yield None
-    return response(coordinators=answers)
+    return FindCoordinatorResponse(coordinators=answers)
 
 
 def _located(services: Services, key_type: int, key: str, listener: str) -> Location:

@@ -3,22 +3,19 @@ transactional id for one with transactions, from its coordinator."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.control.links.producer_ids import CoordinatorLoading, NoProducerIds
 from cluster.broker.exchange import Exchange
 from cluster.broker.services import Services
 from cluster.coordinator.transaction.decisions import TransactionAnswer
 from cluster.coordinator.transaction.state import ProducerIdAndEpoch
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import InitProducerIdRequest, InitProducerIdResponse
 
 #: Before it a producer that was fenced is told INVALID_PRODUCER_EPOCH.
 FENCED_VERSION = 4
 
 
-async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
+async def handle(services: Services, request: InitProducerIdRequest, exchange: Exchange) -> InitProducerIdResponse:
     try:
         answer = await _answer(services, request, exchange)
     except (CoordinatorLoading, NoProducerIds) as error:
@@ -26,11 +23,10 @@ async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
     code = answer.error_code
     if code is ErrorCode.PRODUCER_FENCED and exchange.api_version < FENCED_VERSION:
         code = ErrorCode.INVALID_PRODUCER_EPOCH
-    response = response_class(ApiKey.INIT_PRODUCER_ID)
-    return response(error_code=code, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
+    return InitProducerIdResponse(error_code=code, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
 
 
-async def _answer(services: Services, request: Any, exchange: Exchange) -> TransactionAnswer:
+async def _answer(services: Services, request: InitProducerIdRequest, exchange: Exchange) -> TransactionAnswer:
     has_id = request.producer_id >= 0
     if request.transactional_id == "" or has_id != (request.producer_epoch >= 0):
         return TransactionAnswer(ErrorCode.INVALID_REQUEST)

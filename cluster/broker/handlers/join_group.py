@@ -31,6 +31,7 @@ async def handle(services: Services, request: JoinGroupRequest, exchange: Exchan
         version,
     )
     # What waits for the other members, for as long as these like, is not the request.
+    del request, protocols
     exchange.connection.release_request()
     answer = await services.groups.join(asked)
     members, pause = [], Pauses(services.shares)

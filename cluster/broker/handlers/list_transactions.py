@@ -3,14 +3,13 @@ transaction is open for longer than some time."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps, chunks
 from cluster.broker.services import Services
 from cluster.coordinator.transaction.describing import STATE_NAMES, STATES, TransactionFilter, listing
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import ListTransactionsRequest, ListTransactionsResponse
 
 #: From this version on there is a time.
 DURATION_VERSION = 1
@@ -18,8 +17,7 @@ DURATION_VERSION = 1
 AT_ONCE = 1000
 
 
-def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
-    response = response_class(ApiKey.LIST_TRANSACTIONS)
+def handle(services: Services, request: ListTransactionsRequest, exchange: Exchange) -> Steps[ListTransactionsResponse]:
     least_ms = request.duration_filter if exchange.api_version >= DURATION_VERSION else -1
     states, unknown = yield from _states(request.state_filters)
     producer_ids: set[int] = set()
@@ -33,17 +31,17 @@ def handle(services: Services, request: Any, exchange: Exchange) -> Steps[Any]:
     for metadata in found:
         if metadata is not None:
             listed.append(
-                response.TransactionState(
+                ListTransactionsResponse.TransactionState(
                     transactional_id=metadata.transactional_id,
                     producer_id=metadata.producer_id,
                     transaction_state=STATE_NAMES[metadata.state],
                 )
             )
         yield None
-    return response(error_code=error_code, unknown_state_filters=unknown, transaction_states=listed)
+    return ListTransactionsResponse(error_code=error_code, unknown_state_filters=unknown, transaction_states=listed)
 
 
-def _states(names: list[str]) -> Steps[tuple[set[str] | None, list[str]]]:
+def _states(names: Sequence[str]) -> Steps[tuple[set[str] | None, list[str]]]:
     """The states that are asked for, None if all are; and the names of no state, each once."""
     states: set[str] = set()
     unknown: dict[str, None] = {}

@@ -2,53 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
+from cluster.broker.handlers.committed_offsets import answered, asked_offsets
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
-from cluster.coordinator.group.records import TopicPartition
-from cluster.coordinator.group.requests import CommitRequest, MemberIdentity, OffsetToCommit
-from cluster.protocol.apis import ApiKey
+from cluster.coordinator.group.requests import CommitRequest, MemberIdentity
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import OffsetCommitRequest, OffsetCommitResponse
+
+_Topic = OffsetCommitResponse.OffsetCommitResponseTopic
+_Partition = _Topic.OffsetCommitResponsePartition
 
 
-async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
-    response = response_class(ApiKey.OFFSET_COMMIT)
+async def handle(services: Services, request: OffsetCommitRequest, exchange: Exchange) -> OffsetCommitResponse:
     pause = Pauses(services.shares)
-    topics: dict[str, dict[int, Any]] = {}
-    for topic in request.topics:
-        for each in topic.partitions:
-            topics.setdefault(topic.name, {})[each.partition_index] = each
-            await pause()
-        topics.setdefault(topic.name, {})
-    errors: dict[TopicPartition, ErrorCode] = {}
-    offsets: dict[TopicPartition, OffsetToCommit] = {}
-    for name, entries in topics.items():
-        for number, asked in entries.items():
-            if services.metadata.partition(name, number) is None:
-                errors[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            else:
-                offsets[name, number] = OffsetToCommit(
-                    asked.committed_offset,
-                    asked.committed_metadata or "",
-                    asked.committed_leader_epoch,
-                    request.retention_time_ms,
-                )
-            await pause()
+    topics, offsets, errors = await asked_offsets(request.topics, services.metadata, pause, request.retention_time_ms)
     if offsets:
         member = MemberIdentity(request.member_id, request.group_instance_id, request.generation_id_or_member_epoch)
         host = exchange.client_host
         errors |= await services.groups.commit(CommitRequest(request.group_id, member, offsets, client_host=host))
-    topic_class = response.OffsetCommitResponseTopic
-    answered = []
-    for name, entries in topics.items():
-        partitions = []
-        for number in entries:
-            error_code = errors[name, number]
-            partitions.append(topic_class.OffsetCommitResponsePartition(partition_index=number, error_code=error_code))
-            await pause()
-        answered.append(topic_class(name=name, partitions=partitions))
-        await pause()
-    return response(topics=answered)
+    return OffsetCommitResponse(topics=await answered(topics, errors, pause, _topic, _partition))
+
+
+def _topic(name: str, partitions: list[_Partition]) -> _Topic:
+    return _Topic(name=name, partitions=partitions)
+
+
+def _partition(number: int, error_code: ErrorCode) -> _Partition:
+    return _Partition(partition_index=number, error_code=error_code)

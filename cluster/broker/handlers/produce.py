@@ -13,8 +13,8 @@ from functools import partial
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.pauses import Pauses
-from cluster.broker.portions import Beside, chunks
-from cluster.broker.replicas.produce_checks import WrittenBy
+from cluster.broker.portions import Beside, IsGone, chunks, never_gone
+from cluster.broker.replicas.host import WrittenBy
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.transaction_checks import NOT_ASKED
 from cluster.broker.transactions.verification import ToVerify, Verifier
@@ -52,8 +52,8 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
     answer = partial(_answer, exchange, acks)
     now_ms = exchange.started_ns // 1_000_000
     zstd_allowed = version >= ZSTD_VERSION
-    client = WrittenBy(exchange.client_id, exchange.connection.ip)
-    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, answer, exchange.wait)
+    client, told = _written_by(exchange), (answer, exchange.wait, NOT_ASKED, _is_gone(exchange, acks))
+    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, *told)
     if rest is not None:
         exchange.hold(rest)
 
@@ -67,8 +67,8 @@ async def _handle_verified(
     verified = await verifier.verify(request.transactional_id or "", asked)
     answer, zstd_allowed = partial(_answer, exchange, request.acks), version >= ZSTD_VERSION
     now_ms = exchange.connection.counters.now_ns() // 1_000_000
-    client = WrittenBy(exchange.client_id, exchange.connection.ip)
-    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, answer, exchange.wait, verified)
+    client, told = _written_by(exchange), (answer, exchange.wait, verified, _is_gone(exchange, request.acks))
+    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, *told)
     if rest is not None:
         await rest
 
@@ -81,17 +81,26 @@ async def _handle_many(
         request = await beside.run(lambda: _distinct(parse_request(body, version)), weight=len(body))
         # Without the request: it has the records, and the answer may wait for followers long after they are stored.
         answer = partial(_finish_many, beside, exchange, request.acks)
-        verified = NOT_ASKED
+        verified, is_gone = NOT_ASKED, _is_gone(exchange, request.acks)
         if request.transactional_id is not None:
             asked, pause = [], Pauses(verifier.shares)
             for some in chunks(request.partitions, PARTITIONS_AT_ONCE):
                 asked += verifier.unverified(some)
                 await pause()
             verified = await verifier.verify(request.transactional_id, asked)
-        client = WrittenBy(exchange.client_id, exchange.connection.ip)
+        client = _written_by(exchange)
         await replicas.writes.produce_in_shares(
-            request, client, version >= ZSTD_VERSION, answer, exchange.wait, verified
+            request, client, version >= ZSTD_VERSION, answer, exchange.wait, verified, is_gone
         )
+
+
+def _is_gone(exchange: Exchange, acks: int) -> IsGone:
+    """Who wants no acknowledgement may leave at once, and what was sent is stored."""
+    return exchange.connection.is_gone if acks else never_gone
+
+
+def _written_by(exchange: Exchange) -> WrittenBy:
+    return WrittenBy(exchange.client_id, exchange.connection.ip)
 
 
 def _finish_many(beside: Beside, exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:

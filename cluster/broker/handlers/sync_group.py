@@ -29,6 +29,7 @@ async def handle(services: Services, request: SyncGroupRequest, exchange: Exchan
         request.protocol_name,
         assignments,
     )
+    del request, assignments
     exchange.connection.release_request()
     return _response(await services.groups.sync(asked))
 

@@ -2,62 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
+from cluster.broker.handlers.committed_offsets import answered, asked_offsets
 from cluster.broker.internal_topics import OFFSETS_TOPIC
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import NO_GENERATION, CommitRequest, MemberIdentity, OffsetToCommit
-from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 #: From this version on COORDINATOR_LOAD_IN_PROGRESS is understood.
 LOADING_VERSION = 2
 #: From this version on a producer says for which member it commits (KIP-447).
 MEMBER_VERSION = 3
 
+_Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+_Partition = _Topic.TxnOffsetCommitResponsePartition
 
-async def handle(services: Services, request: Any, exchange: Exchange) -> Any:
-    pause = Pauses(services.shares)
-    topics: dict[str, dict[int, Any]] = {}
-    for topic in request.topics:
-        entries = topics.setdefault(topic.name, {})
-        for each in topic.partitions:
-            entries[each.partition_index] = each
-            await pause()
-    errors: dict[TopicPartition, ErrorCode] = {}
-    offsets: dict[TopicPartition, OffsetToCommit] = {}
-    for name, entries in topics.items():
-        for number, asked in entries.items():
-            if services.metadata.partition(name, number) is None:
-                errors[name, number] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            else:
-                metadata = asked.committed_metadata or ""
-                offsets[name, number] = OffsetToCommit(asked.committed_offset, metadata, asked.committed_leader_epoch)
-            await pause()
+
+async def handle(services: Services, request: TxnOffsetCommitRequest, exchange: Exchange) -> TxnOffsetCommitResponse:
+    pause, version = Pauses(services.shares), exchange.api_version
+    topics, offsets, errors = await asked_offsets(request.topics, services.metadata, pause)
     if offsets:
         errors |= await _commit(services, request, exchange, offsets)
-    response = response_class(ApiKey.TXN_OFFSET_COMMIT)
-    topic_class = response.TxnOffsetCommitResponseTopic
-    answered = []
-    for name, entries in topics.items():
-        partitions = []
-        for number in entries:
-            code = errors[name, number]
-            if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and exchange.api_version < LOADING_VERSION:
-                code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            partitions.append(topic_class.TxnOffsetCommitResponsePartition(partition_index=number, error_code=code))
-            await pause()
-        answered.append(topic_class(name=name, partitions=partitions))
-        await pause()
-    return response(topics=answered)
+
+    def partition(number: int, error_code: ErrorCode) -> _Partition:
+        is_new = error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < LOADING_VERSION
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE if is_new else error_code
+        return _Partition(partition_index=number, error_code=code)
+
+    return TxnOffsetCommitResponse(topics=await answered(topics, errors, pause, _topic, partition))
+
+
+def _topic(name: str, partitions: list[_Partition]) -> _Topic:
+    return _Topic(name=name, partitions=partitions)
 
 
 async def _commit(
-    services: Services, request: Any, exchange: Exchange, offsets: dict[TopicPartition, OffsetToCommit]
+    services: Services,
+    request: TxnOffsetCommitRequest,
+    exchange: Exchange,
+    offsets: dict[TopicPartition, OffsetToCommit],
 ) -> dict[TopicPartition, ErrorCode]:
     if not request.transactional_id:
         return dict.fromkeys(offsets, ErrorCode.INVALID_REQUEST)

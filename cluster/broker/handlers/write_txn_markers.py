@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
@@ -11,14 +9,13 @@ from cluster.broker.transactions.marker_links import by_topic
 from cluster.broker.transactions.marker_writing import MarkerErrors
 from cluster.coordinator.transaction.decisions import TransactionMarkers
 from cluster.coordinator.transaction.state import TopicPartition
-from cluster.protocol.apis import ApiKey
-from cluster.protocol.messages import response_class
+from cluster.protocol.message_classes import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 #: The coordinator's own affair, which it does not tell.
 _UNTOLD_PARTITION, _UNTOLD_ID = -1, ""
 
 
-async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
+async def handle(services: Services, request: WriteTxnMarkersRequest, _exchange: Exchange) -> WriteTxnMarkersResponse:
     asked, pause = [], Pauses(services.shares)
     for marker in request.markers:
         partitions: set[TopicPartition] = set()
@@ -40,11 +37,11 @@ async def handle(services: Services, request: Any, _exchange: Exchange) -> Any:
     for markers, errors in zip(asked, await services.markers.write(asked), strict=True):
         results.append(_result(markers.producer_id, errors))
         await pause()
-    return response_class(ApiKey.WRITE_TXN_MARKERS)(markers=results)
+    return WriteTxnMarkersResponse(markers=results)
 
 
-def _result(producer_id: int, errors: MarkerErrors) -> Any:
-    result_class = response_class(ApiKey.WRITE_TXN_MARKERS).WritableTxnMarkerResult
+def _result(producer_id: int, errors: MarkerErrors) -> WriteTxnMarkersResponse.WritableTxnMarkerResult:
+    result_class = WriteTxnMarkersResponse.WritableTxnMarkerResult
     topic_class = result_class.WritableTxnMarkerTopicResult
     return result_class(
         producer_id=producer_id,

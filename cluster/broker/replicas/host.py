@@ -6,7 +6,7 @@ Owns shapes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from cluster.broker.metrics import Counters
@@ -19,6 +19,13 @@ from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import Outcome
 
 
+class WrittenBy(NamedTuple):
+    """The client of a produce request: its own name, and the address of its host."""
+
+    client_id: str | None
+    host: str
+
+
 class RequestRefused(Exception):
     """What this broker must refuse now, all or part of a request: with the code to answer, and a text for people."""
 
@@ -26,6 +33,14 @@ class RequestRefused(Exception):
         super().__init__(f"{error_code.name}: {message}")
         self.error_code = error_code
         self.message = message
+
+
+class ProducerGone(ConnectionError):
+    """No one is there for the acknowledgement of a request of which nothing was appended yet. Nothing that follows it
+    on its connection may be appended either: that would change the order."""
+
+    def __init__(self) -> None:
+        super().__init__("its client has gone while it waited for others")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,11 @@ Compressed or not, every batch of a producer is looked inside, as in Kafka's ``L
 from __future__ import annotations
 
 from itertools import islice
-from typing import NamedTuple
 
 from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.replicas.host import RequestRefused
 from cluster.log.config import LogConfig
+from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import VerdictKind
 from cluster.protocol.batch import (
@@ -32,7 +32,7 @@ from cluster.protocol.batch import (
     validate_from_client,
 )
 from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
-from cluster.protocol.produce import ProducePartition
+from cluster.protocol.produce import ProducePartition, ProduceResult
 from cluster.protocol.record_checks import Effort, Postponed, RecordFacts, walk_records
 from cluster.protocol.records import NewRecord, build_batch, decode_records
 from cluster.protocol.rewriting import recompress_batch, with_max_timestamp
@@ -53,13 +53,6 @@ RECORD_WEIGHT = 1000
 NAMED = 20
 #: The verdicts on a batch that the log has already.
 STORED = (VerdictKind.DUPLICATE, VerdictKind.DUPLICATE_BELOW_WINDOW)
-
-
-class WrittenBy(NamedTuple):
-    """The client of a produce request: its own name, and the address of its host."""
-
-    client_id: str | None
-    host: str
 
 
 #: What a look inside a batch found: of its records, which times cannot be, and the batch to store instead, if any.
@@ -248,3 +241,19 @@ def _instead(batch: bytes, config: LogConfig) -> tuple[memoryview, BatchHeader]:
             f"{len(batch)} bytes after recompression, more than max.message.bytes {config.max_message_bytes}",
         )
     return memoryview(bytearray(batch)), parse_header(batch)
+
+
+def refused(wanted: ProducePartition, error: RequestRefused | InvalidBatch | LogError) -> ProduceResult:
+    """The answer for a part that is not stored."""
+    return ProduceResult(
+        wanted.topic,
+        wanted.partition,
+        error.error_code,
+        error_message=error.message,
+        record_errors=error.record_errors if isinstance(error, InvalidBatch) else (),
+    )
+
+
+def kept(wanted: ProducePartition) -> ProducePartition:
+    """The same for longer than the frame is valid."""
+    return wanted if wanted.records is None else wanted._replace(records=memoryview(bytearray(wanted.records)))

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Pauses, Shares
-from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, WrittenBy, admit, look_inside, weight_of
+from cluster.broker.portions import IsGone, never_gone
+from cluster.broker.replicas.host import ProducerGone, RequestRefused, WrittenBy
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, kept, look_inside, refused, weight_of
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
@@ -89,12 +89,14 @@ class Writes:
         respond: Respond,
         waits: Waits,
         verified: Verified = NOT_ASKED,
+        is_gone: IsGone = never_gone,
     ) -> Awaitable[None] | None:
         """Append what a producer sent, and respond when its acks say so. ``now_ms`` is monotonic; ``waits`` gets what
         waits for acknowledgements, if anything; ``verified`` is what the coordinator of its transaction said.
 
         Nothing of the frame is kept. What is returned, if anything, is to be awaited before another request of the same
-        connection is taken: it continues with the batches that are examined elsewhere.
+        connection is taken: it continues with the batches that are examined elsewhere. It raises ``ProducerGone`` if
+        ``is_gone`` after a wait for others, and nothing was appended yet.
         """
         wall_ms = self._clock.wall_ms()
         transactional_id, acks, _, partitions = request
@@ -125,15 +127,16 @@ class Writes:
                 results.append(self._refused(wanted, error))
                 continue
             except Postponed:
-                postponed.append((len(results), _kept(wanted)))
+                postponed.append((len(results), kept(wanted)))
                 results.append(_NOT_YET)
                 continue
             results.append(self._result(partition, acks, info, epoch, len(results), waiting))
         for wanted in further:
-            postponed.append((len(results), _kept(wanted)))
+            postponed.append((len(results), kept(wanted)))
             results.append(_NOT_YET)
         if postponed:
-            return self._go_on(request, client, zstd_allowed, results, waiting, postponed, respond, waits, verified)
+            told = respond, waits, verified, is_gone
+            return self._go_on(request, client, zstd_allowed, results, waiting, postponed, *told)
         if waiting:
             self._wait(request, results, waiting, respond, waits)
         else:
@@ -148,11 +151,11 @@ class Writes:
         respond: Respond,
         waits: Waits,
         verified: Verified = NOT_ASKED,
+        is_gone: IsGone = never_gone,
     ) -> None:
         """The same for a request that names very many partitions, whose records are its own."""
-        results = [_NOT_YET] * len(request.partitions)
-        all_parts = enumerate(request.partitions)
-        await self._go_on(request, client, zstd_allowed, results, [], all_parts, respond, waits, verified)
+        results, told = [_NOT_YET] * len(request.partitions), (respond, waits, verified, is_gone)
+        await self._go_on(request, client, zstd_allowed, results, [], enumerate(request.partitions), *told)
 
     async def _go_on(
         self,
@@ -165,9 +168,16 @@ class Writes:
         respond: Respond,
         waits: Waits,
         verified: Verified,
+        is_gone: IsGone,
     ) -> None:
         """The rest of a request."""
-        await self._shares.fresh()
+        has_begun = any(result.error_code == ErrorCode.NONE and result is not _NOT_YET for result in results)
+
+        def check_gone(has_waited: bool) -> None:
+            if has_waited and not has_begun and is_gone():
+                raise ProducerGone
+
+        check_gone(await self._shares.fresh())
         effort, pause = Effort.all(), Pauses(self._shares)
         for index, wanted in postponed:
             await pause()
@@ -184,11 +194,12 @@ class Writes:
                     effort.bytes_left -= few_bytes - few.bytes_left
                 except Postponed:
                     partition, info, epoch = await self._looked_and_appended(
-                        wanted, records, header, request, client.host, effort, verified
+                        wanted, records, header, request, client.host, effort, verified, check_gone
                     )
             except (RequestRefused, InvalidBatch, LogError) as error:
                 results[index] = self._refused(wanted, error)
             else:
+                has_begun = True
                 results[index] = self._result(partition, request.acks, info, epoch, index, waiting)
         if still := self._still_waiting(results, waiting):
             self._wait(request, results, still, respond, waits)
@@ -224,22 +235,22 @@ class Writes:
         host: str,
         effort: Effort,
         verified: Verified,
+        check_gone: Callable[[bool], None],
     ) -> tuple[Replica, AppendInfo, int]:
-        """One at a time: each may unpack to a hundred megabytes. Raises as ``Replica.append`` does."""
-        async with self._one_at_a_time.turn(weight_of(header)):
+        """One at a time: each may unpack to a hundred megabytes. ``check_gone`` is told whether it had to wait. Raises
+        as ``Replica.append`` does."""
+        async with self._one_at_a_time.turn(weight_of(header)) as has_waited:
+            check_gone(has_waited)
             config = self._find(wanted.topic, wanted.partition).log.config
-            looked = await self._beside(partial(look_inside, records, header, config, effort))
+            found: list[Looked] = []
+            await self._blocking(lambda: found.append(look_inside(records, header, config, effort)))
             # Roles may have changed meanwhile.
             partition = self._find(wanted.topic, wanted.partition)
             if header.attributes & TRANSACTIONAL_BIT:
                 self._check_transaction(partition, request.transactional_id, header, verified)
             now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
-            return partition, *partition.append(records, header, request.acks, now_ms, wall_ms, effort, host, looked)
-
-    async def _beside(self, look: Callable[[], Looked]) -> Looked:
-        found: list[Looked] = []
-        await self._blocking(lambda: found.append(look()))
-        return found[0]
+            what_became = partition.append(records, header, request.acks, now_ms, wall_ms, effort, host, found[0])
+            return partition, *what_became
 
     def _result(
         self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
@@ -285,15 +296,4 @@ class Writes:
         logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
         if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
             self._storage_failed(error)
-        return ProduceResult(
-            wanted.topic,
-            wanted.partition,
-            error.error_code,
-            error_message=error.message,
-            record_errors=error.record_errors if isinstance(error, InvalidBatch) else (),
-        )
-
-
-def _kept(wanted: ProducePartition) -> ProducePartition:
-    """The same for longer than the frame is valid."""
-    return wanted if wanted.records is None else wanted._replace(records=memoryview(bytearray(wanted.records)))
+        return refused(wanted, error)

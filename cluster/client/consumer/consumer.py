@@ -1,118 +1,120 @@
-"""Consumer: reads partitions that a program assigns to it, in the program's own thread (Kafka's ``KafkaConsumer``).
+"""Consumer: reads partitions that a program assigns to it, or that its group does, in the program's own thread.
 
-Owns the face towards programs, and how long a call waits. Does not own I/O (``fetch_reader``) nor what to read
-(``fetching``). Groups are not here: the keys that belong to them are accepted and change nothing.
+Owns the face towards programs (Kafka's ``KafkaConsumer``). Does not own I/O (``fetch_reader``), what to read
+(``fetching``), waiting (``consumer_calls``) nor rebalances (``group``).
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
 
-from cluster.client.argument_checks import checked_keys, checked_long, checked_topic
-from cluster.client.backoff import ExponentialBackoff
-from cluster.client.closeable import Closeable
-from cluster.client.cluster_view import PartitionView, TopicPartition, partition_name
-from cluster.client.consumer.fetch_plans import FetchSettings
-from cluster.client.consumer.fetch_reader import FetchReader
-from cluster.client.consumer.fetching import FetchCore
-from cluster.client.consumer.lookup import OffsetQuery
-from cluster.client.consumer.results import ConsumerClosed, ConsumerRecord, OffsetAndTimestamp, PartitionError
-from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, ListedOffset
-from cluster.client.one_thread import OneThread
-from cluster.client.wiring import client_io, no_broker_answered
-from cluster.config.consumer import validate
-from cluster.protocol.errors import ErrorCode
-from cluster.seams.clock import Clock, SystemClock
-from cluster.seams.randomness import Random, fresh_seed
-from cluster.seams.selector import Selector
-from cluster.seams.socket_selector import SocketSelector
-from cluster.seams.transport import MAX_FRAME_BYTES
+from cluster.client.argument_checks import checked_keys, checked_long, checked_topics
+from cluster.client.cluster_view import TopicPartition, partition_name
+from cluster.client.committed_offset import OffsetAndMetadata, checked_offsets
+from cluster.client.consumer.consumer_calls import ConsumerCalls
+from cluster.client.consumer.group.commits import OnCommit
+from cluster.client.consumer.group.group_side import GroupSide
+from cluster.client.consumer.group.offset_calls import OffsetCall
+from cluster.client.consumer.group.rebalance_listener import RebalanceListener
+from cluster.client.consumer.results import ConsumerRecord
+from cluster.client.group_metadata import ConsumerGroupMetadata
+from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from cluster.seams.units import ms_of_seconds
 
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-#: Requests in flight to one node: Kafka's consumer has the same.
-_MAX_IN_FLIGHT = 100
+#: How long ``close`` takes at most unless told: Kafka's.
+_CLOSE_TIMEOUT_S = 30.0
 
 
-class Consumer(Closeable):
+class Consumer(ConsumerCalls):
     """``config`` has Kafka's own keys. For one thread at a time: another that calls meanwhile gets ``RuntimeError``.
 
     Calls that wait take ``timeout_s`` (None: ``default.api.timeout.ms``) and raise ``TimeoutError`` after it. Raises
     ``ConfigError``. Close it after use; it is a context manager.
     """
 
-    def __init__(
-        self,
-        config: Mapping[str, object],
-        *,
-        selector: Selector | None = None,
-        clock: Clock | None = None,
-        random: Random | None = None,
-    ) -> None:
-        """The keyword arguments are seams, for tests."""
-        self._config = typed = validate(config)
-        for warning in typed.warnings:
-            logger.warning("%s", warning)
-        settings = FetchSettings.of(typed)
-        self._clock: Clock = clock or SystemClock()
-        drawn = random or Random(fresh_seed())
-        # An answer is as large as was asked for, or holds one batch that is larger.
-        chosen = selector or SocketSelector(settings.max_bytes + MAX_FRAME_BYTES)
-        self._backoff = ExponentialBackoff(typed["retry.backoff.ms"], typed["retry.backoff.max.ms"], drawn)
-        try:
-            io = client_io(
-                typed,
-                chosen,
-                self._clock,
-                drawn,
-                max_in_flight=_MAX_IN_FLIGHT,
-                max_idle_topic_ms=None,
-                allow_auto_topic_creation=typed["allow.auto.create.topics"],
-            )
-        except BaseException:
-            chosen.shutdown()
-            raise
-        self._core = FetchCore(settings, self._backoff)
-        self._reader = FetchReader(self._core, io, self._clock, settings.isolation_level)
-        self._max_records: int = typed["max.poll.records"]
-        self._timeout_ms: int = typed["default.api.timeout.ms"]
-        self._consumed = 0
-        self._is_closed = False
-        self._one_thread = OneThread("Consumer")
-
     def __repr__(self) -> str:
         return f"Consumer({'closed' if self._is_closed else self._core})"
 
-    def close(self) -> None:
-        """Close the connections. A second call does nothing."""
-        if not self._is_closed:
-            with self._used():
+    def close(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
+        """Commit what was consumed (``enable.auto.commit``), leave the group, and close the connections.
+
+        A static member does not leave. A second call does nothing.
+        """
+        if self._is_closed:
+            return
+        with self._used():
+            try:
+                if self._group is not None:
+                    self._leave(self._group, timeout_s)
+            finally:
                 self._is_closed = True
                 self._reader.close()
+
+    def _leave(self, group: GroupSide, timeout_s: float) -> None:
+        deadline_ms = self._clock.monotonic_ms() + ms_of_seconds(timeout_s)
+        self._core.assignment.settle()
+        try:
+            # Where the program keeps the coordinator's connection from its turn, what was begun is finished after this.
+            while not group.commits.is_settled(ms_of_seconds(timeout_s)) and not group.io.is_carried_on_here:
+                self._reader.turn(max(0.0, deadline_ms - self._clock.monotonic_ms()))
+            if group.is_subscribed:
+                group.participation.unsubscribe("the consumer is being closed")
+        finally:
+            group.io.close(max(0.0, deadline_ms - self._clock.monotonic_ms()))
+            group.commits.tell_ended()
 
     # What is read
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read exactly these ``(topic, partition)``. Those assigned before continue where they are; new ones begin
-        where ``auto.offset.reset`` says, unless the program seeks.
+        where the group has committed, if there is a ``group.id``, or else where ``auto.offset.reset`` says, unless the
+        program seeks.
         """
         with self._used():
             wanted = checked_keys(partitions)
             if any(topic == "" for topic, _partition in wanted):
                 raise ValueError("Topic partitions to assign to cannot have null or empty topic")
+            if self._group is not None and self._group.is_subscribed:
+                raise RuntimeError("Subscription to topics and partitions are mutually exclusive: unsubscribe first")
             self._use(topic for topic, _ in wanted)
-            self._core.assign(wanted)
+            self._core.assign(wanted, from_committed=self._group is not None)
             self._use_no_others()
 
     def assignment(self) -> list[TopicPartition]:
         """What is read."""
         return self._core.assignment.assigned
+
+    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
+        """Be a member of the group of ``group.id`` that reads these topics, instead of others. Partitions come with
+        ``poll``, which calls the listener. No topics: as ``unsubscribe``.
+        """
+        wanted = checked_topics(topics)
+        if "" in wanted:
+            raise ValueError("Topic collection to subscribe to cannot contain null or empty topic")
+        group = self._needed_group("subscribe")
+        if not wanted:
+            self.unsubscribe()
+            return
+        with self._used():
+            if self._core.assignment.assigned and not group.is_subscribed:
+                raise RuntimeError("Subscription to topics and partitions are mutually exclusive: assign([]) first")
+            self._use(wanted)
+            group.participation.subscribe(wanted, listener)
+            self._use_no_others()
+
+    def subscription(self) -> list[str]:
+        """The topics that were subscribed to."""
+        return [] if self._group is None else list(self._group.participation.topics)
+
+    def unsubscribe(self) -> None:
+        """Read nothing, and leave the group; the listener is called. Nothing is committed."""
+        with self._used():
+            try:
+                if self._group is not None and self._group.is_subscribed:
+                    self._group.participation.unsubscribe("the consumer unsubscribed from all topics")
+            finally:
+                self._core.assign([])
+                self._use_no_others()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no records of these until ``resume``. What was fetched already is kept."""
@@ -128,21 +130,24 @@ class Consumer(Closeable):
     def poll(self, timeout_s: float = 0.0) -> list[ConsumerRecord]:
         """The next records, at most ``max.poll.records``; those of one partition are in order, without hole or repeat.
 
-        Waits for the first ones, for ``timeout_s`` at most; empty then. Raises ``ConsumerError``; no position has moved
-        then, nor after any other exception that comes meanwhile (``KeyboardInterrupt``), and the next poll continues.
+        Waits for the first ones, for ``timeout_s`` at most; empty then. A rebalance happens in here, too. Raises
+        ``ConsumerError``; no position has moved then, nor after any other exception that comes meanwhile
+        (``KeyboardInterrupt``), and the next poll continues.
         """
         if timeout_s < 0:
             raise ValueError("a timeout is not negative")
         with self._used():
-            if not self._core.assignment.assigned:
-                raise RuntimeError("Consumer is not assigned any partitions")
+            group = self._group
+            if not self._core.assignment.assigned and (group is None or not group.is_subscribed):
+                raise RuntimeError("Consumer is not subscribed to any topics or assigned any partitions")
             self._core.assignment.settle()
             left_ms = ms_of_seconds(timeout_s)
             deadline_ms = self._clock.monotonic_ms() + left_ms
-            records = self._core.take(self._max_records)
+            records = self._take(group)
             while not records:
-                self._reader.turn(max(0.0, left_ms))
-                records = self._core.take(self._max_records)
+                wait_ms = left_ms if group is None else min(left_ms, group.longest_wait_ms())
+                self._reader.turn(max(0.0, wait_ms))
+                records = self._take(group)
                 left_ms = deadline_ms - self._clock.monotonic_ms()
                 if left_ms <= 0:
                     break
@@ -152,6 +157,12 @@ class Consumer(Closeable):
         self._core.assignment.is_handed_over = True
         return records
 
+    def _take(self, group: GroupSide | None) -> list[ConsumerRecord]:
+        self._raise_if_woken()
+        if group is not None and not group.step():
+            return []
+        return self._core.take(self._config["max.poll.records"])
+
     # Positions
 
     def position(self, partition: TopicPartition, timeout_s: float | None = None) -> int:
@@ -159,7 +170,13 @@ class Consumer(Closeable):
         with self._used():
             self._core.assignment.settle()
             what = f"the position of {partition_name(partition)}"
-            return self._until(lambda: self._core.position(partition), timeout_s, what)
+
+            def found() -> int | None:
+                if self._group is not None:
+                    self._group.look_up()
+                return self._core.position(partition)
+
+            return self._until(found, timeout_s, what)
 
     def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """Continue at an offset. ``leader_epoch`` of the record before it, if known, reveals a truncated log."""
@@ -184,55 +201,66 @@ class Consumer(Closeable):
         """High watermark and last stable offset, as of the last fetch; -1 each if not known. Kafka has no such call."""
         return self._core.watermarks(partition)
 
-    # Questions
+    # The group's offsets
 
-    def beginning_offsets(
-        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """The first offset of each."""
-        found = self._look_up(dict.fromkeys(partitions, EARLIEST_TIMESTAMP), timeout_s)
-        return {key: listed.offset for key, listed in found.items()}
+    def commit_sync(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Commit these offsets (None: what ``poll`` has returned), and wait until they are stored.
 
-    def end_offsets(
-        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """The offset after the last record of each that may be read (``isolation.level``)."""
-        found = self._look_up(dict.fromkeys(partitions, LATEST_TIMESTAMP), timeout_s)
-        return {key: listed.offset for key, listed in found.items()}
-
-    def offsets_for_times(
-        self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition that is not older than its time; None if there is none."""
-        if negative := [key for key, time_ms in times_ms.items() if checked_long(time_ms, "a time") < 0]:
-            raise ValueError(f"the target time of {partition_name(negative[0])} must not be negative")
-        found = self._look_up(times_ms, timeout_s)
-        return {
-            key: None if listed.offset < 0 else OffsetAndTimestamp(listed.offset, listed.timestamp, listed.leader_epoch)
-            for key, listed in found.items()
-        }
-
-    def partitions_for(self, topic: str, timeout_s: float | None = None) -> list[PartitionView]:
-        """The partitions of a topic, in order; empty for one that does not exist."""
+        Raises ``CommitFailed`` for a member that the group has excluded, ``RebalanceInProgress``, ``GroupError``.
+        """
         with self._used():
-            metadata = self._reader.metadata
-            self._use([checked_topic(topic)])
-            asked = metadata.version
+            group = self._needed_group("commit")
+            wanted = self._offsets_to_commit(group, offsets)
+            if wanted:
+                self._wait(group, group.commits.begin(wanted), timeout_s, "a commit of offsets")
+            group.commits.tell_ended()
 
-            def told() -> list[PartitionView] | None:
-                described = metadata.view.topics.get(topic)
-                code = ErrorCode.LEADER_NOT_AVAILABLE if described is None else described.error_code
-                if described is not None and code is ErrorCode.NONE:
-                    return [described.partitions[index] for index in sorted(described.partitions)]
-                if not code.retriable:
-                    raise PartitionError(code, (topic, -1), "looking for")
-                metadata.request_update_for(topic)
-                return [] if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and metadata.version > asked else None
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        """The same without waiting, and not tried again. ``on_commit(offsets, error)`` is called by a later call of the
+        program's; ``RetriableCommitFailed`` is an error whose cause passes. Commits are carried out in their order.
+        """
+        with self._used():
+            group = self._needed_group("commit")
+            wanted = self._offsets_to_commit(group, offsets)
+            group.commits.tell_ended()
+            group.commits.send(wanted, on_commit)
 
-            try:
-                return self._until(told, timeout_s, f"metadata of topic {topic}")
-            finally:
-                self._use_no_others()
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed of each; None for nothing. Waits for the outcome of transactions (KIP-447)."""
+        with self._used():
+            group = self._needed_group("ask for committed offsets")
+            call = group.commits.begin_fetch(checked_keys(partitions))
+            self._wait(group, call, timeout_s, "committed offsets")
+            return call.found
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """What ``send_offsets_to_transaction`` of a producer needs, so that it is fenced as the consumer is."""
+        return self._needed_group("be a member").metadata()
+
+    def _needed_group(self, doing: str) -> GroupSide:
+        if self._group is None:
+            raise RuntimeError(f"To {doing}, the consumer needs a group: set 'group.id' in its configuration")
+        return self._group
+
+    def _offsets_to_commit(self, group: GroupSide, offsets: object) -> dict[TopicPartition, OffsetAndMetadata]:
+        self._core.assignment.settle()
+        return group.commits.consumed() if offsets is None else checked_offsets(offsets)
+
+    def _wait(self, group: GroupSide, call: OffsetCall, timeout_s: float | None, what: str) -> None:
+        try:
+            self._until(lambda: group.commits.is_done(call) or None, timeout_s, what)
+        finally:
+            group.commits.end(call)
 
     def metrics(self) -> dict[str, float]:
         """Kafka's names: records returned, bytes of record batches that came, fetches answered, the greatest lag."""
@@ -245,23 +273,6 @@ class Consumer(Closeable):
             "assigned-partitions": len(lags),
         }
 
-    def _look_up(
-        self, wanted: Mapping[TopicPartition, int], timeout_s: float | None
-    ) -> dict[TopicPartition, ListedOffset]:
-        query = OffsetQuery(wanted, self._backoff)
-        with self._used():
-            self._use(topic for topic, _ in checked_keys(wanted))
-            try:
-                self._reader.queries.append(query)
-                what = f"offsets of {', '.join(map(partition_name, wanted))}"
-                self._until(lambda: query.is_done or None, timeout_s, what)
-            finally:
-                self._reader.queries.clear()
-                self._use_no_others()
-        for key, code in query.refused.items():
-            raise PartitionError(code, key, "looking for an offset of")
-        return {key: query.found[key] for key in wanted}
-
     def _seek_to(self, partitions: Iterable[TopicPartition] | None, timestamp: int) -> None:
         with self._used():
             self._core.seek_to(self._core.assignment.assigned if partitions is None else partitions, timestamp)
@@ -270,30 +281,3 @@ class Consumer(Closeable):
         with self._used():
             for partition in [self._core.assignment.find(key) for key in partitions]:
                 partition.is_paused = is_paused
-
-    def _use(self, topics: Iterable[str]) -> None:
-        for topic in set(topics):
-            self._reader.metadata.use(topic, self._clock.monotonic_ms())
-
-    def _use_no_others(self) -> None:
-        """What was asked about, or read before, is not in use anymore."""
-        self._reader.metadata.retain({topic for topic, _ in self._core.assignment.assigned})
-
-    def _until(self, ask: Callable[[], T | None], timeout_s: float | None, what: str) -> T:
-        """Do the I/O until ``ask`` gives something. Raises ``TimeoutError``."""
-        timeout_ms = self._timeout_ms if timeout_s is None else ms_of_seconds(timeout_s)
-        deadline_ms = self._clock.monotonic_ms() + timeout_ms
-        while (found := ask()) is None:
-            left_ms = deadline_ms - self._clock.monotonic_ms()
-            if left_ms <= 0:
-                reason = "" if self._reader.metadata.version else f". {no_broker_answered(self._config)}"
-                raise TimeoutError(f"no answer within {timeout_ms:.0f} ms: {what}{reason}")
-            self._reader.turn(left_ms)
-        return found
-
-    @contextmanager
-    def _used(self) -> Iterator[None]:
-        with self._one_thread.inside():
-            if self._is_closed:
-                raise ConsumerClosed
-            yield

@@ -66,6 +66,10 @@ class FetchReader:
         """Close all connections."""
         self._network.close()
 
+    def wakeup(self) -> None:
+        """Let the turn that waits, or else the next, end. From any thread."""
+        self._network.wakeup()
+
     def turn(self, timeout_ms: float) -> None:
         """Send what is due, wait until something happens (or for ``timeout_ms``), and take it in."""
         self._begin()

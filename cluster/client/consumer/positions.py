@@ -7,10 +7,12 @@ say about a position (``fetching``). Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import count
 from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.consumer.assignment import AssignedPartition, ConsumerAssignment
 from cluster.client.consumer.fetch_plans import READ_COMMITTED, FetchSettings
 from cluster.client.consumer.lookup import OffsetLookup
@@ -23,6 +25,10 @@ class Positions:
     def __init__(self, settings: FetchSettings, backoff: ExponentialBackoff) -> None:
         self.assignment = ConsumerAssignment()
         self.resets = OffsetLookup(backoff)
+        #: Partitions that continue where their group has committed, once that is known. The number tells the question
+        #: from one of before, when another member may have committed since.
+        self.awaiting: dict[TopicPartition, int] = {}
+        self._numbers = count()
         self._settings = settings
         # The cluster as it was known last.
         self._view: ClusterView | None = None
@@ -30,17 +36,33 @@ class Positions:
     def __repr__(self) -> str:
         return f"Positions({self.assignment!r}, {self.resets!r})"
 
-    def assign(self, keys: Iterable[TopicPartition]) -> None:
-        """Read exactly these; new ones begin where auto.offset.reset says."""
+    def assign(self, keys: Iterable[TopicPartition], *, from_committed: bool = False) -> None:
+        """Read exactly these; new ones begin where the group has committed, or where auto.offset.reset says."""
         before = self.assignment.assigned
         self.assignment.replace(keys)
         for partition in self.assignment:
             # New ones, and those of a call that an exception has cut short.
-            if self._is_lost(partition):
+            if not self._is_lost(partition):
+                continue
+            if from_committed:
+                self.awaiting[partition.key] = next(self._numbers)
+            else:
                 self._reset(partition)
         for key in before:
             if key not in self.assignment:
                 self.resets.forget(key)
+                self.awaiting.pop(key, None)
+
+    def resume(self, key: TopicPartition, number: int, committed: OffsetAndMetadata | None) -> None:
+        """Continue at a committed offset; None: there is none, so that auto.offset.reset says where. Passed over unless
+        that is still waited for.
+        """
+        if self.awaiting.get(key) != number:
+            return
+        if committed is None:
+            self._reset(self.assignment.find(key))
+        else:
+            self.seek(key, committed.offset, committed.leader_epoch)
 
     def seek(self, key: TopicPartition, offset: int, leader_epoch: int = -1) -> None:
         """Continue at an offset. ``leader_epoch`` of the record before it lets the broker tell a truncated log."""
@@ -81,7 +103,8 @@ class Positions:
         return self.assignment.take(limit)
 
     def _is_lost(self, partition: AssignedPartition) -> bool:
-        return partition.position is None and partition.error is None and partition.key not in self.resets
+        is_unknown = partition.position is None and partition.error is None
+        return is_unknown and partition.key not in self.resets and partition.key not in self.awaiting
 
     def _reset(self, partition: AssignedPartition) -> None:
         """Start over where auto.offset.reset says; with none, ``take`` will tell that there is no position."""
@@ -91,11 +114,13 @@ class Positions:
             self._look_for(partition, self._settings.reset_timestamp)
 
     def _look_for(self, partition: AssignedPartition, timestamp: int) -> None:
+        self.awaiting.pop(partition.key, None)
         self.assignment.place(partition, None)
         self.resets.want(partition.key, timestamp)
 
     def _place(
         self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1, topic_id: UUID | None = None
     ) -> None:
+        self.awaiting.pop(partition.key, None)
         self.assignment.place(partition, position, offset_epoch, topic_id)
         self.resets.forget(partition.key)

@@ -134,3 +134,10 @@ class ConsumerClosed(RuntimeError):
 
     def __init__(self) -> None:
         super().__init__("This consumer has already been closed.")
+
+
+class ConsumerWokenUp(Exception):
+    """``wakeup`` was called: the call that waited, or else the next, gives up. Nothing is lost (WakeupException)."""
+
+    def __init__(self) -> None:
+        super().__init__("the consumer was woken up by wakeup(); call again to continue")

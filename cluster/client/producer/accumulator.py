@@ -215,6 +215,18 @@ class RecordAccumulator:
         self._retry_at_ms.clear()
         return batches
 
+    def unsent(self) -> list[ProducerBatch]:
+        """The batches that no broker was ever sent, in the order in which they were made. They stay until they are
+        withdrawn.
+        """
+        return [batch for batch in self._incomplete if batch in self._queued and not batch.has_sequence]
+
+    def close_open(self) -> None:
+        """What is sent from now on does not get into a batch that is there, and none of these lingers."""
+        for opened in self._open.values():
+            for batch in opened.values():
+                batch.close()
+
     def mute(self, topic_partition: TopicPartition) -> None:
         """Send nothing of a partition until it is unmuted: with one request in flight, that keeps its order."""
         self._muted.add(topic_partition)

@@ -5,11 +5,12 @@ Owns their shapes. Does not own when they are asked for, nor how they are carrie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
     from cluster.client.producer.delivery import ProduceError, RecordErrors, TopicPartition
+    from cluster.client.producer.transaction.txn_actions import FinishTxnCall, SendTxnRequest
     from cluster.protocol.errors import ErrorCode
 
 
@@ -72,7 +73,10 @@ class WakeAt(NamedTuple):
     at_ms: int
 
 
-Action = Connect | SendProduce | AskProducerId | RefreshMetadata | CompleteBatch | FailBatch | BatchSplit | WakeAt
+Action: TypeAlias = (
+    "Connect | SendProduce | AskProducerId | RefreshMetadata | CompleteBatch | FailBatch | BatchSplit | WakeAt"
+    " | SendTxnRequest | FinishTxnCall"
+)
 
 
 #: What a broker says about single records of a batch that it refused: (index in the batch, text).

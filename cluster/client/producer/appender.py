@@ -54,9 +54,14 @@ class RecordAppender:
         on_delivery: OnDelivery | None,
         deadline_ms: int,
     ) -> RecordFuture:
-        """Put a record into a batch, by ``deadline_ms``. Raises ``ProduceError`` if that cannot be."""
+        """Put a record into a batch, by ``deadline_ms``. Raises ``ProduceError`` if that cannot be, and
+        ``IllegalTransactionCall``.
+        """
         shared = self._shared
-        settings = shared.settings
+        settings, transactions = shared.settings, shared.transactions
+        if transactions is not None:
+            with shared.lock:
+                transactions.ensure_may_send()
         size_bytes = size_upper_bound(key, value, headers)
         if size_bytes > settings.sender.max_request_size:
             raise RecordTooLarge.than(size_bytes, "max.request.size", settings.sender.max_request_size)
@@ -82,6 +87,9 @@ class RecordAppender:
                         return future
                     held_bytes = held_bytes or (needed_bytes if shared.pool.try_allocate(needed_bytes) else 0)
                     if held_bytes:
+                        if transactions is not None:
+                            # Batches that are open have their partitions in the transaction.
+                            transactions.use_partition((topic, chosen))
                         if batch is not None:
                             # What comes later must not get in before this record.
                             batch.close()

@@ -16,6 +16,7 @@ from cluster.client.producer.delivery import (
     RecordTooLarge,
 )
 from cluster.client.producer.outcomes import recorded_outcome, reported_code
+from cluster.client.producer.transaction.transaction_errors import TransactionError
 from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -82,6 +83,13 @@ def fatal(error_code: ErrorCode, is_doubtful: bool) -> FatalProducerError:
     """The producer cannot continue; ``is_doubtful``: the batch may be stored."""
     text = f"this producer cannot continue ({error_code.name}); open another one"
     return FatalProducerError(reported_code(error_code, is_doubtful), text)
+
+
+def dropped(error: TransactionError, is_doubtful: bool) -> TransactionError:
+    """The transaction does not continue; ``is_doubtful``: the batch may be stored, to be aborted with the others."""
+    if reported_code(error.error_code, is_doubtful) is error.error_code:
+        return error
+    return type(error)(ErrorCode.REQUEST_TIMED_OUT, f"may be stored, in a transaction that has failed ({error})")
 
 
 def _said(result: PartitionResult) -> str:

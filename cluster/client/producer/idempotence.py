@@ -113,6 +113,9 @@ class ProducerIdentity:
     bounds the requests of a connection alone, which does not hold when the leader changes.)
     """
 
+    #: Whether batches are marked as parts of a transaction.
+    is_transactional = False
+
     def __init__(self, max_in_flight: int = 5) -> None:
         self.state = IdentityState.UNINITIALIZED
         self.producer_id = -1
@@ -193,7 +196,8 @@ class ProducerIdentity:
         """Give a new batch the next sequence of its partition."""
         if not partition.in_flight and not self._is_current(partition):
             partition.restart(self.producer_id, self.producer_epoch)
-        batch.set_producer_state(partition.producer_id, partition.producer_epoch, partition.next_sequence)
+        producer = partition.producer_id, partition.producer_epoch
+        batch.set_producer_state(*producer, partition.next_sequence, self.is_transactional)
         partition.next_sequence = increment_sequence(partition.next_sequence, batch.record_count)
         partition.in_flight[batch] = partition.numbered
         partition.numbered += 1

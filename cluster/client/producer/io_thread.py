@@ -29,6 +29,8 @@ from cluster.client.producer.delivery import FatalProducerError, RetriedBatch
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.producer_requests import ProducerRequests
 from cluster.client.producer.shared_state import ProducerShared
+from cluster.client.producer.transaction.txn_actions import FinishTxnCall
+from cluster.client.producer.transaction_requests import TransactionRequests
 from cluster.client.wiring import ClientIo
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.runner import Runner
@@ -54,7 +56,9 @@ class ProducerIo:
         self._on_retry = on_retry
         self._io = io
         self._metrics = metrics
-        self._requests = ProducerRequests(shared, io, metrics)
+        manager = shared.transactions
+        self._transactions = None if manager is None else TransactionRequests(manager, io)
+        self._requests = ProducerRequests(shared, io, metrics, self._transactions)
         self._polled = Polled([], [], [])
         self._missing = MissingTopics()
         self._looked_version = 0
@@ -76,8 +80,13 @@ class ProducerIo:
 
     def check_alive(self) -> None:
         """Raises ``RuntimeError`` in a process that was forked off, where no thread does this."""
-        if self._runner.has_ended and not self._shared.is_closing:
+        if self.has_ended and not self._shared.is_closing:
             raise RuntimeError("a producer does not survive fork(): create a new one in the child process")
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no turn comes anymore: after the last, and in a process that was forked off."""
+        return self._runner.has_ended
 
     @property
     def is_current_thread(self) -> bool:
@@ -171,6 +180,11 @@ class ProducerIo:
                 with self._shared.lock:
                     batch = action.batch
                     self._shared.ratios.reset(batch.topic, batch.codec, batch.compression_ratio)
+            elif isinstance(action, FinishTxnCall):
+                with self._shared.lock:
+                    self._shared.changed.notify_all()
+            elif self._transactions is not None:
+                self._transactions.ask(action)
         if free_bytes:
             # At once: each release may wake a thread that sends.
             self._shared.pool.release(free_bytes)

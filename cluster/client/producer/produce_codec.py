@@ -55,8 +55,14 @@ class ProduceAnswer(NamedTuple):
     throttle_time_ms: int
 
 
-def encode_request(version: int, acks: int, timeout_ms: int, batches: Sequence[tuple[str, int, bytes]]) -> list[Bytes]:
-    """The body of a request without transaction, in parts: (topic, partition, finished batch), grouped by topic.
+def encode_request(
+    version: int,
+    acks: int,
+    timeout_ms: int,
+    batches: Sequence[tuple[str, int, bytes]],
+    transactional_id: str | None = None,
+) -> list[Bytes]:
+    """The body of a request, in parts: (topic, partition, finished batch), grouped by topic.
 
     Raises ``ValueError`` for a version below 3, which has other records.
     """
@@ -65,14 +71,15 @@ def encode_request(version: int, acks: int, timeout_ms: int, batches: Sequence[t
     if len(batches) == 1 and is_flexible(ApiKey.PRODUCE, version):
         # The usual case, as below, with all of the head that does not change made once.
         ((topic, partition, data),) = batches
-        head = _single_head(acks, timeout_ms, topic) + INT32.pack(partition) + write_uvarint(len(data) + 1)
+        head = _single_head(transactional_id, acks, timeout_ms, topic)
+        head += INT32.pack(partition) + write_uvarint(len(data) + 1)
         return [head, data, _SINGLE_TAIL]
     topics: dict[str, list[tuple[int, bytes]]] = {}
     for topic, partition, data in batches:
         topics.setdefault(topic, []).append((partition, data))
     if is_flexible(ApiKey.PRODUCE, version):
-        return _flexible_request(acks, timeout_ms, topics)
-    head = write_nullable_string(None) + _ACKS_TIMEOUT.pack(acks, timeout_ms) + INT32.pack(len(topics))
+        return _flexible_request(transactional_id, acks, timeout_ms, topics)
+    head = write_nullable_string(transactional_id) + _ACKS_TIMEOUT.pack(acks, timeout_ms) + INT32.pack(len(topics))
     parts: list[Bytes] = []
     for topic, entries in topics.items():
         head += _name(topic) + INT32.pack(len(entries))
@@ -82,8 +89,11 @@ def encode_request(version: int, acks: int, timeout_ms: int, batches: Sequence[t
     return parts
 
 
-def _flexible_request(acks: int, timeout_ms: int, topics: dict[str, list[tuple[int, bytes]]]) -> list[Bytes]:
-    head = write_compact_nullable_string(None) + _ACKS_TIMEOUT.pack(acks, timeout_ms) + write_uvarint(len(topics) + 1)
+def _flexible_request(
+    transactional_id: str | None, acks: int, timeout_ms: int, topics: dict[str, list[tuple[int, bytes]]]
+) -> list[Bytes]:
+    head = write_compact_nullable_string(transactional_id)
+    head += _ACKS_TIMEOUT.pack(acks, timeout_ms) + write_uvarint(len(topics) + 1)
     parts: list[Bytes] = []
     for topic, entries in topics.items():
         head += _compact_name(topic) + write_uvarint(len(entries) + 1)
@@ -204,10 +214,10 @@ def _flexible_record_errors(frame: memoryview, position: int, count: int) -> tup
 
 
 @lru_cache(maxsize=1024)
-def _single_head(acks: int, timeout_ms: int, topic: str) -> bytes:
+def _single_head(transactional_id: str | None, acks: int, timeout_ms: int, topic: str) -> bytes:
     """What comes before the only partition's index."""
     return (
-        write_compact_nullable_string(None)
+        write_compact_nullable_string(transactional_id)
         + _ACKS_TIMEOUT.pack(acks, timeout_ms)
         + b"\x02"
         + _compact_name(topic)

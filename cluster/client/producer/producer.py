@@ -11,23 +11,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cluster.client.argument_checks import checked_long, checked_partition
-from cluster.client.backoff import ExponentialBackoff
 from cluster.client.closeable import Closeable
 from cluster.client.cluster_view import PartitionView
-from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.appender import RecordAppender
-from cluster.client.producer.buffer_pool import BufferPool
 from cluster.client.producer.delivery import FatalProducerError, ProduceError, ProducerClosed
 from cluster.client.producer.encoding import as_bytes
 from cluster.client.producer.futures import BatchDelivery, OnDelivery, RecordFuture
-from cluster.client.producer.idempotence import IdentityState, ProducerIdentity
 from cluster.client.producer.interceptors import ProducerRecord
 from cluster.client.producer.io_thread import OnRetry, ProducerIo
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.partitioner import partition_for_key
-from cluster.client.producer.sender import SenderCore
+from cluster.client.producer.parts import producer_parts
 from cluster.client.producer.settings import producer_settings
-from cluster.client.producer.shared_state import ProducerShared
+from cluster.client.producer.transaction_calls import TransactionCalls
+from cluster.client.producer.transactional_methods import TransactionalMethods
 from cluster.client.wiring import client_io
 from cluster.protocol.records import Header
 from cluster.seams.clock import Clock, SystemClock
@@ -43,7 +40,7 @@ logger = logging.getLogger(__name__)
 _LAST_WAIT_S = 5.0
 
 
-class Producer(Closeable):
+class Producer(TransactionalMethods, Closeable):
     """Safe from any thread, and one per program is enough. Close it after use, or use it as a context manager.
 
     ``config`` has Kafka's own keys (``docs/client.md``). Raises ``ConfigError`` for a key or a value that is wrong, and
@@ -68,7 +65,6 @@ class Producer(Closeable):
         clock = SystemClock() if clock is None else clock
         random = Random(fresh_seed()) if random is None else random
         self._metrics = ProducerMetrics()
-        self._pool = pool = BufferPool(settings.buffer_bytes)
         selector = SocketSelector() if selector is None else selector
         try:
             io = client_io(
@@ -82,24 +78,16 @@ class Producer(Closeable):
         except BaseException:
             selector.shutdown()
             raise
-        accumulator = RecordAccumulator(
-            batch_size=settings.limit_bytes,
-            linger_ms=settings.linger_ms,
-            delivery_timeout_ms=settings.sender.delivery_timeout_ms,
-            is_exhausted=pool.is_waited_for,
-        )
-        self._identity = ProducerIdentity(settings.sender.max_in_flight) if settings.is_idempotent else None
-        backoff = ExponentialBackoff(
-            settings.config["retry.backoff.ms"], settings.config["retry.backoff.max.ms"], random
-        )
-        core = SenderCore(settings.sender, accumulator, self._identity, backoff.delay_ms)
-        self._shared = ProducerShared(settings, accumulator, core, self._identity, pool, clock, random)
+        self._shared = shared = producer_parts(settings, clock, random)
+        self._identity, self._pool = shared.identity, shared.pool
         runner = ThreadRunner(f"producer-{settings.config['client.id']}") if runner is None else runner
-        self._io = ProducerIo(self._shared, io, self._metrics, runner, on_retry)
-        self._appender = RecordAppender(self._shared, self._io.wakeup, lambda: not self._io.is_current_thread)
+        self._io = ProducerIo(shared, io, self._metrics, runner, on_retry)
+        manager = shared.transactions
+        self._transactions = None if manager is None else TransactionCalls(shared, self._io, manager)
+        self._appender = RecordAppender(shared, self._io.wakeup, lambda: not self._io.is_current_thread)
         # What every send needs, within reach.
-        self._topics = self._shared.topics
-        self._lock = self._shared.lock
+        self._topics = shared.topics
+        self._lock = shared.lock
         self._wall_ns = clock.wall_ns
         self._ignores_keys = settings.ignores_keys
         self._is_plain = not (
@@ -179,6 +167,9 @@ class Producer(Closeable):
         except ProducerClosed:
             raise
         except ProduceError as error:
+            if self._shared.transactions is not None:
+                with self._lock:
+                    self._shared.transactions.record_failed(error.error_code)
             return _failed_future(record, error, on_delivery)
 
     def _chosen_partition(self, topic: str, key: bytes | None, value: bytes | None, deadline_ms: int) -> int:
@@ -217,13 +208,18 @@ class Producer(Closeable):
                 shared.accumulator.end_flush()
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Take no more records, wait for the outcomes of all, and end.
+        """Take no more records, wait for the outcomes of all, and end. An open transaction is aborted first.
 
         What has no outcome after ``timeout_s`` fails with ``ProducerClosed``. In a callback nothing is waited for, and
         all that has no outcome fails. A second call does nothing but wait.
         """
         shared = self._shared
         is_inside = self._io.is_current_thread
+        began_ns = shared.clock.monotonic_ns()
+        if self._transactions is not None:
+            self._transactions.close(timeout_s)
+        if timeout_s is not None:
+            timeout_s = max(0.0, timeout_s - seconds_of_ns(shared.clock.monotonic_ns() - began_ns))
         with shared.lock:
             was_closing = shared.is_closing
             shared.is_closing = True
@@ -265,7 +261,7 @@ class Producer(Closeable):
             read["producer-id"] = -1 if identity is None else identity.producer_id
             read["producer-epoch"] = -1 if identity is None else identity.producer_epoch
             read["requests-in-flight"] = self._shared.core.requests_in_flight
-            read["is-fatal"] = identity is not None and identity.state is IdentityState.FATAL
+            read["is-fatal"] = self._shared.fatal_error is not None
         read["buffer-total-bytes"] = pool.total_bytes
         read["buffer-available-bytes"] = pool.available_bytes
         read["waiting-threads"] = pool.waiting

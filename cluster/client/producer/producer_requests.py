@@ -16,6 +16,7 @@ from cluster.client.producer.actions import AskProducerId, ProduceResults, SendP
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.produce_codec import ProduceAnswer, encode_request, response_decoder
 from cluster.client.producer.shared_state import ProducerShared
+from cluster.client.producer.transaction_requests import TransactionRequests, TxnSent
 from cluster.client.wiring import ClientIo
 from cluster.protocol.apis import PRODUCE_MIN_VERSION, ApiKey
 from cluster.protocol.batch import CODEC_NONE, CODEC_ZSTD, INT32_MAX
@@ -41,8 +42,16 @@ class _Sent:
 class ProducerRequests:
     """Not thread-safe. ``tell`` alone is called with the lock of ``ProducerShared``."""
 
-    def __init__(self, shared: ProducerShared, io: ClientIo, metrics: ProducerMetrics) -> None:
+    def __init__(
+        self,
+        shared: ProducerShared,
+        io: ClientIo,
+        metrics: ProducerMetrics,
+        transactions: TransactionRequests | None = None,
+    ) -> None:
         self._shared = shared
+        self._transactions = transactions
+        self._transactional_id = shared.settings.config["transactional.id"]
         self._io = io
         self._metrics = metrics
         self._connecting: set[int] = set()
@@ -53,9 +62,9 @@ class ProducerRequests:
         self._connected: list[int] = []
         self._failed: list[tuple[SendProduce, ErrorCode]] = []
         self._id_error: ErrorCode | None = None
-        # By topic and codec, what compression has left of batches that were just built.
         #: Nodes to which records were sent since their connection was opened.
         self._carrying: set[int] = set()
+        # By topic and codec, what compression has left of batches that were just built.
         self._ratios: list[tuple[str, int, float]] = []
 
     def __repr__(self) -> str:
@@ -78,6 +87,8 @@ class ProducerRequests:
         """Connect and send as far as possible. Returns after how many milliseconds to try again, if not by an event."""
         delays: list[int | None] = []
         network = self._io.network
+        if self._transactions is not None:
+            delays.append(self._transactions.send())
         if self._connecting:
             delays += self._connect()
         if self._asking is not None:
@@ -141,7 +152,7 @@ class ProducerRequests:
             logger.error("node %d takes no such batches: Produce %d: %s", action.node, version, code.name)
             self._failed.append((action, code))
             return
-        body = encode_request(version, action.acks, action.timeout_ms, batches)
+        body = encode_request(version, action.acks, action.timeout_ms, batches, self._transactional_id)
         self._metrics.request_total += 1
         request = InFlightRequest(ApiKey.PRODUCE, version, response_decoder(version), _Sent(action, now_ms))
         network.send_now(action.node, request, body, now_ms, expects_response=action.acks != 0)
@@ -157,6 +168,8 @@ class ProducerRequests:
             for topic, codec, ratio in self._ratios:
                 shared.ratios.update(topic, codec, ratio)
             self._ratios.clear()
+        if self._transactions is not None:
+            self._transactions.tell(now_ms)
         for response in polled.responses:
             self._tell_response(response, now_ms)
         if self._failed:
@@ -174,6 +187,8 @@ class ProducerRequests:
                     self._carrying.discard(lost.node_id)
                     self._metrics.disconnect_total += 1
                 self._forget(lost.node_id)
+                if self._transactions is not None:
+                    self._transactions.tell_lost(lost.node_id, now_ms)
                 core.disconnected(lost.node_id, now_ms, lost.node_id in late)
         if polled.ready or self._connected:
             for node in (*polled.ready, *self._connected):
@@ -196,6 +211,8 @@ class ProducerRequests:
                 answer: InitProducerIdResponse = response.answer
                 code = ErrorCode.of(answer.error_code)
                 core.producer_id(now_ms, code, answer.producer_id, answer.producer_epoch)
+        elif isinstance(context, TxnSent) and self._transactions is not None:
+            self._transactions.tell_response(context, response, now_ms)
 
     def _tell_produced(self, action: SendProduce, answer: ProduceAnswer | None, now_ms: int) -> None:
         results: ProduceResults = {}

@@ -142,17 +142,7 @@ class SenderCore:
         """Everything that is to be done now, in order."""
         if now_ms >= self._expiry_ms:
             self._expire(now_ms)
-        identity = self._identity
-        is_fatal = False
-        if identity is not None:
-            if identity.is_troubled:
-                for batch in identity.settle(self._doubtful):
-                    self._fail(batch, failures.not_sent_again(batch))
-            if not identity.is_ready:
-                self._actions += self._question.ask(identity, self._view, self._connections, now_ms)
-                is_fatal = identity.state is IdentityState.FATAL
-                if is_fatal:
-                    self._abort_fatally()
+        is_fatal = self._identity is not None and self._settle(self._identity, now_ms)
         delay_ms = None if is_fatal else self._send(now_ms)
         if self._stale_topics or self._is_all_stale:
             self._actions.append(RefreshMetadata(() if self._is_all_stale else tuple(sorted(self._stale_topics))))
@@ -169,6 +159,17 @@ class SenderCore:
         for batch in self._accumulator.abort_all():
             self._actions.append(FailBatch(batch, error))
         self._doubtful.clear()
+
+    def _settle(self, identity: ProducerIdentity, now_ms: int) -> bool:
+        """What has to be done before batches are numbered; whether that cannot be anymore."""
+        if identity.is_troubled:
+            for batch in identity.settle(self._doubtful):
+                self._fail(batch, failures.not_sent_again(batch))
+        if not identity.is_ready:
+            self._actions += self._question.ask(identity, self._view, self._connections, now_ms)
+            if identity.state is IdentityState.FATAL:
+                self._abort_fatally()
+        return identity.state is IdentityState.FATAL
 
     def _send(self, now_ms: int) -> int | None:
         """Send until nothing is ready or no node takes more; returns in how long something may be, without an event."""
@@ -206,7 +207,7 @@ class SenderCore:
                 self._doubtful.discard(batch)
                 self._actions.append(CompleteBatch(batch, result.base_offset, result.log_append_time_ms))
             return
-        outcome = produce_outcome(result.error_code, self._facts(batch, result, now_ms))
+        outcome = self._outcome(result.error_code, self._facts(batch, result, now_ms))
         if outcome.step is BatchStep.COMPLETE and self._identity is not None:
             self._identity.completed(batch)
         if not self._accumulator.is_incomplete(batch):
@@ -237,23 +238,25 @@ class SenderCore:
                 self._doubtful.remove(batch)
                 self._doubtful.update(parts)
         elif outcome.step is BatchStep.FATAL and self._identity is not None:
-            self._identity.fail(result.error_code)
+            self._end(self._identity, batch, result.error_code)
         else:
             self._fail(batch, *failures.refused(batch, result, batch in self._doubtful))
 
+    # What is different in a transaction is in ``transactional_sender.py``.
+
+    def _outcome(self, error_code: ErrorCode, facts: BatchFacts) -> BatchOutcome:
+        return produce_outcome(error_code, facts)
+
+    def _end(self, identity: ProducerIdentity, _batch: ProducerBatch, error_code: ErrorCode) -> None:
+        """A refusal that no producer survives."""
+        identity.fail(error_code)
+
     def _facts(self, batch: ProducerBatch, result: PartitionResult, now_ms: int) -> BatchFacts:
-        is_first, is_overtaken = (False, False) if self._identity is None else self._identity.position(batch)
-        return BatchFacts(
-            batch.record_count,
-            batch.attempts,
-            self._settings.retries,
-            now_ms - batch.created_ms,
-            self._settings.delivery_timeout_ms,
-            self._identity is not None,
-            is_first,
-            is_overtaken,
-            result.log_start_offset,
-        )
+        identity, settings = self._identity, self._settings
+        position = (False, False) if identity is None else identity.position(batch)
+        limits = settings.retries, now_ms - batch.created_ms, settings.delivery_timeout_ms
+        facts = *limits, identity is not None, *position, result.log_start_offset
+        return BatchFacts(batch.record_count, batch.attempts, *facts)
 
     def _fail(self, batch: ProducerBatch, error: ProduceError, record_errors: RecordErrors | None = None) -> None:
         if self._accumulator.withdraw(batch):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cluster.client.argument_checks import MOST_STRING_BYTES, fits_string
 from cluster.client.producer.interceptors import Interceptors
 from cluster.client.producer.sender_settings import SenderSettings
 from cluster.config.errors import ConfigError
@@ -55,8 +56,12 @@ class ProducerSettings(NamedTuple):
 def producer_settings(mapping: Mapping[str, object]) -> ProducerSettings:
     """The settings of one producer. Raises ``ConfigError`` with the key and what is wrong with it."""
     config = validate({key: value for key, value in mapping.items() if key not in _OBJECTS})
-    if config["transactional.id"] is not None:
-        raise ConfigError("producer config 'transactional.id': this producer has no transactions; leave it out")
+    transactional_id = config["transactional.id"]
+    if transactional_id is not None and not (transactional_id and fits_string(transactional_id)):
+        raise ConfigError(
+            f"producer config 'transactional.id' must be valid text of 1 to {MOST_STRING_BYTES} bytes; "
+            f"this one has {len(transactional_id)} characters"
+        )
     limit_bytes = min(config["batch.size"], config["max.request.size"])
     return ProducerSettings(
         config=config,

@@ -22,6 +22,8 @@ from cluster.client.producer.partitioner import BuiltInPartitioner
 from cluster.client.producer.sender import SenderCore
 from cluster.client.producer.settings import ProducerSettings
 from cluster.client.producer.topic_choice import TopicChoice
+from cluster.client.producer.transaction.manager import TransactionManager
+from cluster.client.producer.transaction.transaction_errors import FatalTransactionError, TransactionClosed
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
@@ -32,7 +34,8 @@ _NO_VIEW = ClusterView(None, -1, {}, {})
 class ProducerShared:
     """``lock`` is held for everything but ``pool``, which has its own (taken inside this one, never around it).
 
-    ``changed`` is notified after every answer about metadata and at the end.
+    ``changed`` is notified after every answer about metadata, after the end of every call of transactions, and at the
+    end.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class ProducerShared:
         pool: BufferPool,
         clock: Clock,
         random: Random,
+        transactions: TransactionManager | None = None,
     ) -> None:
         self.lock = threading.Lock()
         self.changed = threading.Condition(self.lock)
@@ -51,6 +55,8 @@ class ProducerShared:
         self.accumulator = accumulator
         self.core = core
         self.identity = identity
+        #: None without transactional.id.
+        self.transactions = transactions
         self.pool = pool
         self.ratios = CompressionRatioEstimator()
         self.clock = clock
@@ -103,6 +109,11 @@ class ProducerShared:
         """Why nothing can be sent anymore."""
         if isinstance(self.abort_error, FatalProducerError):
             return self.abort_error
+        if self.transactions is not None:
+            error = self.transactions.error
+            if isinstance(error, FatalTransactionError) and not isinstance(error, TransactionClosed):
+                return error
+            return None
         code = None if self.identity is None else self.identity.fatal_error
         return None if code is None else failures.fatal(code, is_doubtful=False)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from cluster.broker.checkpoints import Checkpoints
 from cluster.broker.housekeeping import Housekeeping
 from cluster.config.broker import validate
-from cluster.log import snapshots
+from cluster.log import producers, snapshots
 from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
 from cluster.log.manager import LogManager
+from cluster.log.producers import ProducerStates
 from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryFile, MemoryStorage
 from tests.cluster.log.builders import append, produce
@@ -55,6 +57,31 @@ class Files:
             work()
         finally:
             self.is_beside = False
+
+
+def test_a_truncation_replays_what_came_since_the_last_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all of a segment, which may have millions of batches: that is done on the event loop."""
+    monkeypatch.setattr(producers, "MARK_RECORDS", 50)
+    files = Files(1, LogConfig(), ManualClock())
+    [log] = files.logs
+    replayed = 0
+    update = ProducerStates.update
+
+    def counted(*given: Any) -> Any:
+        nonlocal replayed
+        replayed += 1
+        return update(*given)
+
+    for sequence in range(100):
+        produce(log, sequence)
+    asyncio.run(files.checkpoints.flush())
+    for sequence in range(100, 105):
+        produce(log, sequence)
+    monkeypatch.setattr(ProducerStates, "update", counted)
+    assert log.truncate_to(103) == 2
+    assert replayed == 3
+    entry = log.producers.get(7)
+    assert entry is not None and (entry.last_sequence, entry.last_offset) == (102, 102)
 
 
 def test_flushes_that_are_due(monkeypatch: pytest.MonkeyPatch) -> None:

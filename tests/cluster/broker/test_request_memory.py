@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
+import pytest
+
 from cluster.broker.answering import answering_later
 from cluster.broker.exchange import Api, Exchange
 from cluster.broker.metrics import Counters
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import Beside
+from cluster.broker.portions import BYTES_AT_ONCE, Beside
 from cluster.broker.server import ClientConnection
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import encode_request, request_class, response_class
@@ -94,5 +97,45 @@ def test_requests_that_are_worked_on_count() -> None:
             gate.open.set()
             for number, (reader, _writer) in enumerate(clients):
                 assert int.from_bytes((await read_frame(reader))[:4], "big") == number
+
+    asyncio.run(main())
+
+
+async def _at_once(work: Callable[[], None]) -> None:
+    work()
+
+
+@pytest.mark.parametrize("size_bytes", [10, BYTES_AT_ONCE + 1])
+def test_who_waits_for_others_need_not_keep_the_request(size_bytes: int) -> None:
+    """Once its handler lets go of it, it is gone."""
+
+    async def main() -> None:
+        begun, gate = asyncio.Event(), asyncio.Event()
+
+        async def handler(request: Any, _exchange: Exchange) -> Any:
+            del request
+            begun.set()
+            await gate.wait()
+            return response_class(ApiKey.LEAVE_GROUP)(error_code=0, members=[])
+
+        key, counters = ApiKey.LEAVE_GROUP, Counters()
+        beside, shares = Beside(_at_once), Shares(time.monotonic_ns)
+        apis = {int(key): Api(key, 0, 0, answering_later(key, handler, beside, shares))}
+
+        def accept(connection: Connection) -> ClientConnection:
+            return ClientConnection(connection, "L", apis, counters)
+
+        listener = await AsyncioTransport().listen(HOST, 0, accept)
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(listener.close)
+            reader, writer = await stack.enter_async_context(connected(listener.port))
+            request = request_class(key)(group_id="g" * size_bytes, member_id="m")
+            writer.write(frame(encode_request(request, 0, 7, "c")))
+            del request
+            await begun.wait()
+            kept = [each for each in gc.get_objects() if type(each) is request_class(key)]
+            gate.set()
+            assert not kept
+            assert int.from_bytes((await read_frame(reader))[:4], "big") == 7
 
     asyncio.run(main())

@@ -60,6 +60,7 @@ def small_memory(monkeypatch):
     monkeypatch.setattr(segment_module, "RESUME_PLACES", 2)
     monkeypatch.setattr(segment_module, "PENDING_ENTRIES", 2)
     monkeypatch.setattr(producers_module, "MARKS", 2)
+    monkeypatch.setattr(producers_module, "MARK_RECORDS", 3)
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -143,6 +144,10 @@ class LogMachine(RuleBasedStateMachine):
         offset = max(offset, 0) + self.end()
         assert self.log.truncate_to(offset) == 0
         self.epochs.truncate_from_end(offset)
+
+    @rule()
+    def mark_producers(self):
+        self.log.mark_producers()
 
     @rule()
     def flush(self):

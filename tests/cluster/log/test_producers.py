@@ -8,8 +8,9 @@ import pytest
 from crc32c import crc32c
 
 from cluster.log.errors import CheckpointError
+from cluster.log.log_ends import MOMENT_MS, ROOM_MS
 from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
-from cluster.log.producers import MARKS, MOMENT_MS, ROOM_MS, ProducerStates
+from cluster.log.producers import MARK_RECORDS, MARKS, ProducerStates
 from cluster.log.sequence import BatchMetadata, ProducerEntry
 from cluster.log.snapshots import histories_bytes, parse_histories
 from tests.cluster.log.builders import NOW_MS, make_header
@@ -124,6 +125,22 @@ def test_rewind_goes_to_the_newest_mark_not_above():
         producers.mark(100 + number)
     assert producers.rewind(50) is None
     assert len(producers) == 0
+
+
+def test_marks_within_a_segment_take_none_of_the_rolls_places():
+    """They are made when enough was written, and only while there is a producer; the oldest of its kind goes."""
+    producers = ProducerStates()
+    producers.mark(0)
+    producers.mark_within(MARK_RECORDS)
+    assert repr(producers) == "ProducerStates(0 producers, 1 marks)"
+    producers.update(make_header(), 0)
+    for number in range(1, MARKS + 3):
+        producers.mark_within(number * MARK_RECORDS - 1)
+        producers.mark_within(number * MARK_RECORDS)
+        producers.mark_within(number * MARK_RECORDS + 1)
+    assert repr(producers) == f"ProducerStates(1 producers, {MARKS + 1} marks)"
+    assert producers.rewind(5 * MARK_RECORDS + 1) == 5 * MARK_RECORDS
+    assert producers.rewind(3 * MARK_RECORDS - 1) == 0
 
 
 def test_holds_above_tells_whether_a_truncation_matters():

@@ -85,6 +85,7 @@ class Facts:
 def small_memory(monkeypatch):
     """Let a truncation pass the oldest mark, and a start its newest histories."""
     monkeypatch.setattr(producers_module, "MARKS", 2)
+    monkeypatch.setattr(producers_module, "MARK_RECORDS", 3)
     monkeypatch.setattr(snapshots_module, "HISTORIES", 2)
 
 
@@ -177,6 +178,10 @@ class TransactionMachine(RuleBasedStateMachine):
                 batch = make_marker(producer, control_type, producer_epoch=epochs[0], coordinator_epoch=epochs[1])
             copied.append(self.store(batch))
         self.log.append_as_follower(memoryview(bytearray(b"".join(copied))))
+
+    @rule()
+    def mark_producers(self):
+        self.log.mark_producers()
 
     @rule(back=st.integers(0, 12))
     def truncate(self, back):

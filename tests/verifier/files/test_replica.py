@@ -13,9 +13,11 @@ from cluster.log.config import LogConfig
 from cluster.log.manager import LogManager
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import parse_header
+from cluster.protocol.control_records import ControlRecordType
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import ManualClock
 from cluster.seams.os_storage import OsStorage
+from tests.cluster.log.builders import make_marker
 from tests.support import side_files
 from verifier.files.formats import FormatError, histories, snapshot
 from verifier.files.replica import ReplicaDirectory, check, is_clean
@@ -52,6 +54,26 @@ class Broker:
             self.log.append_as_leader(memoryview(batch), parse_header(batch), self.epoch, NOW_MS)
             self.sequences[producer] = base_sequence + count
 
+    def transact(self, steps: int) -> None:
+        """Two producers write in transactions, and a coordinator ends them, or what it does not know to be empty."""
+        for _ in range(steps):
+            producer = self.random.choice((10, 11))
+            if self.random.random() < 0.4:
+                kind = self.random.choice((ControlRecordType.ABORT, ControlRecordType.COMMIT))
+                self.log.append_as_coordinator(make_marker(producer, kind), self.epoch)
+                continue
+            batch = bytearray(
+                build_batch(
+                    [NewRecord(NOW_MS, b"k", b"v" * 20)],
+                    producer_id=producer,
+                    producer_epoch=0,
+                    base_sequence=self.sequences.get(producer, 0),
+                    transactional=True,
+                )
+            )
+            self.log.append_as_leader(memoryview(batch), parse_header(batch), self.epoch, NOW_MS)
+            self.sequences[producer] = self.sequences.get(producer, 0) + 1
+
     def truncate(self) -> None:
         """A follower goes back; what follows is of another epoch."""
         end, start = self.log.log_end_offset, self.log.log_start_offset
@@ -79,6 +101,7 @@ def test_what_a_broker_leaves_is_well(tmp_path: Path, seed: int) -> None:
     broker = Broker(tmp_path / "data", seed)
     for step in range(12):
         broker.write(broker.random.randrange(5, 30))
+        broker.transact(broker.random.randrange(10))
         match broker.random.randrange(5):
             case 0:
                 broker.truncate()
@@ -104,6 +127,7 @@ def test_what_a_broker_leaves_is_well(tmp_path: Path, seed: int) -> None:
     broker.stop()
     assert list(check(broker.replica())) == []
     assert (broker.data / HIGH_WATERMARK_FILE).exists()
+    assert seed or list(broker.data.glob("t-0/*.txnindex")), "nothing was aborted"
 
 
 def test_snapshots_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -304,9 +304,12 @@ def phantom(evidence: Evidence) -> Iterator[Anomaly]:
         if slot.problem in ("foreign", "run") and batch.crc_ok:
             yield Anomaly("phantom", "foreign", partition, None, None, slot.offset)
     final = evidence.final
+    legal = {*range(16)}
+    if any([*home.parent.glob("__transaction_state-*")] for home in evidence.homes.values()):
+        legal |= {bits | low for bits in (0x10, 0x30) for low in range(16)}
     for batch in evidence.leader.batches:
         judged = batch.next_offset > final.log_start_offset and batch.base_offset < final.high_watermark
-        if judged and batch.problem is None and batch.attributes not in range(16):
+        if judged and batch.problem is None and batch.attributes not in legal:
             size = batch.next_offset - batch.base_offset
             yield Anomaly("phantom", "attributes", partition, None, None, batch.base_offset, size)
     undecodable = set()

@@ -24,6 +24,7 @@ from tests.verifier.planted import (
     replicas,
     serving,
     timing,
+    transactions,
     unclean,
 )
 from tests.verifier.planted.model import Planted
@@ -45,6 +46,7 @@ _GROUPS = (
     timing,
     serving,
     unclean,
+    transactions,
 )
 
 PLANTED: Mapping[str, Planted] = {name: each for group in _GROUPS for name, each in group.PLANTED.items()}

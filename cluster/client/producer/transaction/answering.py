@@ -15,6 +15,7 @@ from cluster.client.producer.transaction.request_queue import QueuedTxnRequest
 from cluster.client.producer.transaction.states import TxnProducerState
 from cluster.client.producer.transaction.transaction_errors import (
     TransactionAborted,
+    TransactionError,
     abortable,
     fatal_to_transactions,
     not_initialized,
@@ -148,6 +149,8 @@ def _failed(ledger: TransactionLedger, ended: QueuedTxnRequest, code: ErrorCode,
         ledger.partitions.refuse(request.topic_partitions)
         names = ", ".join(f"{topic}-{partition}" for topic, partition in request.topic_partitions)
         what = f"{names} could not be added to the transaction"
+    if code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
+        what = f"transaction.timeout.ms {ledger.timeout_ms} is more than the brokers' transaction.max.timeout.ms"
     if isinstance(request, EndTransaction) and not request.commit and _has_nothing_to_abort(ledger, code, step):
         ledger.is_bump_required |= step is TxnStep.BUMP
         ledger.complete(ended.call)
@@ -157,11 +160,11 @@ def _failed(ledger: TransactionLedger, ended: QueuedTxnRequest, code: ErrorCode,
         ledger.reinitialize(not_initialized(code, what))
         return
     if step is TxnStep.FATAL or (step is TxnStep.BUMP and not ledger.can_bump_epoch) or _cannot_abort(ledger, ended):
-        error = fatal_to_transactions(code, what, may_be_committed=may_be_committed)
-        ledger.finish(ended.call, error)
-        ledger.fail_fatal(error)
+        fatal = fatal_to_transactions(code, what, may_be_committed=may_be_committed)
+        ledger.finish(ended.call, fatal)
+        ledger.fail_fatal(fatal)
         return
-    error = abortable(code, what, may_be_committed=may_be_committed)
+    error: TransactionError = abortable(code, what, may_be_committed=may_be_committed)
     if ledger.state is _S.ABORTABLE_ERROR and ledger.error is not None:
         error = ledger.error
     ledger.finish(ended.call, error)

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.actions import WakeAt
 from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.answering import take_answer
@@ -34,13 +36,11 @@ from cluster.client.producer.transaction.txn_requests import (
     ADDITIONS,
     AddTxnOffsets,
     AddTxnPartitions,
-    ConsumerGroupMetadata,
     CoordinatorKind,
     EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,
     TxnAnswer,
-    TxnOffset,
 )
 from cluster.protocol.errors import ErrorCode
 
@@ -70,11 +70,6 @@ class TransactionManager:
         """Why the state is an error."""
         return self._ledger.error
 
-    @property
-    def must_flush(self) -> bool:
-        """Whether batches are sent without waiting for more records: the end of the transaction waits for them."""
-        return self._ledger.state in COMPLETING
-
     # What a program calls. A refusal is raised at once; the rest is in the call that is returned.
 
     def init_transactions(self) -> TxnCall:
@@ -95,14 +90,18 @@ class TransactionManager:
         self._require(_OP.BEGIN, _S.READY)
         self._ledger.transition_to(_S.IN_TRANSACTION)
 
-    def use_partition(self, topic_partition: TopicPartition) -> None:
-        """A record is to be sent there: the partition is added to the transaction before."""
+    def ensure_may_send(self) -> None:
+        """Raises if a record cannot be part of a transaction now."""
         self._ensure_free(_OP.SEND)
         self._require(_OP.SEND, _S.IN_TRANSACTION)
+
+    def use_partition(self, topic_partition: TopicPartition) -> None:
+        """A record is to be sent there: the partition is added to the transaction before."""
+        self.ensure_may_send()
         self._ledger.partitions.use(topic_partition)
 
     def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, TxnOffset], group: ConsumerGroupMetadata
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: ConsumerGroupMetadata
     ) -> TxnCall:
         """Commit what a consumer has read as part of the transaction.
 
@@ -199,6 +198,13 @@ class TransactionManager:
         else:
             ledger.fail_abortable(abortable(error_code, what), bump=step is FailureStep.ABORTABLE_AND_BUMP)
 
+    def record_failed(self, error_code: ErrorCode) -> None:
+        """A record got into no batch: a transaction without it must not be committed, whether or not anyone looks at
+        its future.
+        """
+        if self._ledger.state is _S.IN_TRANSACTION:
+            self._ledger.fail_abortable(abortable(error_code, "a record of the transaction was not sent"))
+
     def close(self) -> None:
         """The program closes the producer without waiting: what waits for answers fails, nothing more is sent."""
         self._ledger.fail_fatal(closed(may_be_committed=self._ledger.may_be_committed))
@@ -212,7 +218,7 @@ class TransactionManager:
             return False
         return is_retry or ledger.state in (_S.IN_TRANSACTION, _S.COMMITTING_TRANSACTION)
 
-    def tick(self, now_ms: int, *, has_incomplete_batches: bool) -> list[TxnAction]:
+    def tick(self, now_ms: int, *, has_incomplete_batches: bool) -> list[TxnAction | WakeAt]:
         """Everything that is to be done now, in order. ``has_incomplete_batches``: one has no outcome."""
         ledger = self._ledger
         if has_incomplete_batches:
@@ -220,8 +226,8 @@ class TransactionManager:
         wake_at_ms = None
         if ledger.queue.in_flight is None:
             wake_at_ms = self._send_next(now_ms, has_incomplete_batches)
-        actions = ledger.take_actions()
-        return actions if wake_at_ms is None else [*actions, WakeAt(wake_at_ms)]
+        wake = [] if wake_at_ms is None else [WakeAt(wake_at_ms)]
+        return [*ledger.take_actions(), *wake]
 
     def _drop_batches(self) -> None:
         ledger = self._ledger

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cluster.client.producer.actions import WakeAt
 from cluster.client.producer.transaction.calls import TxnCall
 from cluster.client.producer.transaction.transaction_errors import TransactionError
 from cluster.client.producer.transaction.txn_requests import TxnRequest
@@ -44,4 +43,4 @@ class FinishTxnCall(NamedTuple):
     call: TxnCall
 
 
-TxnAction = SendTxnRequest | UseTxnIdentity | DropBatches | FinishTxnCall | WakeAt
+TxnAction = SendTxnRequest | UseTxnIdentity | DropBatches | FinishTxnCall

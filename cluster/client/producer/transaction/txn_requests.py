@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import NamedTuple
 
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.delivery import TopicPartition
 from cluster.protocol.errors import ErrorCode
 
@@ -48,23 +50,6 @@ class TxnIdentity(NamedTuple):
     transactional_id: str
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
-
-
-class ConsumerGroupMetadata(NamedTuple):
-    """The consumer whose offsets are committed (KIP-447). The defaults fence nothing."""
-
-    group_id: str
-    generation_id: int = -1
-    member_id: str = ""
-    group_instance_id: str | None = None
-
-
-class TxnOffset(NamedTuple):
-    """The next offset that the group reads of a partition."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +107,7 @@ class AddTxnOffsets(_ToTxnCoordinator):
     """AddOffsetsToTxn; what is to be committed follows in ``CommitTxnOffsets``."""
 
     group: ConsumerGroupMetadata
-    offsets: Mapping[TopicPartition, TxnOffset]
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +115,7 @@ class CommitTxnOffsets(_ToTxnCoordinator):
     """TxnOffsetCommit, to the coordinator of the group."""
 
     group: ConsumerGroupMetadata
-    offsets: Mapping[TopicPartition, TxnOffset]
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
 
     @property
     def coordinator(self) -> CoordinatorKey | None:

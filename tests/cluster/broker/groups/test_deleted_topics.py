@@ -16,16 +16,16 @@ from tests.simulation.nodes import MemoryCluster
 
 
 class UsedUp(Shares):
-    """No turn has anything left, and the next one comes when ``goes_on`` is set."""
+    """No turn has anything left before ``goes_on`` is set."""
 
     def __init__(self) -> None:
         super().__init__(lambda: 0)
         self.waits, self.goes_on = asyncio.Event(), asyncio.Event()
 
     def is_over(self) -> bool:
-        return True
+        return not self.goes_on.is_set()
 
-    async def next(self) -> int:
+    async def next(self, had: int = 0) -> int:
         self.waits.set()
         await self.goes_on.wait()
         return 0

@@ -27,7 +27,7 @@ def test_the_answer_does_not_hold_the_request() -> None:
     asked: list[Any] = []
 
     async def produce_in_shares(
-        request: Any, _client: Any, _zstd: bool, respond: Any, _waits: Any, _verified: Any
+        request: Any, _client: Any, _zstd: bool, respond: Any, _waits: Any, _verified: Any, _is_gone: Any
     ) -> None:
         assert len(request.partitions) == PARTITIONS_AT_ONCE + 1
         asked.extend([request, respond])
@@ -37,7 +37,10 @@ def test_the_answer_does_not_hold_the_request() -> None:
 
     async def main() -> None:
         works: list[Any] = []
-        exchange: Any = SimpleNamespace(api_version=9, client_id="c", hold=works.append, wait=None)
+        connection = SimpleNamespace(is_gone=lambda: False)
+        exchange: Any = SimpleNamespace(
+            api_version=9, client_id="c", hold=works.append, wait=None, connection=connection
+        )
         replicas: Any = SimpleNamespace(writes=SimpleNamespace(produce_in_shares=produce_in_shares))
         verifier: Any = None
         handle(replicas, verifier, Beside(beside), exchange, body())

@@ -7,7 +7,7 @@ from tests.architecture.sources import imports, modules, within
 
 HANDLERS = "cluster.broker.handlers"
 #: What is no API, as the room's first lines say.
-SHARED = {"named_once", "control_fence", "from_controller", "controller_only"}
+SHARED = {"named_once", "committed_offsets", "control_fence", "from_controller", "controller_only"}
 #: What executes, and so takes and returns values.
 EXECUTES = ("cluster.broker.replicas", "cluster.broker.settings", "cluster.coordinator", "cluster.log")
 #: What is a client itself: it asks, and so it makes messages.

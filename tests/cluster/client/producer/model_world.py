@@ -140,6 +140,11 @@ class World:
         for _ in range(draw.randint(0, 4) if self.odds["move"] else 0):
             self.at(draw.randint(0, HEAL_MS), self.move)
         self.at(0, self.refresh)
+        self.play()
+        self.judge(numbers)
+
+    def play(self) -> None:
+        """Everything that was to happen, and what follows from it, in time."""
         end_ms = HEAL_MS + 2 * SETTLING_MS + 4_000
         while self.events and self.events[0][0] <= end_ms:
             self.now_ms, _order, event = heapq.heappop(self.events)
@@ -150,7 +155,6 @@ class World:
                 raise Violation(self.violations[0])
             if self.free < 0:
                 raise Violation(f"{-self.free} bytes above buffer.memory")
-        self.judge(numbers)
 
     # The application.
 

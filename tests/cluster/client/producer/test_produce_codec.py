@@ -22,16 +22,22 @@ INT64 = st.integers(-1, 2**63 - 1)
 PARTITIONS = st.tuples(TOPICS, INT32)
 
 
-@given(VERSIONS, st.integers(-1, 1), INT32, st.dictionaries(PARTITIONS, st.binary(min_size=1), min_size=1, max_size=6))
+@given(
+    VERSIONS,
+    st.integers(-1, 1),
+    INT32,
+    st.dictionaries(PARTITIONS, st.binary(min_size=1), min_size=1, max_size=6),
+    st.none() | TOPICS,
+)
 def test_a_broker_reads_the_request(
-    version: int, acks: int, timeout_ms: int, batches: dict[tuple[str, int], bytes]
+    version: int, acks: int, timeout_ms: int, batches: dict[tuple[str, int], bytes], transactional_id: str | None
 ) -> None:
     """All batches of all topics, each where it belongs, in every version; the batches themselves are not copied."""
     given_batches = [(topic, partition, data) for (topic, partition), data in batches.items()]
-    parts = encode_request(version, acks, timeout_ms, given_batches)
+    parts = encode_request(version, acks, timeout_ms, given_batches, transactional_id)
     assert all(any(part is data for part in parts) for _topic, _partition, data in given_batches)
     request = parse_request(memoryview(b"".join(parts)), version)
-    assert (request.transactional_id, request.acks, request.timeout_ms) == (None, acks, timeout_ms)
+    assert (request.transactional_id, request.acks, request.timeout_ms) == (transactional_id, acks, timeout_ms)
     read = {(each.topic, each.partition): bytes(each.records or b"") for each in request.partitions}
     assert read == batches
 

@@ -57,7 +57,13 @@ def test_more_in_flight_than_brokers_remember_is_for_experiments() -> None:
     ("config", "text"),
     [
         ({"linger.mss": 1}, "did you mean 'linger.ms'"),
-        ({"transactional.id": "t"}, "has no transactions"),
+        ({"transactional.id": ""}, "'transactional.id' must be valid text of 1 to 32767 bytes; this one has 0"),
+        ({"transactional.id": "t\ud800"}, "'transactional.id' must be valid text"),
+        ({"transactional.id": "t", "acks": 1}, "'transactional.id' needs idempotence, which contradicts acks 1"),
+        ({"transactional.id": "t", "retries": 0}, "needs idempotence, which contradicts retries 0"),
+        ({"transactional.id": "t", IN_FLIGHT: 6}, "needs idempotence, which contradicts max.in.flight"),
+        ({"transactional.id": "t", "enable.idempotence": False}, "needs 'enable.idempotence' true"),
+        ({"transaction.timeout.ms": 0}, "'transaction.timeout.ms'"),
         ({"compression.type": "brotli"}, "expected one of none, gzip"),
         (
             {"delivery.timeout.ms": 10, "request.timeout.ms": 20},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.client.producer.transaction.answers import TxnStep, decisive_code, is_undecided, txn_step
-from cluster.client.producer.transaction.transaction_errors import TransactionError, TxnProducerFenced
+from cluster.client.producer.transaction.transaction_errors import ProducerFenced, TransactionError
 from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
@@ -142,7 +142,7 @@ def _is_over(bench, code):
             refused()
         is_fenced = code in (E.PRODUCER_FENCED, E.INVALID_PRODUCER_EPOCH)
         assert caught.value.is_fatal and not caught.value.retriable
-        assert isinstance(caught.value, TxnProducerFenced) is is_fenced
+        assert isinstance(caught.value, ProducerFenced) is is_fenced
         assert caught.value.error_code is (E.PRODUCER_FENCED if is_fenced else code)
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from cluster.client.producer.transaction.calls import PendingTransition, TxnOperation, copy_of
 from cluster.client.producer.transaction.transaction_errors import (
+    FatalTransactionError,
     IllegalTransactionCall,
     TransactionAborted,
-    TransactionError,
 )
 from tests.cluster.client.producer.transaction.txn_bench import E
 
@@ -31,7 +31,7 @@ def test_the_same_call_again():
 
 def test_an_error_is_copied_for_each_call():
     """What is raised twice does not gather tracebacks."""
-    for error in (TransactionError(E.PRODUCER_FENCED, "text", is_fatal=True), TransactionAborted()):
+    for error in (FatalTransactionError(E.PRODUCER_FENCED, "text"), TransactionAborted()):
         copied = copy_of(error)
         assert copied is not error and type(copied) is type(error)
         assert (str(copied), copied.is_fatal, copied.error_code) == (str(error), error.is_fatal, error.error_code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.transaction.answering import ADD_PARTITIONS_RETRY_BACKOFF_MS
 from cluster.client.producer.transaction.transaction_errors import (
     IllegalTransactionCall,
@@ -14,7 +15,6 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    ConsumerGroupMetadata,
     EndTransaction,
     FindTxnCoordinator,
     InitTxnProducerId,

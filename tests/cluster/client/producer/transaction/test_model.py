@@ -28,7 +28,7 @@ from cluster.client.producer.transaction.txn_requests import (
 )
 from tests.cluster.client.producer.transaction.broker_coordinator import BrokerCoordinator
 from tests.cluster.client.producer.transaction.model_coordinator import ModelCoordinator
-from tests.cluster.client.producer.transaction.txn_bench import GROUP, ID, T0, T1, U0, Bench, E, S, TxnOffset
+from tests.cluster.client.producer.transaction.txn_bench import GROUP, ID, T0, T1, U0, Bench, E, OffsetAndMetadata, S
 
 PATIENCE = 60
 PASSING = (E.COORDINATOR_LOAD_IN_PROGRESS, E.COORDINATOR_NOT_AVAILABLE, E.NOT_COORDINATOR, E.CONCURRENT_TRANSACTIONS)
@@ -161,7 +161,7 @@ class Program(RuleBasedStateMachine):
             self.tick()
 
     def send_offsets(self):
-        self.tried(lambda: self.manager.send_offsets_to_transaction({T0: TxnOffset(self.number)}, GROUP))
+        self.tried(lambda: self.manager.send_offsets_to_transaction({T0: OffsetAndMetadata(self.number)}, GROUP))
 
     def end(self, commit):
         method = self.manager.commit_transaction if commit else self.manager.abort_transaction

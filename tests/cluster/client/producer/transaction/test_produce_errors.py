@@ -72,7 +72,7 @@ def test_a_commit_fails_with_its_batch():
     bench = Bench().begin(T0)
     bench.has_batches = True
     call = bench.manager.commit_transaction()
-    assert bench.tick() is None and bench.manager.must_flush
+    assert bench.tick() is None and bench.state is S.COMMITTING_TRANSACTION
     bench.manager.batch_failed(E.REQUEST_TIMED_OUT, was_numbered=True)
     bench.tick()
     assert call in bench.finished and not call.error.may_be_committed and not call.error.is_fatal
@@ -122,3 +122,21 @@ def test_the_first_error_is_the_cause():
     bench.manager.close()
     bench.manager.batch_failed(E.REQUEST_TIMED_OUT, was_numbered=True)
     assert bench.state is S.FATAL_ERROR and bench.manager.error.error_code is E.UNKNOWN_SERVER_ERROR
+
+
+def test_a_record_that_was_never_sent():
+    """Its transaction cannot be committed; nothing was numbered, so the epoch stays. An end that was asked for before
+    does not have the record."""
+    bench = Bench().begin(T0)
+    bench.manager.record_failed(E.MESSAGE_TOO_LARGE)
+    assert bench.state is S.ABORTABLE_ERROR and bench.manager.error.error_code is E.MESSAGE_TOO_LARGE
+    bench.manager.abort_transaction()
+    bench.tick()
+    bench.succeed_all()
+    assert bench.state is S.READY and len(bench.identities) == 1
+    bench.manager.record_failed(E.MESSAGE_TOO_LARGE)
+    bench.manager.acknowledged(bench.finished[-1])
+    bench.manager.begin_transaction()
+    bench.manager.commit_transaction()
+    bench.manager.record_failed(E.MESSAGE_TOO_LARGE)
+    assert bench.state is S.COMMITTING_TRANSACTION

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.client.producer.transaction.transaction_errors import TransactionError, TxnProducerFenced
+from cluster.client.producer.transaction.transaction_errors import ProducerFenced, TransactionError
 from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
@@ -110,7 +110,7 @@ def test_a_zombie_is_fenced_at_its_next_step():
         bench.tick()
         bench.answer(E.PRODUCER_FENCED)
         assert bench.state is S.FATAL_ERROR
-        assert isinstance(bench.manager.error, TxnProducerFenced)
+        assert isinstance(bench.manager.error, ProducerFenced)
 
 
 def test_a_transaction_that_timed_out():
@@ -123,7 +123,7 @@ def test_a_transaction_that_timed_out():
     call = bench.manager.abort_transaction()
     assert bench.tick() == EndTransaction(ME, False)
     bench.answer(E.PRODUCER_FENCED)
-    assert isinstance(call.error, TxnProducerFenced) and bench.state is S.FATAL_ERROR
+    assert isinstance(call.error, ProducerFenced) and bench.state is S.FATAL_ERROR
 
 
 def test_the_coordinator_moves_during_a_commit():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.actions import WakeAt
 from cluster.client.producer.transaction.invariants import TxnSnapshot, validate, validate_successor
 from cluster.client.producer.transaction.manager import TransactionManager
@@ -11,7 +13,6 @@ from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
     CommitTxnOffsets,
-    ConsumerGroupMetadata,
     CoordinatorKey,
     CoordinatorKind,
     EndTransaction,
@@ -19,7 +20,6 @@ from cluster.client.producer.transaction.txn_requests import (
     InitTxnProducerId,
     TxnAnswer,
     TxnIdentity,
-    TxnOffset,
 )
 from cluster.protocol.errors import ErrorCode
 
@@ -35,7 +35,7 @@ NODE, GROUP_NODE = 1, 2
 TXN_KEY = CoordinatorKey(CoordinatorKind.TRANSACTION, ID)
 GROUP = ConsumerGroupMetadata("group", 5, "member")
 GROUP_KEY = CoordinatorKey(CoordinatorKind.GROUP, "group")
-OFFSETS = {T0: TxnOffset(10), T1: TxnOffset(20)}
+OFFSETS = {T0: OffsetAndMetadata(10), T1: OffsetAndMetadata(20)}
 OK = TxnAnswer()
 
 

@@ -1,0 +1,242 @@
+"""``gapless groups``: list, describe and delete consumer groups, and move where they continue.
+
+Owns options and output, as of Kafka's kafka-consumer-groups. The requests are ``cluster.client.Admin``'s, and what is
+moved where is ``chaos.commands.group_offsets``'s.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, parse_target, target_offsets
+from chaos.commands.runs.command import table
+from chaos.commands.up_state import DATA, STATE, Data, nothing_up, running
+from chaos.exits import BadRequest, BadUsage, Exit
+from cluster.client import Admin, AdminError
+from cluster.client.cluster_view import TopicPartition
+from cluster.client.group_descriptions import DescribedGroup
+from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from cluster.config.errors import ConfigError
+from cluster.process.one_line import printable
+from cluster.protocol.errors import ErrorCode
+from verifier.evidence.run_directory import read_json
+
+#: How long a command waits for the cluster.
+TIMEOUT_MS = 15_000
+LIST_HEADS = ("GROUP", "STATE", "TYPE")
+
+Server = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT,...", help="Brokers to contact first. [dim]default: the cluster of 'gapless up'[/dim]"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="ID of the group.")]
+Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="IDs of the groups.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    groups = typer.Typer(
+        invoke_without_command=True, help="List, describe and delete consumer groups, and reset their offsets."
+    )
+    groups.callback()(_chosen)
+    groups.command("list", help="List the groups of a cluster and their states.")(list_groups)
+    groups.command("describe", help="Show members, committed offsets and lag of groups.")(describe)
+    groups.command(
+        "reset-offsets", help="Move where a group without members continues. Shows the offsets; --execute moves them."
+    )(reset_offsets)
+    groups.command("delete", help="Delete groups without members, and their offsets.")(delete)
+    app.add_typer(groups, name="groups")
+
+
+def _chosen(context: typer.Context) -> None:
+    """List, describe and delete consumer groups, and reset their offsets."""
+    if context.invoked_subcommand is None:
+        raise BadUsage("groups: say what to do: list, describe, reset-offsets or delete")
+
+
+def list_groups(
+    state: Annotated[list[str] | None, typer.Option(help="Only groups in this state, such as Stable.")] = None,
+    bootstrap_server: Server = None,
+    data: Data = DATA,
+    as_json: Json = False,
+) -> int:
+    """Print one line for each group."""
+    with _admin(bootstrap_server, data) as admin:
+        found = admin.list_groups(state or [])
+    if as_json:
+        print(json.dumps({each.group_id: asdict(each) for each in found}, indent=2))
+    else:
+        _print([LIST_HEADS, *((each.group_id, each.state, each.protocol_type) for each in found)])
+    return int(Exit.VALID)
+
+
+def describe(group: Groups, bootstrap_server: Server = None, data: Data = DATA, as_json: Json = False) -> int:
+    """Print each group, and a line for each of its partitions. Exit status 1 if one does not exist."""
+    told: dict[str, Any] = {}
+    missing = []
+    with _admin(bootstrap_server, data) as admin:
+        for group_id, described in admin.describe_groups(group).items():
+            committed = admin.list_group_offsets(group_id)
+            if described.state == "Dead" and not committed:
+                missing.append(group_id)
+                continue
+            ends = _offsets_at(admin, {*committed, *_assigned(described)}, LATEST_TIMESTAMP)
+            rows = offset_rows(described, committed, ends)
+            told[group_id] = {**asdict(described), "offsets": [row._asdict() for row in rows]}
+            if not as_json:
+                print(printable(_headline(described)))
+                _print([tuple(map(str.upper, GroupOffsetRow._fields)), *(tuple(map(_cell, row)) for row in rows)])
+    if as_json:
+        print(json.dumps(told, indent=2))
+    for group_id in missing:
+        print(printable(f"gapless: there is no group {group_id}; 'gapless groups list' shows all"), file=sys.stderr)
+    return int(Exit.INVALID if missing else Exit.VALID)
+
+
+def reset_offsets(
+    group: Group,
+    to: Annotated[
+        str, typer.Option(metavar="TARGET", help="earliest, latest, an offset, or +N or -N from the present one.")
+    ],
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC[:0,1]",
+            help="Topic, or some of its partitions; repeatable. [dim]default: all committed[/dim]",
+        ),
+    ] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Move the offsets instead of only showing them.")] = False,
+    bootstrap_server: Server = None,
+    data: Data = DATA,
+    as_json: Json = False,
+) -> int:
+    """Print where each partition continues now and then."""
+    target = parse_target(to)
+    with _admin(bootstrap_server, data) as admin:
+        committed = admin.list_group_offsets(group)
+        wanted = _wanted(admin, topic, committed)
+        if not wanted:
+            raise BadRequest(f"group {group} has committed nothing; name a topic with --topic")
+        first = _offsets_at(admin, wanted, EARLIEST_TIMESTAMP)
+        last = _offsets_at(admin, wanted, LATEST_TIMESTAMP)
+        moved = target_offsets(target, wanted, committed, first, last)
+        if execute:
+            admin.alter_group_offsets(group, moved)
+    rows = [
+        {
+            "topic": key[0],
+            "partition": key[1],
+            "committed": committed[key].offset if key in committed else None,
+            "new": new,
+        }
+        for key, new in sorted(moved.items())
+    ]
+    if as_json:
+        print(json.dumps({"executed": execute, "offsets": rows}, indent=2))
+    else:
+        _print([tuple(map(str.upper, rows[0])), *(tuple(map(_cell, row.values())) for row in rows)])
+    if not execute:
+        print("nothing was moved; repeat the command with --execute", file=sys.stderr)
+    return int(Exit.VALID)
+
+
+def delete(group: Groups, bootstrap_server: Server = None, data: Data = DATA) -> int:
+    """Print what was deleted."""
+    with _admin(bootstrap_server, data) as admin:
+        for group_id in group:
+            admin.delete_groups([group_id])
+            print(printable(f"deleted {group_id}"))
+    return int(Exit.VALID)
+
+
+@contextmanager
+def _admin(bootstrap_server: str | None, data: Path) -> Iterator[Admin]:
+    """Of the cluster that is meant. What it refuses is one line, and ends with 1."""
+    servers = _servers(data) if bootstrap_server is None else bootstrap_server
+    try:
+        admin = Admin(
+            {"bootstrap.servers": servers, "default.api.timeout.ms": TIMEOUT_MS, "client.id": "gapless-groups"}
+        )
+    except ConfigError as error:
+        raise BadRequest(f"--bootstrap-server: {error}") from error
+    with admin:
+        try:
+            yield admin
+        except (AdminError, TimeoutError) as error:
+            print(printable(f"gapless: {_reason(error)}"), file=sys.stderr)
+            raise typer.Exit(int(Exit.INVALID)) from error
+
+
+def _reason(error: AdminError | TimeoutError) -> str:
+    code = error.error_code if isinstance(error, AdminError) else ErrorCode.NONE
+    if code in (ErrorCode.NON_EMPTY_GROUP, ErrorCode.UNKNOWN_MEMBER_ID):
+        return f"{error}: the group has members; stop its consumers first"
+    if code is ErrorCode.GROUP_ID_NOT_FOUND:
+        return f"{error}; 'gapless groups list' shows all"
+    return str(error)
+
+
+def _servers(data: Path) -> str:
+    if running(data) is None:
+        raise BadRequest(f"{nothing_up(data)}; or name a cluster with --bootstrap-server")
+    try:
+        return str(read_json(data / STATE)["bootstrap.servers"])
+    except (OSError, ValueError, KeyError) as error:
+        raise BadRequest(f"{data / STATE} cannot be read: {error}; name the cluster with --bootstrap-server") from error
+
+
+def _headline(group: DescribedGroup) -> str:
+    assignor = f", {group.protocol_name}" if group.protocol_name else ""
+    count = len(group.members)
+    members = f"{count} member{'s' * (count != 1)}"
+    return f"{group.group_id}: {group.state}{assignor}, {members}, coordinator: broker {group.coordinator_id}"
+
+
+def _assigned(group: DescribedGroup) -> set[TopicPartition]:
+    return {key for member in group.members for key in member.partitions or ()}
+
+
+def _wanted(admin: Admin, topics: list[str] | None, committed: Iterable[TopicPartition]) -> set[TopicPartition]:
+    """The partitions that are named, or all that have an offset."""
+    if not topics:
+        return set(committed)
+    wanted: set[TopicPartition] = set()
+    for text in topics:
+        name, _, numbers = text.partition(":")
+        known = admin.describe_topics([name])[name].partitions
+        if not known:
+            raise BadRequest(f"--topic {text}: there is no topic {name}")
+        try:
+            chosen = {int(each) for each in numbers.split(",")} if numbers else set(known)
+        except ValueError as error:
+            raise BadRequest(f"--topic {text}: partitions are numbers, such as {name}:0,1") from error
+        if unknown := chosen - known.keys():
+            raise BadRequest(f"--topic {text}: {name} has no partition {min(unknown)}")
+        wanted |= {(name, number) for number in chosen}
+    return wanted
+
+
+def _offsets_at(admin: Admin, partitions: set[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+    """Of those that exist: offsets may outlive their topic."""
+    views = admin.describe_topics(sorted({topic for topic, _ in partitions}))
+    there = [key for key in partitions if key[0] in views and key[1] in views[key[0]].partitions]
+    return {key: listed.offset for key, listed in admin.list_offsets(dict.fromkeys(there, timestamp)).items()}
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _print(lines: list[tuple[str, ...]]) -> None:
+    print("\n".join(map(printable, table(lines))))

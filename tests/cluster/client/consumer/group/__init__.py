@@ -1,0 +1,1 @@
+"""Tests of the consumer's side of a group."""

@@ -1,0 +1,504 @@
+"""One membership, step by step: what each answer of the coordinator, and each silence, leads to."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.client.cluster_view import BrokerAddress
+from cluster.client.committed_offset import OffsetAndMetadata
+from cluster.client.consumer.group.group_core import GroupCore
+from cluster.client.consumer.group.group_errors import (
+    CommitFailed,
+    FencedInstanceId,
+    GroupError,
+    RebalanceInProgress,
+    RetriableCommitFailed,
+)
+from cluster.client.consumer.group.group_requests import (
+    CommitOffsets,
+    DropConnection,
+    FetchOffsets,
+    FindGroupCoordinator,
+    GroupAnswer,
+    GroupRequest,
+    JoinGroup,
+    LeaveGroup,
+    MemberHeartbeat,
+    SendGroupRequest,
+    SyncGroup,
+)
+from cluster.client.consumer.group.membership_values import (
+    DivideAmong,
+    MembershipSettings,
+    MembershipState,
+    PrepareJoin,
+    TakeAssignment,
+)
+from cluster.client.consumer.group.offset_calls import CommitCall, FetchCall
+from cluster.client.consumer.results import PartitionError
+from cluster.protocol.errors import ErrorCode
+
+NODE = BrokerAddress(7, "b", 9092)
+SESSION_MS, HEARTBEAT_MS, MAX_POLL_MS, BACKOFF_MS = 6_000, 1_000, 20_000, 100
+KEY = ("t", 0)
+GONE = [
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.REQUEST_TIMED_OUT,
+]
+FATAL = [
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+    ErrorCode.INVALID_SESSION_TIMEOUT,
+    ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ErrorCode.INVALID_GROUP_ID,
+    ErrorCode.UNSUPPORTED_VERSION,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+]
+_S = MembershipState
+
+
+class Setting:
+    """A core whose program does at once what it is asked, and a coordinator that is this test."""
+
+    def __init__(self, instance: str | None = None) -> None:
+        settings = MembershipSettings("g", instance, SESSION_MS, HEARTBEAT_MS, MAX_POLL_MS, 30_000)
+        self.core = GroupCore(settings, lambda failures: BACKOFF_MS << failures)
+        self.membership = self.core.membership
+        self.now_ms = 0
+        self.dropped: list[DropConnection] = []
+
+    def tick(self) -> list[GroupRequest]:
+        requests = []
+        for action in self.core.tick(self.now_ms):
+            if isinstance(action, SendGroupRequest):
+                assert action.node == (None if isinstance(action.request, FindGroupCoordinator) else NODE)
+                requests.append(action.request)
+            else:
+                self.dropped.append(action)
+        return requests
+
+    def only(self, kind: type) -> GroupRequest:
+        (request,) = self.tick()
+        assert isinstance(request, kind), request
+        return request
+
+    def answer(self, request: GroupRequest, code: ErrorCode = ErrorCode.NONE, **fields: object) -> None:
+        self.core.answered(request, GroupAnswer(code, **fields), self.now_ms)  # type: ignore[arg-type]
+
+    def find(self) -> None:
+        self.answer(self.only(FindGroupCoordinator), coordinator=NODE)
+
+    def prepare(self) -> PrepareJoin:
+        step = self.membership.next_step
+        assert isinstance(step, PrepareJoin)
+        self.membership.prepared(step, (("range", b"s"),))
+        return step
+
+    def subscribe(self) -> GroupRequest:
+        """As far as the first JoinGroup."""
+        self.membership.subscribe(self.now_ms)
+        self.prepare()
+        self.find()
+        return self.only(JoinGroup)
+
+    def join(self, request: GroupRequest, leader: str = "other") -> GroupRequest:
+        """As far as SyncGroup; the member is a follower unless it is the leader."""
+        self.answer(request, member_id="me", generation_id=3, protocol_name="range", leader=leader)
+        step = self.membership.next_step
+        if leader == "me":
+            assert isinstance(step, DivideAmong)
+            self.membership.divided(step, {"me": b"a"})
+        return self.only(SyncGroup)
+
+    def settle(self) -> None:
+        """As far as Stable, with the assignment taken."""
+        self.answer(self.join(self.subscribe()), assignment=b"")
+        self.take()
+
+    def take(self) -> None:
+        step = self.membership.next_step
+        assert isinstance(step, TakeAssignment)
+        self.membership.take(step)
+        self.membership.taken(step)
+
+    def beat(self) -> GroupRequest:
+        self.now_ms += HEARTBEAT_MS
+        return self.only(MemberHeartbeat)
+
+
+def test_the_way_into_a_group():
+    """Prepare, find, join without an id, join with the one that was given, sync, take, and show that it is alive."""
+    setting = Setting()
+    first = setting.subscribe()
+    assert isinstance(first, JoinGroup) and first.member_id == "" and first.timeout_ms == 30_000
+    setting.answer(first, ErrorCode.MEMBER_ID_REQUIRED, member_id="me")
+    again = setting.only(JoinGroup)
+    assert isinstance(again, JoinGroup) and again.member_id == "me"
+    sync = setting.join(again, leader="me")
+    assert isinstance(sync, SyncGroup) and sync.assignments == {"me": b"a"} and sync.generation.generation_id == 3
+    assert setting.membership.committing is None
+    setting.answer(sync, assignment=b"mine")
+    assert setting.membership.state is _S.STABLE
+    assert setting.membership.next_step == TakeAssignment(setting.membership.generation, b"mine")
+    assert setting.membership.committing is None
+    setting.take()
+    assert setting.membership.committing == setting.membership.generation
+    assert setting.tick() == [] and setting.core.wake_ms() == HEARTBEAT_MS
+    setting.answer(setting.beat())
+    assert setting.membership.next_step is None
+
+
+@pytest.mark.parametrize("code", GONE)
+@pytest.mark.parametrize("phase", [JoinGroup, SyncGroup])
+def test_a_coordinator_that_is_gone(phase: type, code: ErrorCode):
+    """Another one is looked for, and joined with the same id; its connection is dropped."""
+    setting = Setting()
+    request = setting.subscribe()
+    if phase is SyncGroup:
+        request = setting.join(request)
+    setting.answer(request, code)
+    assert setting.tick() == [] and [each.node_id for each in setting.dropped] == [NODE.broker_id]
+    assert setting.core.wake_ms() == BACKOFF_MS
+    setting.now_ms += BACKOFF_MS
+    setting.find()
+    again = setting.only(JoinGroup)
+    assert isinstance(again, JoinGroup) and again.member_id == ("me" if phase is SyncGroup else "")
+    assert again.protocols == (("range", b"s"),)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REBALANCE_IN_PROGRESS])
+@pytest.mark.parametrize("phase", [JoinGroup, SyncGroup])
+def test_a_rebalance_that_has_to_be_repeated(phase: type, code: ErrorCode):
+    """After a pause, at the same coordinator; pauses grow."""
+    setting = Setting()
+    request = setting.subscribe()
+    for failures in range(3):
+        if phase is SyncGroup:
+            request = setting.join(request)
+        setting.answer(request, code)
+        assert setting.tick() == [] and setting.core.wake_ms() == setting.now_ms + (BACKOFF_MS << failures)
+        setting.now_ms += BACKOFF_MS << failures
+        request = setting.only(JoinGroup)
+
+
+@pytest.mark.parametrize(
+    ("phase", "code", "member_id"),
+    [
+        (JoinGroup, ErrorCode.UNKNOWN_MEMBER_ID, ""),
+        (SyncGroup, ErrorCode.UNKNOWN_MEMBER_ID, ""),
+        (SyncGroup, ErrorCode.ILLEGAL_GENERATION, "me"),
+        (MemberHeartbeat, ErrorCode.UNKNOWN_MEMBER_ID, ""),
+        (MemberHeartbeat, ErrorCode.ILLEGAL_GENERATION, "me"),
+    ],
+)
+def test_a_generation_that_is_over(phase: type, code: ErrorCode, member_id: str):
+    """The program has lost everything before the member joins again; with its id, if that may hold."""
+    setting = Setting()
+    if phase is MemberHeartbeat:
+        setting.settle()
+        request = setting.beat()
+    else:
+        request = setting.subscribe()
+        request = setting.join(request) if phase is SyncGroup else request
+    setting.answer(request, code)
+    assert setting.membership.state is _S.UNJOINED and setting.tick() == []
+    assert setting.prepare().is_lost
+    again = setting.only(JoinGroup)
+    assert isinstance(again, JoinGroup) and again.member_id == member_id
+
+
+def test_a_rebalance_that_others_began():
+    """The member gives away what the protocol demands, and joins with its id; until then it stays alive."""
+    setting = Setting()
+    setting.settle()
+    setting.answer(setting.beat(), ErrorCode.REBALANCE_IN_PROGRESS)
+    setting.answer(setting.beat(), ErrorCode.REBALANCE_IN_PROGRESS)
+    assert setting.membership.committing is not None
+    assert not setting.prepare().is_lost
+    assert setting.membership.committing is None
+    request = setting.only(JoinGroup)
+    assert isinstance(request, JoinGroup) and request.member_id == "me"
+
+
+@pytest.mark.parametrize("code", [*GONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.GROUP_AUTHORIZATION_FAILED])
+def test_a_heartbeat_without_effect(code: ErrorCode):
+    """The member stays in its generation and tries again before the interval is over."""
+    setting = Setting()
+    setting.settle()
+    setting.answer(setting.beat(), code)
+    setting.now_ms += BACKOFF_MS
+    if code in GONE:
+        setting.find()
+    setting.only(MemberHeartbeat)
+    assert setting.membership.state is _S.STABLE and setting.membership.next_step is None
+
+
+@pytest.mark.parametrize("code", FATAL)
+@pytest.mark.parametrize("phase", [JoinGroup, SyncGroup])
+def test_a_refusal_is_told_and_tried_again_after_that(phase: type, code: ErrorCode):
+    """Nothing is asked before the program has heard of it."""
+    setting = Setting()
+    request = setting.subscribe()
+    if phase is SyncGroup:
+        request = setting.join(request)
+    setting.answer(request, code)
+    setting.now_ms += 1_000
+    assert setting.tick() == []
+    error = setting.membership.take_error()
+    assert isinstance(error, GroupError) and error.error_code is code
+    setting.only(JoinGroup)
+    assert setting.membership.take_error() is None
+
+
+@pytest.mark.parametrize("phase", [JoinGroup, MemberHeartbeat])
+def test_who_is_fenced_stays_so(phase: type):
+    """Two consumers with one group.instance.id would take its place from each other forever."""
+    setting = Setting("a")
+    if phase is JoinGroup:
+        request = setting.subscribe()
+    else:
+        setting.settle()
+        request = setting.beat()
+    setting.answer(request, ErrorCode.FENCED_INSTANCE_ID)
+    for _ in range(2):
+        setting.now_ms += 10_000
+        assert setting.tick() == []
+        assert isinstance(setting.membership.take_error(), FencedInstanceId)
+
+
+def test_groups_of_other_types_are_refused():
+    """A group that is not one of consumers, or another protocol than the one that was joined."""
+    setting = Setting()
+    setting.answer(setting.subscribe(), member_id="me", generation_id=1, protocol_type="connect", leader="x")
+    error = setting.membership.take_error()
+    assert error is not None and error.error_code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    setting.answer(setting.join(setting.only(JoinGroup)), protocol_name="other")
+    error = setting.membership.take_error()
+    assert error is not None and error.error_code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_session_without_an_answer():
+    """The coordinator is looked for again; the member keeps its place until someone says that it has none."""
+    setting = Setting()
+    setting.settle()
+    setting.beat()
+    setting.now_ms += SESSION_MS
+    assert setting.tick() == [] and len(setting.dropped) == 1
+    setting.now_ms += BACKOFF_MS
+    setting.find()
+    assert setting.membership.state is _S.STABLE
+    assert setting.membership.next_step is None
+
+
+@pytest.mark.parametrize("instance", [None, "a"])
+def test_a_program_that_does_not_poll(instance: str | None):
+    """A dynamic member leaves, a static one only falls silent; both lose everything, and join when there is a poll."""
+    setting = Setting(instance)
+    setting.settle()
+    while setting.now_ms + HEARTBEAT_MS < MAX_POLL_MS:
+        setting.answer(setting.beat())
+    setting.now_ms = MAX_POLL_MS
+    left = setting.tick()
+    assert [type(each) for each in left] == ([LeaveGroup] if instance is None else [])
+    assert setting.prepare().is_lost
+    setting.membership.polled(setting.now_ms)
+    request = setting.only(JoinGroup)
+    assert isinstance(request, JoinGroup) and request.member_id == ""
+
+
+def test_leaving_does_not_wait_for_a_rebalance():
+    """A JoinGroup that waits holds up its connection: the member leaves over another one."""
+    setting = Setting()
+    request = setting.subscribe()
+    setting.answer(request, ErrorCode.MEMBER_ID_REQUIRED, member_id="me")
+    setting.only(JoinGroup)
+    setting.membership.unsubscribe("closed")
+    (leave,) = setting.tick()
+    assert isinstance(leave, LeaveGroup) and leave.member_id == "me"
+    assert [each.node_id for each in setting.dropped] == [NODE.broker_id]
+    assert not setting.core.is_idle
+    setting.answer(leave)
+    assert setting.core.is_idle and setting.tick() == [] and setting.core.wake_ms() is None
+
+
+def test_late_answers_are_passed_over():
+    """Those to a request of a life before change nothing."""
+    setting = Setting()
+    setting.settle()
+    late = setting.beat()
+    setting.membership.reset("out")
+    setting.answer(late, ErrorCode.UNKNOWN_MEMBER_ID)
+    setting.prepare()
+    join = setting.only(JoinGroup)
+    setting.membership.reset("out again")
+    setting.answer(join, member_id="x", generation_id=9, leader="y")
+    assert setting.membership.state is _S.UNJOINED and setting.membership.generation.is_lost
+
+
+# Offsets
+
+
+def commit(setting: Setting, *, is_retried: bool = True) -> CommitCall:
+    call = CommitCall({KEY: OffsetAndMetadata(5)}, float("inf"), is_retried=is_retried)
+    setting.core.offsets.add(call)
+    return call
+
+
+@pytest.mark.parametrize("code", [*GONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
+@pytest.mark.parametrize("is_retried", [True, False])
+def test_a_commit_that_may_succeed_later(code: ErrorCode, is_retried: bool):
+    """One that is waited for is sent again; another one is an error at once: a later commit may have overtaken it."""
+    setting = Setting()
+    setting.settle()
+    call = commit(setting, is_retried=is_retried)
+    setting.answer(setting.only(CommitOffsets), partitions={KEY: code})
+    assert call.is_done is not is_retried
+    if not is_retried:
+        assert isinstance(call.error, RetriableCommitFailed)
+        return
+    setting.now_ms += BACKOFF_MS
+    if code in GONE:
+        setting.find()
+    setting.answer(setting.only(CommitOffsets))
+    assert call.is_done and call.error is None
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "is_out"),
+    [
+        (ErrorCode.REBALANCE_IN_PROGRESS, RebalanceInProgress, False),
+        (ErrorCode.UNKNOWN_MEMBER_ID, CommitFailed, True),
+        (ErrorCode.ILLEGAL_GENERATION, CommitFailed, True),
+        (ErrorCode.FENCED_INSTANCE_ID, FencedInstanceId, True),
+        (ErrorCode.OFFSET_METADATA_TOO_LARGE, GroupError, None),
+        (ErrorCode.INVALID_COMMIT_OFFSET_SIZE, GroupError, None),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, GroupError, None),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, GroupError, None),
+    ],
+)
+def test_a_commit_that_is_refused(code: ErrorCode, kind: type, is_out: bool | None):
+    """The call ends; what it says about the membership has its consequences there."""
+    setting = Setting("a")
+    setting.settle()
+    call = commit(setting)
+    setting.answer(setting.only(CommitOffsets), partitions={KEY: code})
+    assert call.is_done and isinstance(call.error, kind) and call.error.error_code is code
+    step = setting.membership.next_step
+    assert step == (None if is_out is None else PrepareJoin(setting.membership.generation, is_out))
+
+
+def test_only_a_member_with_an_assignment_commits():
+    """Not one that joins, nor one that is out; a consumer that is no member commits without a generation."""
+    setting = Setting()
+    call = commit(setting)
+    setting.find()
+    sent = setting.only(CommitOffsets)
+    assert isinstance(sent, CommitOffsets) and sent.generation.is_lost and not call.is_done
+    joining = Setting()
+    joining.subscribe()
+    assert isinstance(commit(joining).error, RebalanceInProgress)
+    out = Setting()
+    out.settle()
+    out.membership.reset("out")
+    assert isinstance(commit(out).error, CommitFailed)
+
+
+def test_what_a_member_read_is_never_committed_by_a_stranger():
+    """A commit whose answer is lost is not repeated without a generation after the member has left."""
+    setting = Setting()
+    setting.settle()
+    call = commit(setting)
+    setting.answer(setting.only(CommitOffsets), partitions={KEY: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+    setting.membership.unsubscribe("gone")
+    setting.now_ms += BACKOFF_MS
+    (leave,) = setting.tick()
+    assert isinstance(leave, LeaveGroup) and isinstance(call.error, CommitFailed)
+
+
+@pytest.mark.parametrize("code", [*GONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT])
+def test_committed_offsets_are_awaited(code: ErrorCode):
+    """Until the coordinator is there, and the outcome of transactions is known (KIP-447)."""
+    setting = Setting()
+    call = FetchCall([KEY, ("t", 1)], float("inf"))
+    setting.core.offsets.add(call)
+    setting.find()
+    request = setting.only(FetchOffsets)
+    if code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
+        setting.answer(request, partitions={KEY: code})
+    else:
+        setting.answer(request, code)
+    setting.now_ms += BACKOFF_MS
+    if code in GONE:
+        setting.find()
+    found = {KEY: OffsetAndMetadata(4, 2, "x"), ("t", 1): None}
+    setting.answer(setting.only(FetchOffsets), offsets=found)
+    assert call.is_done and call.found == found and setting.tick() == []
+
+
+def test_committed_offsets_that_are_refused():
+    """The error names the partition, or the group."""
+    for fields, kind in (({"partitions": {KEY: ErrorCode.TOPIC_AUTHORIZATION_FAILED}}, PartitionError),
+                         ({"code": ErrorCode.GROUP_AUTHORIZATION_FAILED}, GroupError)):  # fmt: skip
+        setting = Setting()
+        call = FetchCall([KEY], float("inf"))
+        setting.core.offsets.add(call)
+        setting.find()
+        setting.answer(setting.only(FetchOffsets), **fields)  # type: ignore[arg-type]
+        assert call.is_done and isinstance(call.error, kind)
+
+
+CODES = st.sampled_from(list(ErrorCode))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), CODES, st.integers(0, 8_000)), max_size=40), st.booleans())
+def test_no_answer_leaves_a_member_stuck(events: list[tuple[int, ErrorCode, int]], is_static: bool):
+    """Whatever is answered, or not: there is a request in flight, a step for the program, an error to be told, or a
+    time at which there will be; and once all goes well, it is a member again.
+    """
+    setting = Setting("a" if is_static else None)
+    flight: list[GroupRequest] = []
+    setting.membership.subscribe(0)
+
+    def carry_on() -> None:
+        setting.membership.polled(setting.now_ms)
+        step = setting.membership.next_step
+        if isinstance(step, PrepareJoin):
+            setting.membership.prepared(step, (("range", b""),))
+        elif isinstance(step, DivideAmong):
+            setting.membership.divided(step, {})
+        elif isinstance(step, TakeAssignment):
+            setting.membership.take(step)
+            setting.membership.taken(step)
+
+    def well(request: GroupRequest) -> None:
+        fields = {"member_id": "me", "generation_id": 3, "leader": "me", "coordinator": NODE}
+        setting.answer(request, **fields)
+
+    for what, code, pause_ms in events:
+        if what == 0:
+            carry_on()
+        elif what == 1 and flight:
+            setting.answer(flight.pop(0), code, member_id="given")
+        elif what == 2 and flight:
+            well(flight.pop(0))
+        else:
+            setting.now_ms += pause_ms
+        flight += setting.tick()
+        wake_ms = setting.core.wake_ms()
+        has_error = setting.membership._error is not None
+        assert flight or has_error or setting.membership.next_step is not None or wake_ms is not None
+    for _ in range(40):
+        if isinstance(setting.membership.take_error(), FencedInstanceId):
+            return
+        carry_on()
+        flight += setting.tick()
+        while flight:
+            well(flight.pop(0))
+        setting.now_ms += 300
+        if setting.membership.state is _S.STABLE and setting.membership.next_step is None:
+            return
+    raise AssertionError(f"not a member again: {setting.core}")

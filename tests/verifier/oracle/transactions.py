@@ -1,0 +1,364 @@
+"""The checks of transactions once more, slow and obvious: of a whole run, row by row, with tables of all costs."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import crc32c
+
+from tests.verifier.oracle import clients
+from tests.verifier.oracle.model import Anomaly, Evidence
+from tests.verifier.oracle.reading import read_clock, varint
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+
+STATE_TOPIC = "__transaction_state"
+Place = tuple[str, int]
+
+
+class Row(NamedTuple):
+    """One batch; ``what`` is "data", "COMMIT", "ABORT", "unreadable", or "" outside of transactions."""
+
+    offset: int
+    end: int
+    leader_epoch: int
+    producer_id: int
+    epoch: int
+    what: str
+    count: int
+    records: list[tuple[bytes | None, bytes | None]]
+
+
+class State(NamedTuple):
+    """One record of the topic; ``state`` 6 is a tombstone."""
+
+    partition: int
+    offset: int
+    name: str
+    producer_id: int
+    epoch: int
+    timeout: int
+    state: int
+    places: frozenset[Place]
+    started: int
+
+
+@dataclass
+class Decided:
+    """One transaction; ``markers`` is where it ends, by partition."""
+
+    producer_id: int
+    epoch: int
+    what: str
+    places: frozenset[Place]
+    complete: bool = False
+    markers: dict[Place, Row | None] = field(default_factory=dict)
+
+
+def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] | None = None) -> list[Anomaly]:
+    """What the checks must find in a run; of what clients saw, in ``rows``."""
+    copies: dict[Place, list[list[Row]]] = {}
+    for home in sorted(directory.nodes_dir.glob("*/data/*-*")):
+        topic, _, partition = home.name.rpartition("-")
+        if home.is_dir():
+            copies.setdefault((topic, int(partition)), []).append(read_rows(home))
+    best = {place: max(logs, key=lambda log: (log[-1].leader_epoch, log[-1].end) if log else (-1, 0))
+            for place, logs in copies.items()}  # fmt: skip
+    state = {place[1]: log for place, log in best.items() if place[0] == STATE_TOPIC}
+    if not state:
+        return []
+    logs = {place: log for place, log in best.items() if place[0] != STATE_TOPIC}
+    return [*judge(logs, state, directory, run), *clients.find_all(rows or [])]
+
+
+def judge(
+    logs: dict[Place, list[Row]], state: dict[int, list[Row]], directory: RunDirectory, run: RunModel
+) -> Iterator[Anomaly]:
+    damaged = {number for number in range(max(state)) if number not in state}
+    records: list[State] = []
+    for number, log in sorted(state.items()):
+        read = [read_state(number, row) for row in log]
+        records += [each for each in read if each is not None]
+        if not whole(log) or None in read:
+            damaged.add(number)
+    for (_, partition), log in logs.items():
+        for at, row in enumerate(log):
+            if row.what and any(e.what and e.producer_id == row.producer_id and e.epoch > row.epoch for e in log[:at]):
+                yield Anomaly("zombie-write", None, partition, None, None, row.offset)
+    decisions: list[Decided] = []
+    for name in sorted({record.name for record in records}):
+        found, wrong = decide([record for record in records if record.name == name])
+        decisions += found
+        for record in wrong:
+            yield Anomaly("marker-audit", "decisions", record.partition, None, None, record.offset)
+    if run.settings.unclean_leader_election:
+        return
+    producers = {decision.producer_id for decision in decisions}
+    producers |= {row.producer_id for log in logs.values() for row in log if row.what}
+    for producer in sorted(producers):
+        newest = [record for record in records if record.producer_id == producer][-1:]
+        if (newest and newest[0].partition in damaged) or (not newest and damaged):
+            continue
+        for place, log in sorted(logs.items()):
+            if whole(log) and not any(row.what == "unreadable" and row.count for row in log):
+                own = [decision for decision in decisions if decision.producer_id == producer]
+                yield from in_one_log(place, log, producer, own, newest, directory, run)
+        for decision in decisions:
+            if decision.producer_id == producer:
+                yield from torn(decision, logs)
+
+
+def in_one_log(
+    place: Place, log: list[Row], producer: int, decisions: list[Decided], newest: list[State],
+    directory: RunDirectory, run: RunModel,
+) -> Iterator[Anomaly]:  # fmt: skip
+    """Of one producer: markers beside decisions, and what is open."""
+    rows = [row for row in log if row.producer_id == producer and row.what]
+    ends = [(row, at > 0 and rows[at - 1].what == "data") for at, row in enumerate(rows) if row.what != "data"]
+    ends = [each for each in ends if each[0].what != "unreadable"]
+    here = [decision for decision in decisions if place in decision.places]
+    for what, row in aligned(ends, here, place):
+        yield Anomaly("marker-audit", what, place[1], None, None, None if row is None else row.offset)
+    if rows and rows[-1].what == "data":
+        first = rows[-1].offset
+        for row in reversed(rows):
+            if row.what != "data":
+                break
+            first = row.offset
+        if hangs(place, newest, directory, run):
+            yield Anomaly("hanging-transaction", None, place[1], None, None, first)
+
+
+def hangs(place: Place, newest: list[State], directory: RunDirectory, run: RunModel) -> bool:
+    if not newest or newest[0].state not in (1, 2, 3) or place not in newest[0].places:
+        return True
+    times = {phase.name: phase for phase in run.phases}
+    if "heal" not in times or "stop" not in times or times["heal"].end_ns is None:
+        return False
+    began = datetime.fromisoformat(run.started).timestamp() * 1000
+    healed = began + (times["heal"].end_ns - run.started_ns) // 1_000_000
+    stopped = began + (times["stop"].start_ns - run.started_ns) // 1_000_000 - sum(read_clock(directory, run))
+    return stopped > max(newest[0].started + newest[0].timeout, healed) + 15_000
+
+
+def aligned(ends: list[tuple[Row, bool]], here: list[Decided], place: Place) -> Iterator[tuple[str, Row | None]]:
+    """What does not fit, by the cheapest way of all to go through markers and decisions."""
+
+    def again(at: int, number: int) -> bool:
+        row, holds = ends[at]
+        return not holds and any((each.epoch, each.what) == (row.epoch, row.what) for each in here[:number])
+
+    @cache
+    def cost(at: int, number: int) -> int:
+        ways = [step[0] + cost(*step[1]) for step in steps(at, number)]
+        return min(ways) if (at, number) != (len(ends), len(here)) else 0
+
+    def steps(at: int, number: int) -> list[tuple[int, tuple[int, int], str | None]]:
+        found: list[tuple[int, tuple[int, int], str | None]] = []
+        if at < len(ends) and number < len(here) and ends[at][0].epoch == here[number].epoch:
+            same = ends[at][0].what == here[number].what
+            found.append((0 if same else 3, (at + 1, number + 1), None if same else "opposite"))
+        if at < len(ends):
+            found.append((0, (at + 1, number), None) if again(at, number) else (2, (at + 1, number), "stray"))
+        if number < len(here):
+            wrong = here[number].complete
+            found.append((2 if wrong else 0, (at, number + 1), "missing" if wrong else None))
+        return found
+
+    at = number = 0
+    while (at, number) != (len(ends), len(here)):
+        price, after, wrong = next(step for step in steps(at, number) if step[0] + cost(*step[1]) == cost(at, number))
+        if after[1] > number:
+            here[number].markers[place] = ends[at][0] if after[0] > at else None
+        if wrong is not None:
+            yield wrong, None if wrong == "missing" else ends[at][0]
+        assert price == 0 or wrong is not None
+        at, number = after
+
+
+def torn(decision: Decided, logs: dict[Place, list[Row]]) -> Iterator[Anomaly]:
+    told = decision.markers
+    if not any(row is not None and row.what == "COMMIT" for row in told.values()):
+        return
+    for place, row in told.items():
+        if row is not None and row.what == "ABORT":
+            yield Anomaly("torn-transaction", None, place[1], None, None, row.offset)
+        elif row is None and decision.complete:
+            rest: list[Row] = []
+            for each in logs[place]:
+                if each.producer_id == decision.producer_id and each.what:
+                    rest = [*rest, each] if each.what == "data" else []
+            yield Anomaly("torn-transaction", None, place[1], None, None, rest[0].offset if rest else None)
+
+
+def decide(records: list[State]) -> tuple[list[Decided], list[State]]:
+    """The decisions of one id in their order, and the first record that contradicts each."""
+    found: list[Decided] = []
+    wrong: list[State] = []
+    waiting = blamed = False
+    for record in records:
+        if record.state == 1:
+            waiting = False
+        if record.state not in (2, 3, 4, 5):
+            continue
+        what = "COMMIT" if record.state in (2, 4) else "ABORT"
+        if waiting and what != found[-1].what:
+            wrong += [] if blamed else [record]
+            blamed = True
+        elif waiting and record.state in (4, 5):
+            found[-1].complete = True
+        elif not waiting and record.state in (2, 3):
+            found.append(Decided(record.producer_id, record.epoch, what, record.places))
+            blamed = False
+        waiting = record.state in (2, 3)
+    return found, wrong
+
+
+def whole(log: list[Row]) -> bool:
+    """From offset 0, offset by offset."""
+    offsets = [number for row in log for number in range(row.offset, row.end)]
+    return offsets == list(range(len(offsets))) and all(row.count == row.end - row.offset for row in log)
+
+
+def read_rows(home: Path) -> list[Row]:
+    found: list[Row] = []
+    files = sorted(home.glob("*.log"))
+    for path in files:
+        data, position = path.read_bytes(), 0
+        while position + 61 <= len(data):
+            base, length, epoch, _, crc = struct.unpack_from(">qiibI", data, position)
+            if length < 49 or position + 12 + length > len(data):
+                break
+            batch = data[position : position + 12 + length]
+            attributes, delta = struct.unpack_from(">hi", batch, 21)
+            producer_id, producer_epoch, _, count = struct.unpack_from(">qhii", batch, 43)
+            records = read_keyed(batch, count) if crc32c.crc32c(batch[21:]) == crc and not attributes & 7 else None
+            what = "data" if attributes & 0x10 else ""
+            if attributes & 0x20:
+                key = records[0][0] if records and len(records) == 1 else None
+                what = {0: "ABORT", 1: "COMMIT"}.get(key[3] if key else -1, "unreadable")
+            what = what if producer_id >= 0 else ""
+            found.append(Row(base, base + delta + 1, epoch, producer_id, producer_epoch, what, count, records or []))
+            position += 12 + length
+    if not found and files and int(files[0].stem):
+        # everything was deleted
+        found.append(Row(int(files[0].stem), int(files[0].stem), -1, -1, -1, "", -1, []))
+    return found
+
+
+def read_keyed(batch: bytes, count: int) -> list[tuple[bytes | None, bytes | None]]:
+    at, found = 61, []
+    for _ in range(count):
+        size, at = varint(batch, at, 5)
+        end = at + size
+        _, at = varint(batch, at + 1, 10)
+        _, at = varint(batch, at, 5)
+        both: list[bytes | None] = []
+        for _ in range(2):
+            length, at = varint(batch, at, 5)
+            both.append(batch[at : at + length] if length >= 0 else None)
+            at += max(length, 0)
+        found.append((both[0], both[1]))
+        at = end
+    return found
+
+
+def read_state(partition: int, row: Row) -> State | None:
+    """The only record of a batch."""
+    if len(row.records) != 1 or row.records[0][0] is None:
+        return None
+    key, value = row.records[0]
+    assert key is not None
+    name = key[4:].decode()
+    if value is None:
+        return State(partition, row.offset, name, -1, -1, -1, 6, frozenset(), -1)
+    if len(value) < 37:
+        return None
+    version, producer_id, epoch, timeout, state, topics = struct.unpack_from(">hqhibi", value)
+    at, places = 21, set()
+    for _ in range(max(topics, 0)):
+        (size,) = struct.unpack_from(">h", value, at)
+        topic, at = value[at + 2 : at + 2 + size].decode(), at + 2 + size
+        (count,) = struct.unpack_from(">i", value, at)
+        numbers: Any = struct.unpack_from(f">{count}i", value, at + 4)
+        at += 4 + 4 * count
+        places |= {(topic, number) for number in numbers}
+    (started,) = struct.unpack_from(">q", value, at + 8)
+    known = version == 0 and 0 <= state < 6
+    return (
+        State(partition, row.offset, name, producer_id, epoch, timeout, state, frozenset(places), started)
+        if known
+        else None
+    )
+
+
+def aborted_index_audit(evidence: Evidence) -> Iterator[Anomaly]:
+    """One for each marker or entry that is wrong, of logs that nothing was taken from."""
+    for broker in evidence.brokers:
+        if broker not in evidence.homes:
+            continue
+        home = evidence.homes[broker]
+        clean = (home.parent / ".kafka_cleanshutdown").exists()
+        clean |= [c.exit_code for c in evidence.run.children if c.name == f"broker-{broker}"][-1:] == [0]
+        bases = sorted(int(path.stem) for path in home.glob("*.log"))
+        log = read_rows(home)
+        for number, base in enumerate(bases):
+            end = bases[number + 1] if number + 1 < len(bases) else 1 << 62
+            path = home / f"{base:020d}.txnindex"
+            data = path.read_bytes() if path.exists() else b""
+            until = [row for row in log if row.offset < end]
+            shifted = [row for row in until[1:] if row.offset != until[until.index(row) - 1].end]
+            broken = shifted or any(row.count != row.end - row.offset for row in until)
+            broken = broken or (until and until[0].offset != bases[0])
+            if (
+                broken
+                or any(row.what == "unreadable" and row.count for row in until)
+                or not (clean or base != bases[-1])
+            ):
+                continue
+            wrong = wrong_entries(data, [row for row in until if row.what], base, bases[0])
+            if wrong is not None:
+                yield from [
+                    Anomaly("aborted-index-audit", None, evidence.final.partition, None, None, wrong[0])
+                    for _ in range(wrong[1])
+                ]
+
+
+def wrong_entries(data: bytes, rows: list[Row], base: int, begins: int) -> tuple[int | None, int] | None:
+    """The lowest marker of which the index is wrong, and of how many it is."""
+    if len(data) % 34:
+        return None, 1
+    entries = [struct.unpack_from(">hqqqq", data, at) for at in range(0, len(data), 34)]
+    if any(entry[0] for entry in entries):
+        return None, 1
+    expected: dict[int, tuple[int, int, int, int]] = {}
+    for at, row in enumerate(rows):
+        if row.what != "ABORT" or row.offset < base:
+            continue
+        opened = {}
+        for each in rows[:at]:
+            if each.what == "data":
+                opened.setdefault(each.producer_id, each.offset)
+            else:
+                opened.pop(each.producer_id, None)
+        first = opened.pop(row.producer_id, -1)
+        expected[row.offset] = (row.producer_id, first, row.offset, min(opened.values(), default=row.offset + 1))
+    wrong = {marker for marker, entry in expected.items() if entry[1] >= 0 and all(e[3] != marker for e in entries)}
+    for at, (_, producer, first, marker, stable) in enumerate(entries):
+        right = expected.get(marker)
+        fits = right is not None and (producer, marker) == (right[0], right[2])
+        if fits and right is not None:
+            fits = first >= 0 and (first == right[1] or first < begins)
+            fits = fits and (stable == right[3] or 0 <= stable < begins)
+        if not fits or any(before[3] >= marker for before in entries[:at]):
+            wrong.add(marker)
+    return (max(min(wrong), 0), len(wrong)) if wrong else None
+
+
+CHECKS = (aborted_index_audit,)

@@ -1,0 +1,193 @@
+"""Planted examples for the anomalies of transactions, each with its nearest legal neighbor.
+
+Producer 1001 writes all values, in both partitions, in one transaction of the transactional id ``x``, which is decided
+behind the sentinel. The many small cases are in ``tests/verifier/transactions``; these are whole runs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+
+from tests.support.stories import SECOND, SENTINEL_STREAM, TOPIC, Batch, Story, clean
+from tests.support.transaction_bytes import (
+    ABORT,
+    COMMIT,
+    COMPLETE_ABORT,
+    COMPLETE_COMMIT,
+    ONGOING,
+    PREPARE_ABORT,
+    PREPARE_COMMIT,
+    TRANSACTIONAL,
+    marker,
+    state_log,
+    state_value,
+)
+from tests.verifier.planted.headers import both
+from tests.verifier.planted.model import Planted
+from verifier.evidence.history import Function, HistoryRow
+
+P0, P1 = (TOPIC, 0), (TOPIC, 1)
+PRODUCER = 1001
+#: (kind, epoch) of the markers that end a partition's log.
+Markers = Sequence[tuple[int, int]]
+_PREPARE = {COMMIT: PREPARE_COMMIT, ABORT: PREPARE_ABORT}
+_COMPLETE = {COMMIT: COMPLETE_COMMIT, ABORT: COMPLETE_ABORT}
+
+
+def decided(kind: int, *topic_partitions: tuple[str, int], epoch: int = 0) -> list[tuple[str, bytes]]:
+    """The records of one transaction, from its beginning to its end."""
+    return [
+        ("x", state_value(ONGOING, PRODUCER, 0, topic_partitions)),
+        ("x", state_value(_PREPARE[kind], PRODUCER, epoch, topic_partitions)),
+        ("x", state_value(_COMPLETE[kind], PRODUCER, epoch)),
+    ]
+
+
+def written(first: Markers, second: Markers, records: list[tuple[str, bytes]]) -> Callable[[Story], None]:
+    """Both logs end with these markers, and the coordinator has these records."""
+
+    def plant(story: Story) -> None:
+        two = clean(partitions=2)
+        for each in fields(two):
+            setattr(story, each.name, getattr(two, each.name))
+        story.transaction_state = {0: [], 1: state_log(records)}
+        for partition, kinds in enumerate((first, second)):
+            place = story.partitions[partition]
+            story.everywhere(partition, _in_a_transaction)
+            for kind, epoch in kinds:
+                end = marker(place.high_watermark, kind, PRODUCER, epoch)
+                story.everywhere(partition, lambda batches, end=end: batches.append(end))  # type: ignore[misc]
+                place.high_watermark += 1
+            place.log_end_offsets = dict.fromkeys(place.log_end_offsets, place.high_watermark)
+
+    return plant
+
+
+def _in_a_transaction(batches: list[Batch]) -> None:
+    for index, batch in enumerate(batches):
+        if batch.values[0][0] != SENTINEL_STREAM:
+            batches[index] = replace(batch, producer_id=PRODUCER, attributes=TRANSACTIONAL)
+
+
+def by_a_stranger(story: Story) -> None:
+    """A marker of a producer of which the coordinators know nothing."""
+    place = story.partitions[0]
+    story.everywhere(0, lambda batches: batches.append(marker(place.high_watermark, COMMIT, 5000)))
+    place.high_watermark += 1
+    place.log_end_offsets = dict.fromkeys(place.log_end_offsets, place.high_watermark)
+
+
+def without_an_entry(story: Story) -> None:
+    """A follower's index of aborted transactions says that the last stable offset came further than it did."""
+    entry = struct.pack(">hqqqq", 0, PRODUCER, 0, 13, 15)
+    story.side_files[3, f"{TOPIC}-0/{0:020d}.txnindex"] = lambda data: entry
+
+
+def told(*, wrong: bool) -> Callable[[Story], None]:
+    """What clients saw: six transactions of one process, which reads all values itself before it is done.
+
+    0 writes to t-0, 1 to t-1; 2 and 3 to both, in opposite orders; 4 to t-0 and 5 to t-1, with inputs. ``wrong``: a
+    live reader is handed 0 before its commit; 1 was aborted; 3 began when 2 was committed; 4 and 5 read each other.
+    """
+
+    def plant(story: Story) -> None:
+        producer = story.rows["producer-1"]
+        numbers = {2: (0, 2, 3, 4), 1: (1, 3, 2, 5)}  # by stream, which write to t-0 and t-1
+        for at, each in enumerate(producer):
+            if each.f == "send":
+                producer[at] = each._replace(op=numbers[each.stream][each.first_sequence // 3])
+        for number, begun, asked in (
+            (0, 1, 300),
+            (1, 1, 2),
+            (2, 1, 2),
+            (3, 5 if wrong else 3, 6),
+            (4, 1, 2),
+            (5, 1, 2),
+        ):
+            f: Function = "abort" if wrong and number == 1 else "commit"
+            producer.append(of_transaction("begin", number, begun, begun))
+            producer.append(of_transaction(f, number, asked, asked + 2))
+        for number, partition in ((4, 1), (5, 0)) if wrong else ((4, 1),):
+            inputs = of_transaction("offsets", number, 1, 1)
+            producer.append(inputs._replace(topic=TOPIC, partition=partition, first_offset=9, last_offset=11))
+        reads = [each for each in story.rows["final-1"] if each.f == "assign" or each.stream < SENTINEL_STREAM]
+        producer += [ISOLATED, *(each._replace(phase="load") for each in reads)]
+        for process in ("reader-1", "final-1") if wrong else ("final-1",):
+            story.rows[process].insert(0, ISOLATED)
+
+    return plant
+
+
+def of_transaction(f: Function, number: int, asked: int, done: int) -> HistoryRow:
+    """Times are in tenths of a second; the live reader is handed the first values after one second."""
+    return HistoryRow(f, "ok", op=number, invoke_ns=asked * SECOND // 10, complete_ns=done * SECOND // 10)
+
+
+ISOLATED = HistoryRow("isolation", "ok", session=1)
+
+COMMITTED = decided(COMMIT, P0, P1)
+ABORTED = decided(ABORT, P0, P1)
+
+PLANTED: Mapping[str, Planted] = {
+    "what clients see of transactions": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False))
+    ),
+    "what no client may see of transactions": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=True)),
+        {
+            ("G1a", None): {"count": 7, "partition": 1, "offset": 0},
+            ("precommitted-read", None): {"count": 1, "partition": 0, "offset": 0},
+            ("G1c", None): {"count": 1, "partition": 0, "offset": 9},
+            ("G0", None): {"count": 1, "partition": 0, "offset": 6},
+        },
+        neighbor="what clients see of transactions",
+    ),
+    "a transaction that is committed": Planted(
+        written(
+            [(COMMIT, 0), (ABORT, 0), (ABORT, 1)],
+            [(COMMIT, 0), (COMMIT, 0)],
+            [*COMMITTED, *decided(ABORT, P0), *decided(ABORT, P0, epoch=1), *decided(COMMIT, P0, P1)[:1]],
+        )
+    ),
+    "a transaction that is aborted": Planted(written([(ABORT, 0)], [(ABORT, 0)], ABORTED)),
+    "a transaction that is torn": Planted(
+        written([(COMMIT, 0)], [(ABORT, 0)], COMMITTED),
+        {
+            ("torn-transaction", None): {"count": 1, "partition": 1, "offset": 13},
+            ("marker-audit", "opposite"): {"count": 1, "partition": 1, "offset": 13},
+        },
+        neighbor="a transaction that is committed",
+    ),
+    "a transaction without one of its markers": Planted(
+        written([(ABORT, 0)], [], ABORTED),
+        {
+            ("marker-audit", "missing"): {"count": 1, "partition": 1, "offset": None},
+            ("hanging-transaction", None): {"count": 1, "partition": 1, "offset": 0},
+        },
+        neighbor="a transaction that is aborted",
+    ),
+    "decisions that nobody made": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], [*ABORTED[:2], COMMITTED[2], *ABORTED[2:]]), by_a_stranger),
+        {
+            ("marker-audit", "stray"): {"count": 1, "partition": 0, "offset": 14},
+            ("marker-audit", "decisions"): {"count": 1, "topic": "__transaction_state", "partition": 1, "offset": 2},
+        },
+        neighbor="a transaction that is aborted",
+    ),
+    "an epoch that a marker had ended": Planted(
+        written(
+            [(COMMIT, 0), (ABORT, 1), (COMMIT, 0)],
+            [(COMMIT, 0)],
+            [*COMMITTED, *decided(ABORT, P0, epoch=1)],
+        ),
+        {("zombie-write", None): {"count": 1, "partition": 0, "offset": 15}},
+        neighbor="a transaction that is committed",
+    ),
+    "an index that lets aborted records through": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), without_an_entry),
+        {("aborted-index-audit", None): {"count": 1, "partition": 0, "offset": 13}},
+        neighbor="a transaction that is aborted",
+    ),
+}

@@ -1,0 +1,1 @@
+"""Tests of ``verifier.transactions``: bytes, alignments, and whole small worlds beside the oracle; no Spark."""

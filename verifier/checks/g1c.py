@@ -1,0 +1,29 @@
+"""G1c: transactions read from each other in a circle.
+
+Definition. Transactions, none of them certainly aborted, of which each took as input (``offsets`` rows) a value that
+the one before it had sent, and the first one a value of the last. The values are those that its process was handed
+there, in a session that reads only what is committed. (Adya's G1c, "circular information flow".) A committed value
+exists before it is read, so no order of the transactions explains this. The shortest cycle of each component is shown.
+Legal: a transaction that reads its own process's earlier transactions; chains of any length.
+
+    transaction 1: reads t-1:0 of 2, sends t-0:0        transaction 2: reads t-0:0 of 1, sends t-1:0
+"""
+
+# From the rows of histories, in this process. Pure.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.transactions.client_rows import ClientEvidence
+from verifier.transactions.cycles import cycles, of_cycle, read_edges
+from verifier.transactions.model import Anomalous
+
+NAME = "G1c"
+
+
+def circular_reads(evidence: ClientEvidence) -> Iterator[Anomalous]:
+    """One anomaly per component, where its first edge is; ``offset`` is what was read there."""
+    for cycle in cycles(len(evidence.transactions), read_edges(evidence)):
+        first = cycle.edges[0]
+        yield Anomalous(NAME, None, *first.place, first.offset, of_cycle(evidence, cycle))

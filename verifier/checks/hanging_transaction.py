@@ -1,0 +1,56 @@
+"""hanging-transaction: a transaction is open at the end of a log, and nothing will end it.
+
+Definition. In the log of a partition, as its most advanced replica has it: a transaction without a marker, of which
+``__transaction_state`` says nothing, or that its producer has no transaction of this partition; or one that is still
+undecided, or decided but not complete, 15 s after its timeout had passed and the last fault was healed, while the
+brokers were still at work. (A coordinator looks for such transactions every 10 s.) Readers of committed records are
+given nothing beyond such a transaction: the last stable offset stays where it began. Legal: a transaction that is
+younger than that. Logs and producers that ``marker-audit`` does not judge are not judged here either.
+
+    t-0: ... 7:[p7 e0 transactional] ... end        __transaction_state: x: p7 e0 CompleteAbort
+"""
+
+# Found in this process, beside marker-audit. Pure.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.files.transactions import Opened
+from verifier.transactions.model import STATE_TOPIC, Anomalous, TransactionEvidence
+from verifier.transactions.state_records import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, STATE_NAMES, TopicPartition
+
+NAME = "hanging-transaction"
+
+#: After its timeout a transaction is looked for every 10 s, then aborted, and its markers are written.
+BOUND_MS = 15_000
+
+_OPEN_STATES = (ONGOING, PREPARE_COMMIT, PREPARE_ABORT)
+
+
+def hanging_transaction(evidence: TransactionEvidence) -> Iterator[Anomalous]:
+    """One anomaly per transaction and partition; ``offset`` is where it begins there."""
+    for place, log in sorted(evidence.logs.items()):
+        for begun in log.open.values() if log.is_whole and evidence.keeps_markers else ():
+            why = _why_it_hangs(evidence, place, begun)
+            if why is not None:
+                detail = {"broker": log.broker, **begun._asdict(), "why": why}
+                yield Anomalous(NAME, None, *place, begun.first_offset, detail)
+
+
+def _why_it_hangs(evidence: TransactionEvidence, place: TopicPartition, begun: Opened) -> str | None:
+    """Why no one will end a transaction, or should have ended it; None if it may still be ended."""
+    if not evidence.state.knows_all_of(begun.producer_id):
+        return None
+    known = evidence.state.latest.get(begun.producer_id)
+    if known is None:
+        return f"{STATE_TOPIC} has nothing of its producer"
+    state = STATE_NAMES[known.state]
+    if known.state not in _OPEN_STATES or place not in known.topic_partitions:
+        return f"{STATE_TOPIC} says {state}, and no transaction of this partition"
+    if evidence.working is None:
+        return None
+    due_ms = max(known.started_ms + known.timeout_ms, evidence.working.healed_ms) + BOUND_MS
+    if evidence.working.stopped_ms <= due_ms:
+        return None
+    return f"{STATE_TOPIC} still says {state}, {evidence.working.stopped_ms - known.started_ms} ms after it began"

@@ -1,0 +1,43 @@
+"""marker-audit: the markers in the logs are not those that the coordinators decided.
+
+Definition. ``__transaction_state`` has a record for each step of a transaction: PrepareCommit or PrepareAbort is the
+decision, with the partitions that it concerns, and the Complete record after it says that each of them has its marker.
+In each partition, the markers of a producer are laid beside its decisions there, both in their order; of all ways to do
+that, the one with the fewest contradictions counts. What remains: a completed decision without a marker (cause
+``missing``); a marker that no decision accounts for, or that ends records of the transaction after it (cause
+``stray``); a marker that says the other than its decision (cause ``opposite``). A record that decides a transaction the
+other way than one before it has the cause ``decisions``.
+
+Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
+sends it until it is told; a decision that its coordinator had not completed. A log that does not begin at 0, has gaps,
+or has control batches that cannot be read is not judged, nor are producers whose records of ``__transaction_state`` may
+be missing. Under ``unclean.leader.election.enable`` markers are not judged: an election may cut one off.
+
+    __transaction_state: x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: ... COMMIT        t-1: ... no marker
+"""
+
+# The logs of all partitions are compared with one topic, in this process: what decides is few records. Pure.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.segments.markers import KIND_NAMES
+from verifier.transactions.model import STATE_TOPIC, Anomalous, TransactionEvidence, of_decision, of_marker
+
+NAME = "marker-audit"
+
+
+def marker_audit(evidence: TransactionEvidence) -> Iterator[Anomalous]:
+    """One anomaly per marker, missing marker or contradiction."""
+    for each in evidence.state.contradictions:
+        detail = each._asdict() | {"decides": KIND_NAMES[each.kind]}
+        yield Anomalous(NAME, "decisions", STATE_TOPIC, each.partition, each.offset, detail)
+    for (place, producer_id), alignment in evidence.alignments.items():
+        for decision in alignment.missing:
+            yield Anomalous(NAME, "missing", *place, None, of_decision(decision))
+        for marker in alignment.strays:
+            detail = {"producer_id": producer_id, **of_marker(marker)}
+            yield Anomalous(NAME, "stray", *place, marker.marker_offset, detail)
+        for decision, marker in alignment.opposite:
+            yield Anomalous(NAME, "opposite", *place, marker.marker_offset, of_decision(decision) | of_marker(marker))

@@ -1,0 +1,212 @@
+"""Transactions as their clients saw them: the rows of histories joined, and what committed readers were handed. Pure.
+
+Owns what may be concluded of a transaction's outcome (docs/history.md "Transactions"). What is not certain is UNKNOWN:
+a commit whose answer never came may have happened, whatever the client did afterwards. Judges nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from verifier.transactions.state_records import TopicPartition
+
+Item = TypeVar("Item")
+
+#: What became of a transaction: committed; certainly not; perhaps.
+COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
+
+#: The functions of rows that say something about transactions, besides ``send`` and ``poll``.
+FUNCTIONS = ("begin", "commit", "abort", "offsets", "isolation")
+#: The columns that are asked for.
+COLUMNS = (
+    "process", "f", "type", "topic", "partition", "stream", "first_sequence", "last_sequence", "first_offset",
+    "last_offset", "invoke_ns", "complete_ns", "session", "op",
+)  # fmt: skip
+
+
+class Sent(NamedTuple):
+    """Consecutive values of one stream that a transaction wrote; ``first_offset`` is -1 where it is not known."""
+
+    place: TopicPartition
+    stream: int
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+
+
+class Handed(NamedTuple):
+    """Consecutive values that a session which reads only what is committed was handed."""
+
+    process: str
+    place: TopicPartition
+    stream: int
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    complete_ns: int
+
+    def offset_of(self, sequence: int) -> int:
+        """Where one of the values was."""
+        return self.first_offset + sequence - self.first_sequence
+
+
+@dataclass(frozen=True, slots=True)
+class ClientTransaction:
+    """``asked_ns``: when its commit was first asked for, -1 if it was not. ``ended_ns``: when it was known to be
+    committed, -1 if it never was. ``read`` is what it was handed of the offsets that it took as its input.
+    """
+
+    process: str
+    number: int
+    outcome: str
+    begin_ns: int
+    asked_ns: int
+    ended_ns: int
+    sent: tuple[Sent, ...] = ()
+    read: tuple[Handed, ...] = ()
+
+    def __str__(self) -> str:
+        return f"transaction {self.number} of {self.process}"
+
+
+class Overlaps(Generic[Item]):
+    """Spans of numbers, each with an item, to be asked which of them share something with another span."""
+
+    def __init__(self, spans: Iterable[tuple[int, int, Item]]) -> None:
+        self._spans = sorted(spans, key=lambda span: span[:2])
+        #: The highest number of all spans up to each one: where to stop looking back.
+        self._highest = [*accumulate((last for _, last, _ in self._spans), max)]
+
+    def __repr__(self) -> str:
+        return f"Overlaps({len(self._spans)} spans)"
+
+    def of(self, first: int, last: int) -> Iterator[tuple[int, int, Item]]:
+        """First and last shared number, and the item, of each."""
+        at = bisect_right(self._spans, last, key=lambda span: span[0])
+        while at and self._highest[at - 1] >= first:
+            at -= 1
+            start, stop, item = self._spans[at]
+            if stop >= first:
+                yield max(start, first), min(stop, last), item
+
+
+@dataclass(frozen=True)
+class ClientEvidence:
+    """All transactions of a run's clients, and everything that committed readers were handed."""
+
+    transactions: Sequence[ClientTransaction]
+    polled: Sequence[Handed]
+
+    @cached_property
+    def _by_stream(self) -> Mapping[tuple[TopicPartition, int], Overlaps[int]]:
+        spans: dict[tuple[TopicPartition, int], list[tuple[int, int, int]]] = defaultdict(list)
+        for number, transaction in enumerate(self.transactions):
+            for sent in transaction.sent:
+                spans[sent.place, sent.stream].append((sent.first_sequence, sent.last_sequence, number))
+        return {key: Overlaps(found) for key, found in spans.items()}
+
+    def writers(self, polled: Handed) -> list[tuple[int, int, int]]:
+        """The transactions that wrote what was handed over: first and last sequence of each part, and the number."""
+        spans = self._by_stream.get((polled.place, polled.stream))
+        return [] if spans is None else sorted(spans.of(polled.first_sequence, polled.last_sequence))
+
+
+#: What one process was handed, by partition and offset.
+_Inputs = Mapping[TopicPartition, Overlaps[Handed]]
+
+
+def client_evidence(rows: Iterable[Mapping[str, Any]]) -> ClientEvidence:
+    """From the rows of all histories, each process's in its order."""
+    by_transaction: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
+    polls: dict[str, list[Handed]] = defaultdict(list)
+    isolated: set[tuple[str, int]] = set()
+    for row in rows:
+        match row["f"]:
+            case "isolation":
+                isolated.add((row["process"], row["session"]))
+            case "poll":
+                if (row["process"], row["session"]) in isolated and row["stream"] >= 0:
+                    polls[row["process"]].append(_polled(row))
+            case "begin" | "commit" | "abort" | "offsets" | "send" if row["op"] >= 0:
+                by_transaction[row["process"], row["op"]].append(row)
+    handed = {process: _by_offset(found) for process, found in polls.items()}
+    transactions = [
+        _transaction(process, number, told, handed.get(process, {}))
+        for (process, number), told in sorted(by_transaction.items())
+    ]
+    return ClientEvidence(transactions, [each for process in sorted(polls) for each in polls[process]])
+
+
+def outcome(ends: Iterable[tuple[str, str]]) -> str:
+    """What became of a transaction, by the (f, type) of every row that ends it."""
+    told = set(ends)
+    if ("commit", "ok") in told:
+        return COMMITTED
+    if ("commit", "info") in told or not told:
+        return UNKNOWN
+    # nothing commits what was never asked to be committed, or was certainly refused
+    return ABORTED
+
+
+def _transaction(process: str, number: int, rows: Sequence[Mapping[str, Any]], polls: _Inputs) -> ClientTransaction:
+    ends = [row for row in rows if row["f"] in ("commit", "abort")]
+    commits = [row for row in ends if row["f"] == "commit"]
+    sent = [
+        Sent(
+            (row["topic"], row["partition"]),
+            row["stream"],
+            row["first_sequence"],
+            row["last_sequence"],
+            row["first_offset"] if row["type"] == "ok" else -1,
+        )
+        for row in rows
+        if row["f"] == "send" and row["type"] != "fail" and 0 <= row["first_sequence"] <= row["last_sequence"]
+    ]
+    inputs = [row for row in rows if row["f"] == "offsets" and row["type"] != "fail"]
+    return ClientTransaction(
+        process,
+        number,
+        outcome((row["f"], row["type"]) for row in ends),
+        min((row["invoke_ns"] for row in rows), default=-1),
+        min((row["invoke_ns"] for row in commits), default=-1),
+        max((row["complete_ns"] for row in commits if row["type"] == "ok"), default=-1),
+        tuple(sent),
+        tuple(_inputs(inputs, polls)),
+    )
+
+
+def _inputs(inputs: Sequence[Mapping[str, Any]], polls: _Inputs) -> Iterator[Handed]:
+    """What of a process's polls lies at the offsets that a transaction took as its input."""
+    for row in inputs:
+        handed = polls.get((row["topic"], row["partition"]))
+        shared = () if handed is None else handed.of(row["first_offset"], row["last_offset"])
+        for first, last, polled in sorted(shared):
+            sequence = polled.first_sequence + first - polled.first_offset
+            yield polled._replace(first_sequence=sequence, last_sequence=sequence + last - first, first_offset=first)
+
+
+def _by_offset(polls: Sequence[Handed]) -> _Inputs:
+    spans: dict[TopicPartition, list[tuple[int, int, Handed]]] = defaultdict(list)
+    for each in polls:
+        if each.first_offset >= 0:
+            last = each.first_offset + each.last_sequence - each.first_sequence
+            spans[each.place].append((each.first_offset, last, each))
+    return {place: Overlaps(found) for place, found in spans.items()}
+
+
+def _polled(row: Mapping[str, Any]) -> Handed:
+    return Handed(
+        row["process"],
+        (row["topic"], row["partition"]),
+        row["stream"],
+        row["first_sequence"],
+        row["last_sequence"],
+        row["first_offset"],
+        row["complete_ns"],
+    )

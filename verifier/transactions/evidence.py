@@ -1,0 +1,85 @@
+"""Which files of a run say something of transactions, and which replica's copy is judged. Owns search and choice.
+
+The copy that is judged is the most advanced one: of the highest leader epoch, then of the highest end. What a
+coordinator did to end a transaction was acknowledged by every replica in sync, so that copy has it, also where a leader
+changed while the brokers were being stopped.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+
+from verifier.evidence.phases import HEAL, STOP
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import whole_ms_of_ns
+from verifier.segments.rows import find_segments
+from verifier.transactions.decisions import StateLog, state_log
+from verifier.transactions.logs import log_transactions, replica_end, state_records
+from verifier.transactions.model import STATE_TOPIC, TransactionEvidence, WorkingTime
+from verifier.transactions.state_records import StateRecord, TopicPartition
+from verifier.wall_clock import ClockShift, known_shift, started_ms
+
+#: By partition, then by broker.
+_Copies = Mapping[TopicPartition, Mapping[int, Path]]
+
+
+def has_transactions(directory: RunDirectory) -> bool:
+    """Whether any broker coordinated transactions: the topic is made when a client first asks for a coordinator."""
+    return any(
+        next(directory.node(broker).glob(f"data/{STATE_TOPIC}-*"), None) is not None
+        for broker in directory.broker_ids()
+    )
+
+
+def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionEvidence | None:
+    """Of a run; None if it has no transactions. Raises ``OSError``."""
+    if not has_transactions(directory):
+        return None
+    copies = _copies(directory)
+    logs = {}
+    for place, homes in copies.items():
+        if place[0] != STATE_TOPIC:
+            broker = _most_advanced(homes)
+            logs[place] = log_transactions(homes[broker], *place, broker)
+    return TransactionEvidence(
+        _state(copies), logs, working(run, known_shift(directory, run)), not run.settings.unclean_leader_election
+    )
+
+
+def working(run: RunModel, shift: ClockShift) -> WorkingTime | None:
+    """When the run was healed and when its brokers were stopped, on the safe side of what the wall clock moved."""
+    began_ms, healed, stop = started_ms(run), run.phase(HEAL), run.phase(STOP)
+    if began_ms is None or healed is None or healed.end_ns is None or stop is None:
+        return None
+    healed_ms, stopped_ms = (
+        began_ms + whole_ms_of_ns(at_ns - run.started_ns) for at_ns in (healed.end_ns, stop.start_ns)
+    )
+    return WorkingTime(healed_ms, stopped_ms - shift.behind_ms - shift.ahead_ms)
+
+
+def _copies(directory: RunDirectory) -> _Copies:
+    found: dict[TopicPartition, dict[int, Path]] = defaultdict(dict)
+    for broker in directory.broker_ids():
+        for segment in find_segments("", 0, broker, directory.node(broker)):
+            found[segment.topic, segment.partition][broker] = Path(segment.path).parent
+    return found
+
+
+def _most_advanced(homes: Mapping[int, Path]) -> int:
+    return max(sorted(homes), key=lambda broker: replica_end(homes[broker]))
+
+
+def _state(copies: _Copies) -> StateLog:
+    """What is missing in the row of partitions counts as damaged, as what cannot be read does."""
+    homes = {partition: by_broker for (topic, partition), by_broker in copies.items() if topic == STATE_TOPIC}
+    damaged = set(range(max(homes, default=-1) + 1)) - homes.keys()
+    records: list[StateRecord] = []
+    for partition, by_broker in sorted(homes.items()):
+        found, is_whole = state_records(by_broker[_most_advanced(by_broker)], partition)
+        records += found
+        if not is_whole:
+            damaged.add(partition)
+    return state_log(records, frozenset(damaged))

@@ -1,0 +1,80 @@
+"""The checks of transactions, asked of a run: of the replicas' bytes, and of what clients saw. Owns lists and sums."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from verifier.checks.g0 import write_cycle
+from verifier.checks.g1a import aborted_read
+from verifier.checks.g1c import circular_reads
+from verifier.checks.hanging_transaction import hanging_transaction
+from verifier.checks.marker_audit import marker_audit
+from verifier.checks.precommitted_read import precommitted_read
+from verifier.checks.torn_transaction import torn_transaction
+from verifier.checks.zombie_write import zombie_write
+from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.history import stream_history
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.facts import Found
+from verifier.transactions.client_rows import COLUMNS, FUNCTIONS, ClientEvidence, client_evidence
+from verifier.transactions.evidence import transaction_evidence
+from verifier.transactions.model import Anomalous, TransactionEvidence
+
+CHECKS: tuple[Callable[[TransactionEvidence], Iterator[Anomalous]], ...] = (
+    torn_transaction,
+    marker_audit,
+    hanging_transaction,
+    zombie_write,
+)
+
+CLIENT_CHECKS: tuple[Callable[[ClientEvidence], Iterator[Anomalous]], ...] = (
+    aborted_read,
+    precommitted_read,
+    circular_reads,
+    write_cycle,
+)
+
+
+def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
+    """What the checks find in a run; nothing if it has no transactions. Raises ``OSError``."""
+    evidence = transaction_evidence(directory, run)
+    if evidence is None:
+        return ()
+    seen = client_evidence(history_rows(directory.history_dir))
+    found = [anomaly for check in CLIENT_CHECKS for anomaly in check(seen)]
+    return tuple(summed_up([*audit(evidence), *found]))
+
+
+def history_rows(histories: Path) -> Iterator[dict[str, Any]]:
+    """What histories say about transactions and polls. A damaged one, which is doubted, says nothing more."""
+    wanted = pa.array([*FUNCTIONS, "send", "poll"])
+    for path in sorted(histories.glob("*.arrow")):
+        try:
+            for part in stream_history(path)[1]:
+                rows = part.select(list(COLUMNS))
+                yield from rows.filter(pc.is_in(rows["f"], value_set=wanted)).to_pylist()
+        except HistoryError:
+            continue
+
+
+def audit(evidence: TransactionEvidence) -> list[Anomalous]:
+    """Every anomaly, check by check. Pure."""
+    return [anomaly for check in CHECKS for anomaly in check(evidence)]
+
+
+def summed_up(found: Iterable[Anomalous]) -> Iterator[Found]:
+    """One for each check, cause and partition, with the one at the lowest offset as its example."""
+    groups: dict[tuple[Any, ...], list[Anomalous]] = defaultdict(list)
+    for each in found:
+        groups[each.check, each.cause, each.topic, each.partition].append(each)
+    for (check, cause, topic, partition), members in groups.items():
+        first = min(members, key=lambda each: -1 if each.offset is None else each.offset)
+        count = len(members)
+        yield Found(check, cause, topic, partition, count, count, None, None, first.offset, 1, first.detail)

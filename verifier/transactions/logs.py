@@ -1,0 +1,130 @@
+"""What one replica's log says about transactions, and the records of one partition of ``__transaction_state``.
+
+Owns the reading of a replica's directory by the verifier's own readers, and whether the log is *whole*: from offset 0
+on, without a gap, nothing damaged. Retention, DeleteRecords, compaction and damage all take something away, so that
+what is absent proves nothing. Judges nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from verifier.files.headers import Headers, read_headers
+from verifier.files.transactions import Ended, LateAppend, Opened, TransactionReplay
+from verifier.segments import walk
+from verifier.segments.keyed_records import DamagedRecords, keyed_records
+from verifier.transactions.state_records import StateRecord, UnknownRecord, state_record
+
+_SEGMENT = re.compile(r"^\d{20}\.log$")
+#: No coordinator comes near this, and a hole of a file can be of any size.
+_MOST_BATCH_BYTES = 128 << 20
+
+
+class ReplicaEnd(NamedTuple):
+    """How far a replica came: the copy that leads has the greatest."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogTransactions:
+    """Of one log: every marker in its order, what is open at its end, and what came late."""
+
+    topic: str
+    partition: int
+    broker: int
+    is_whole: bool
+    ended: Sequence[Ended] = ()
+    open: Mapping[int, Opened] = field(default_factory=dict)
+    late: Sequence[LateAppend] = ()
+
+
+def replica_end(directory: Path) -> ReplicaEnd:
+    """By its last batches. Raises ``OSError``."""
+    for path in reversed(_segments(directory)):
+        headers = read_headers(path)
+        if headers.positions.size:
+            return ReplicaEnd(int(headers.leader_epochs.max()), headers.end_offset)
+    return ReplicaEnd(-1, 0)
+
+
+def log_transactions(directory: Path, topic: str, partition: int, broker: int) -> LogTransactions:
+    """Of a replica's directory. Raises ``OSError``."""
+    replay = TransactionReplay()
+    following, is_whole = 0, _begins_at_0(directory)
+    for path in _segments(directory):
+        headers = read_headers(path)
+        count = headers.positions.size
+        is_whole &= _follows(headers, following)
+        following = headers.next_offset if count else following
+        replay.advance(headers, 0, count)
+    is_whole &= replay.unreadable < 0
+    return LogTransactions(
+        topic, partition, broker, is_whole, tuple(replay.ended), dict(replay.open), tuple(replay.late)
+    )
+
+
+def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], bool]:
+    """The records of a partition of ``__transaction_state``, and whether they are whole. Raises ``OSError``."""
+    found: list[StateRecord] = []
+    following, is_whole = 0, _begins_at_0(directory)
+    for path in _segments(directory):
+        headers = read_headers(path)
+        is_whole &= _follows(headers, following)
+        following = headers.next_offset if headers.positions.size else following
+        for record in _records(path, headers, partition):
+            if record is None:
+                is_whole = False
+            else:
+                found.append(record)
+    return found, is_whole
+
+
+def _segments(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if _SEGMENT.match(path.name))
+
+
+def _begins_at_0(directory: Path) -> bool:
+    """A log of which everything was deleted has an empty segment that is named after its end."""
+    return not any(int(path.stem) for path in _segments(directory)[:1])
+
+
+def _follows(headers: Headers, following: int) -> bool:
+    """Whether a segment's batches continue at ``following`` and have a record for every offset."""
+    base, last = headers.base_offsets, headers.last_offsets
+    expected = np.concatenate([[following], last + 1])[: base.size]
+    return bool((base == expected).all() and (headers.record_counts == last - base + 1).all())
+
+
+def _records(path: Path, headers: Headers, partition: int) -> Iterator[StateRecord | None]:
+    """Every record; None for each batch or record that cannot be read."""
+    data = walk.open_segment(path)
+    found = walk.walk(data)
+    fields = walk.headers(data, found.positions)
+    sound = walk.check_crcs(data, found.positions, found.sizes, fields["crc"])
+    for at in range(found.positions.size):
+        attributes = int(headers.attributes[at])
+        if attributes & walk.CONTROL:
+            continue
+        start, size = int(found.positions[at]), int(found.sizes[at])
+        try:
+            if not sound[at] or size > _MOST_BATCH_BYTES:
+                raise DamagedRecords("the CRC does not match the bytes, or there are too many of them")
+            blob = data[start + walk.HEADER_BYTES : start + size].tobytes()
+            records = keyed_records(blob, int(headers.record_counts[at]), attributes & walk.CODEC_MASK)
+        except DamagedRecords:
+            yield None
+            continue
+        for each in records:
+            try:
+                offset = int(headers.base_offsets[at]) + each.offset_delta
+                yield state_record(partition, offset, each.key, each.value)
+            except UnknownRecord:
+                yield None

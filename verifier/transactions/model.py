@@ -1,0 +1,98 @@
+"""What the checks of transactions are asked about, and the form of their answers. Pure; owns no rule.
+
+A log, or a part of ``__transaction_state``, that is not whole accuses no one of what it lacks: markers are laid beside
+decisions only where nothing is missing on either side.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from verifier.files.transactions import Ended
+from verifier.segments.markers import KIND_NAMES
+from verifier.transactions.alignment import Alignment, align
+from verifier.transactions.decisions import Decision, StateLog
+from verifier.transactions.logs import LogTransactions
+from verifier.transactions.state_records import TopicPartition
+
+STATE_TOPIC = "__transaction_state"
+
+
+class Anomalous(NamedTuple):
+    """One anomaly of one partition, at an offset of its log (None if there is none to tell)."""
+
+    check: str
+    cause: str | None
+    topic: str
+    partition: int
+    offset: int | None
+    detail: Mapping[str, Any]
+
+
+class WorkingTime(NamedTuple):
+    """Wall-clock time in ms: since when nothing was broken, and until when the brokers worked."""
+
+    healed_ms: int
+    stopped_ms: int
+
+
+@dataclass(frozen=True)
+class TransactionEvidence:
+    """Everything that is judged. ``working`` None: how long a transaction was open cannot be told.
+
+    ``keeps_markers``: the settings allow no election that cuts off what was acknowledged.
+    """
+
+    state: StateLog
+    logs: Mapping[TopicPartition, LogTransactions]
+    working: WorkingTime | None = None
+    keeps_markers: bool = True
+
+    @cached_property
+    def alignments(self) -> Mapping[tuple[TopicPartition, int], Alignment]:
+        """By partition and producer, where nothing is missing; none if markers may be cut off."""
+        if not self.keeps_markers:
+            return {}
+        decisions: dict[tuple[TopicPartition, int], list[Decision]] = defaultdict(list)
+        for producer_id, decided in self.state.by_producer.items():
+            for decision in decided:
+                for place in decision.topic_partitions:
+                    decisions[place, producer_id].append(decision)
+        markers: dict[tuple[TopicPartition, int], list[Ended]] = defaultdict(list)
+        for place, log in self.logs.items():
+            for ended in log.ended:
+                markers[place, ended.producer_id].append(ended)
+        found = {}
+        for key in sorted(decisions.keys() | markers.keys()):
+            place, producer_id = key
+            here = self.logs.get(place)
+            if here is not None and here.is_whole and self.state.knows_all_of(producer_id):
+                found[key] = align(markers.get(key, ()), decisions.get(key, ()))
+        return found
+
+
+def of_decision(decision: Decision) -> dict[str, Any]:
+    """What an anomaly tells about a decision."""
+    return {
+        "transactional_id": decision.transactional_id,
+        "number": decision.number,
+        "producer_id": decision.producer_id,
+        "producer_epoch": decision.producer_epoch,
+        "decided": KIND_NAMES[decision.kind],
+        "state_partition": decision.partition,
+        "state_offset": decision.offset,
+    }
+
+
+def of_marker(marker: Ended) -> dict[str, Any]:
+    """What an anomaly tells about a marker."""
+    return {
+        "marker": KIND_NAMES[marker.kind],
+        "marker_epoch": marker.producer_epoch,
+        "coordinator_epoch": marker.coordinator_epoch,
+        "first_offset": marker.first_offset,
+    }
