@@ -84,13 +84,13 @@ def send(plain: Plain, batches: list[bytes], topic: str) -> list[Any]:
 def test_bombs_in_one_request(broker: Target, plain: Plain, codec: int) -> None:
     """Four batches of 10,000 records in some kilobytes, whose records are numbered again, while others are served."""
     plain.create_topic("bombed", 8)
-    batches = [bomb(codec)] * 4
+    batches = [bomb(MOST_OUT_OF_ORDER, codec)] * 4
     assert sum(map(len, batches)) < (200_000 if codec == CODEC_SNAPPY else 100_000)
     with watching(broker) as watch:
         answers = send(plain, [*batches, batch(b"good")], "bombed")
     assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 5
     assert watch.turn_s < BOUND_S, watch
-    assert watch.answers > 50, watch
+    assert watch.answers > 10, watch
 
 
 def test_half_a_million_records_are_not_numbered_again() -> None:
