@@ -70,6 +70,12 @@ def bomb(count: int, codec: int) -> bytes:
     return framed(compress(codec, b"\x0e\x00\x00\x00\x01\x02v\x00" * count), count, codec)
 
 
+def numbered(count: int) -> bytes:
+    """As small records without a key, in their order: nothing is to be mended, and each is looked at."""
+    bodies = [b"\0\0" + write_varint(delta) + b"\x01\x02v\0" for delta in range(count)]
+    return b"".join(write_varint(len(body)) + body for body in bodies)
+
+
 def send(plain: Plain, batches: list[bytes], topic: str) -> list[Any]:
     """One request of one batch for each partition."""
     request = request_class(ApiKey.PRODUCE)
