@@ -47,6 +47,7 @@ class ClientConnection:
         self._apis = apis
         self.counters = counters
         self._metrics = counters.api.apis
+        self._ip = connection.peer.rpartition(":")[0]
         self._exchanges: deque[Exchange] = deque()
         self._backlog = Backlog()
         self._task: asyncio.Task[None] | None = None
@@ -64,7 +65,7 @@ class ClientConnection:
     @property
     def ip(self) -> str:
         """The address of the other end."""
-        return self._connection.peer.rpartition(":")[0]
+        return self._ip
 
     def is_gone(self) -> bool:
         """Whether it is closed, or the peer has closed its end, which is not read while a request is worked on."""

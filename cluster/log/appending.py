@@ -4,8 +4,7 @@ Owns the order in which a batch is judged and then changes file, epochs and prod
 own the files (``local_log.py``) or the checks themselves (``sequence.py``, ``timestamps.py``, ``replicated.py``).
 
 The sequence is judged before the segment is rolled, unlike in Kafka (docs/produce-checks.md, rows 18 and 19): a batch
-that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file. Its records are not
-examined.
+that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import LogError
 from cluster.log.local_log import LocalLog
 from cluster.log.owner import LogOwner
+from cluster.log.producer_hosts import UNKNOWN
 from cluster.log.producers import ProducerStates
 from cluster.log.replicated import PlacedBatch, verify_replicated
 from cluster.log.roll import RollState, roll_reason
@@ -88,6 +88,8 @@ class LogAppends:
         self._snapshots = snapshots
         self._clock = clock
         self._check_sequence = check_sequence
+        #: Of the client whose batch a leader appends next.
+        self.client_host = UNKNOWN
 
     def __repr__(self) -> str:
         return f"LogAppends({self._local})"
@@ -131,9 +133,8 @@ class LogAppends:
                 if entry.txn_first_offset >= 0:
                     check_in_transaction(entry, header)
             else:
-                refusal = self._owner.producer_room.refusal(self, config.max_producers, self._clock.monotonic_ms())
-                if refusal is not None:
-                    raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
+                room, monotonic_ms = self._owner.producer_room, self._clock.monotonic_ms()
+                room.admit(self, config.max_producers, monotonic_ms, self.client_host)
         if size > config.segment_bytes or config.bounds_timestamps or attributes & LOG_APPEND_TIME_BIT:
             _check_batch(size, header, config, now_ms)
         if stamps:
@@ -154,6 +155,8 @@ class LogAppends:
         segment.note(last_offset, max_timestamp, size)
         local.log_end_offset = last_offset + 1
         self.producers.update(header, base_offset)
+        if producer_id >= 0 and entry is None:
+            self.producers.hosts.admit(producer_id, self.client_host)
         if last_offset + 1 - local.recovery_point >= config.flush_messages:
             local.flush()
         log_append_time_ms = now_ms if stamps else -1
@@ -232,7 +235,11 @@ class LogAppends:
 
     def _take_note_of_marker(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
         """A control batch is wholly in the file: it may end its producer's transaction."""
+        is_unknown = header.producer_id >= 0 and self.producers.get(header.producer_id) is None
         aborted = self.producers.update(header, header.base_offset, marker_in(batch))
+        if is_unknown:
+            room, monotonic_ms = self._owner.producer_room, self._clock.monotonic_ms()
+            room.marker_came(self, header.producer_id, self._local.config.max_producers, monotonic_ms)
         if aborted is not None:
             self._local.note_aborted(segment, aborted)
 

@@ -12,23 +12,19 @@ immutable, so a mark is one copy of a dictionary.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from cluster.log.aborted_transactions import AbortedTransaction
+from cluster.log.log_ends import LogEnds
+from cluster.log.producer_hosts import UNKNOWN, ProducerHosts, crowds, room_of
 from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
 from cluster.log.transactions import Transactions
 from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader
 from cluster.protocol.control_records import ControlRecordType, EndTransactionMarker
 
-#: A producer that wrote nothing for this long makes room for another in a log that has enough of them. It is more than
-#: a producer continues sending the same batch again by default (delivery.timeout.ms, two minutes).
-ROOM_MS = 300_000
-#: Distance of the moments of which it is known where the log ended.
-MOMENT_MS = 10_000
 #: How many marks of each kind are kept: truncations reach back a few segments at most, and nearly all a few seconds.
 MARKS = 8
 #: Records between two marks within a segment. To replay that many batches takes some ten milliseconds.
@@ -51,11 +47,6 @@ class _Unchanged(NamedTuple):
     since_ms: int
 
 
-class _Moment(NamedTuple):
-    monotonic_ms: int
-    offset: int
-
-
 class ProducerStates:
     """The entries of one log, by producer id."""
 
@@ -67,9 +58,11 @@ class ProducerStates:
         self._marks: list[_Mark] = []
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
-        #: Where the log ended when, and the offset below which no producer is left that could make room.
-        self._moments: deque[_Moment] = deque()
+        self._ends = LogEnds()
+        #: The offset below which no producer is left that could make room: of which hosts.
         self._no_room_below = -1
+        self._no_room_of: set[Container[str] | None] = set()
+        self.hosts = ProducerHosts()
 
     def __repr__(self) -> str:
         return f"ProducerStates({len(self.entries)} producers, {len(self._marks)} marks)"
@@ -174,48 +167,66 @@ class ProducerStates:
             else:
                 unchanged[entry.producer_id] = seen
         self._unchanged = unchanged
+        self.hosts.keep(self.entries)
         return before - len(self)
 
-    def has_room(self, most: int, end_offset: int, monotonic_ms: int) -> bool:
+    def has_room(self, most: int, end_offset: int, monotonic_ms: int, host: str = UNKNOWN) -> bool:
         """Whether one more producer may be remembered, if ``most`` may be, in a log that ends at ``end_offset``.
 
-        Those that have written nothing for ``ROOM_MS``, by our own clock, make room, unless a transaction is open.
+        Those that have written nothing for ``ROOM_MS``, by our own clock, make room, unless a transaction is open. For
+        one of a crowd only those of crowds do (``producer_hosts.py``), and those of which nothing is known.
         """
         self.note_end(end_offset, monotonic_ms)
-        if len(self.entries) >= most:
-            self.forget_idle(monotonic_ms)
-        return len(self.entries) < most
+        room = room_of(host, self.hosts.counts[host], most)
+        if len(self.entries) >= room:
+            self.forget_idle(monotonic_ms, None if room == most else crowds(self.hosts.counts, most) | {UNKNOWN})
+        return len(self.entries) < room
+
+    def forget(self, producer_id: int) -> None:
+        """Forget a producer that has no transaction open, and nothing of which a retry could be a copy."""
+        del self.entries[producer_id]
 
     def note_end(self, end_offset: int, monotonic_ms: int) -> None:
         """The log ends there now. From this it is known later who has written nothing since."""
-        moments = self._moments
-        if not moments or monotonic_ms - moments[-1].monotonic_ms >= MOMENT_MS:
-            moments.append(_Moment(monotonic_ms, end_offset))
-        while len(moments) > 1 and monotonic_ms - moments[1].monotonic_ms >= ROOM_MS:
-            moments.popleft()
+        self._ends.note_end(end_offset, monotonic_ms)
 
-    def forget_idle(self, monotonic_ms: int) -> int:
+    def forget_idle(self, monotonic_ms: int, of_hosts: Container[str] | None = None) -> int:
         """Forget who has written nothing for ``ROOM_MS`` and has no transaction open; returns how many.
 
-        Only what ``note_end`` was told counts.
+        Only producers of these hosts; None: of all. Those that wrote one batch alone go first, the others if there are
+        none. Only what ``note_end`` was told counts.
         """
-        moment = self._moments[0] if self._moments else None
-        if moment is None or monotonic_ms - moment.monotonic_ms < ROOM_MS or moment.offset == self._no_room_below:
+        idle_below = self._ends.idle_below(monotonic_ms)
+        if idle_below is None:
             return 0
-        self._no_room_below = idle_below = moment.offset
-        before = self.entries
-        self.entries = {
-            key: entry
-            for key, entry in before.items()
-            if entry.last_offset >= idle_below or entry.txn_first_offset >= 0
-        }
-        return len(before) - len(self.entries)
+        if idle_below != self._no_room_below:
+            self._no_room_below = idle_below
+            self._no_room_of.clear()
+        if of_hosts in self._no_room_of:
+            return 0
+        idle = [
+            entry
+            for key, entry in self.entries.items()
+            if entry.last_offset < idle_below
+            and entry.txn_first_offset < 0
+            and (of_hosts is None or self.hosts.get(key) in of_hosts)
+        ]
+        gone = [entry.producer_id for entry in idle if len(entry.batches) <= 1]
+        if not gone:
+            gone = [entry.producer_id for entry in idle]
+            self._no_room_of.add(of_hosts)
+        for producer_id in gone:
+            del self.entries[producer_id]
+        if gone:
+            self.hosts.keep(self.entries)
+        return len(gone)
 
     def clear(self) -> None:
         self.entries = {}
         self.transactions = Transactions()
         self._marks = []
-        self._moments.clear()
+        self._ends = LogEnds()
+        self.hosts = ProducerHosts()
 
     def restore(self, entries: Iterable[ProducerEntry]) -> None:
         """Take entries as they were at a clean stop, with all that was known of them."""
@@ -249,8 +260,7 @@ class ProducerStates:
         """
         while self._marks and self._marks[-1].offset > offset:
             self._marks.pop()
-        while self._moments and self._moments[-1].offset > offset:
-            self._moments.pop()
+        self._ends.cut(offset)
         self._no_room_below = -1
 
     def holds_above(self, offset: int) -> bool:
@@ -271,10 +281,12 @@ class ProducerStates:
         if not self._marks:
             self.entries = {}
             self.transactions = Transactions()
+            self.hosts = ProducerHosts()
             return None
         mark = self._marks[-1]
         self.entries = dict(mark.entries)
         self.transactions.replace(self, mark.offset)
+        self.hosts.keep(self.entries)
         return mark.offset
 
     def snapshot(self) -> bytes:

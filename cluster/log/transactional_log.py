@@ -8,12 +8,11 @@ who coordinates.
 from __future__ import annotations
 
 from cluster.log.appending import AppendInfo, LogAppends
-from cluster.log.errors import LogError
 from cluster.log.local_log import ReadResult
 from cluster.log.replicated import PlacedBatch
 from cluster.log.transactions import check_coordinators_batch, marker_in
 from cluster.protocol.batch import parse_header, set_offset_and_epoch
-from cluster.protocol.errors import CorruptBatch, ErrorCode
+from cluster.protocol.errors import CorruptBatch
 
 
 class TransactionalLog(LogAppends):
@@ -32,11 +31,9 @@ class TransactionalLog(LogAppends):
         header = parse_header(batch)
         entry = self.producers.get(header.producer_id)
         check_coordinators_batch(entry, header, marker_in(batch) if header.is_control else None)
-        if entry is None:
+        if entry is None and not header.is_control:
             room, config = self._owner.producer_room, local.config
-            refusal = room.refusal(self, config.max_producers, self._clock.monotonic_ms())
-            if refusal is not None and not header.is_control:
-                raise LogError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, refusal)
+            room.admit(self, config.max_producers, self._clock.monotonic_ms())
         base_offset = local.log_end_offset
         if leader_epoch != self.epochs.latest_number:
             self._begin_epoch(leader_epoch, base_offset)

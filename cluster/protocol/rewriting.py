@@ -53,6 +53,12 @@ def recompress_batch(batch: Buffer, header: BatchHeader, codec: int) -> bytes:
     return _assemble(header, attributes, *times, header.record_count, compress(codec, packed))
 
 
+def with_max_timestamp(batch: Buffer, header: BatchHeader, max_timestamp: int) -> bytes:
+    """The batch of ``header`` with another greatest timestamp in it: its records are taken as they are."""
+    payload = bytes(memoryview(batch)[HEADER_BYTES : header.size_bytes])
+    return _assemble(header, header.attributes, header.base_timestamp, max_timestamp, header.record_count, payload)
+
+
 def empty_batch(header: BatchHeader) -> bytes:
     """The batch of ``header`` without records: what it says about offsets and its producer's sequence survives."""
     attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)

@@ -13,12 +13,13 @@ import pytest
 
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.batch import CODEC_GZIP, CODEC_NONE, CODEC_ZSTD
+from cluster.protocol.compression import compress
 from cluster.protocol.fetch import FetchPartition, FetchRequest, build_request
 from cluster.protocol.messages import encode_request, request_class
 from cluster.protocol.records import write_varint
 from tests.hostile.absence import Plain, watching
 from tests.hostile.target import Target, target
-from tests.hostile.test_decompression import bomb, framed
+from tests.hostile.test_decompression import framed, numbered
 
 pytestmark = [pytest.mark.integration, pytest.mark.full, pytest.mark.timeout(600)]
 
@@ -29,7 +30,8 @@ LEAST_BYTES = 90_000_000
 #: What a broker may have more at the peak: the request, what is made of it, and the answer.
 MOST_BYTES = 1_500_000_000
 PARTITIONS = 100
-SMALLEST = b"\x0e\x00\x00\x00\x01\x02v\x00"
+#: The size of a record without a key, of one byte, if its offset delta takes three.
+LARGEST_OF_THE_SMALLEST = 10
 
 
 @pytest.fixture
@@ -48,10 +50,9 @@ def produced(batches: list[bytes]) -> bytes:
 
 
 def small_records() -> bytes:
-    """As many records as 100 batches of nearly the largest size hold: 12 million, each the first of its batch. Takes
-    minutes."""
-    count = 950_000 // len(SMALLEST)
-    return produced([framed(SMALLEST * count, count, CODEC_NONE)] * PARTITIONS)
+    """As many records as 100 batches of nearly the largest size hold: 9.5 million. Takes minutes."""
+    count = 950_000 // LARGEST_OF_THE_SMALLEST
+    return produced([framed(numbered(count), count, CODEC_NONE)] * PARTITIONS)
 
 
 def bombs(codec: int) -> bytes:
@@ -59,7 +60,8 @@ def bombs(codec: int) -> bytes:
     size = 960_000
     body = b"\0\0\0\x01" + write_varint(size) + bytes(size) + b"\0"
     large = framed(write_varint(len(body)) + body, 1, CODEC_NONE)
-    return produced([bomb(200_000, codec) if number % 20 == 0 else large for number in range(PARTITIONS)])
+    bomb = framed(compress(codec, numbered(200_000)), 200_000, codec)
+    return produced([bomb if number % 20 == 0 else large for number in range(PARTITIONS)])
 
 
 def fetch() -> bytes:

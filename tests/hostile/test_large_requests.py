@@ -11,11 +11,12 @@ import pytest
 
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.batch import CODEC_ZSTD
+from cluster.protocol.compression import compress
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from tests.hostile.absence import Plain, watching
 from tests.hostile.target import Target, target
-from tests.hostile.test_decompression import bomb, send
+from tests.hostile.test_decompression import framed, numbered, send
 from tests.hostile.test_repetition import produce
 from tests.simulation.client import batch
 
@@ -42,7 +43,8 @@ def list_offsets(plain: Plain, topic: str, partitions: int, timestamp: int) -> l
 def test_a_timestamp_in_large_batches(broker: Target, plain: Plain) -> None:
     """ListOffsets looks through a batch with much in it off the loop, and finds what it found before."""
     plain.create_topic("timed", 3)
-    answers = send(plain, [bomb(60_000, CODEC_ZSTD)] * 3, "timed")
+    large = framed(compress(CODEC_ZSTD, numbered(60_000)), 60_000, CODEC_ZSTD)
+    answers = send(plain, [large] * 3, "timed")
     assert [answer.error_code for answer in answers] == [ErrorCode.NONE] * 3
     with watching(broker) as watch:
         assert list_offsets(plain, "timed", 3, 0) == [(ErrorCode.NONE, 0, 0)] * 3

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
+from cluster.broker.server import ClientConnection
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import NewRecord, build_batch
 from tests.cluster.broker.scenes import TOPIC, with_topic
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
 
 MOST = 5
 TOTAL = 5 * MOST
+#: What one host may have of a room of 16.
+SHARE = 14
 
 
 def test_a_partition_remembers_a_bounded_number_of_producers() -> None:
@@ -56,6 +62,38 @@ def test_a_broker_remembers_a_bounded_number_of_producers() -> None:
 
     with_topic(check, gapless_max_producers=str(MOST))
     with_topic(check, gapless_max_producers_total=str(TOTAL))
+
+
+def test_a_broker_knows_from_which_host_a_producer_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of what is examined elsewhere: one host has a share of the room alone (``test_producer_room``)."""
+    monkeypatch.setattr(ClientConnection, "ip", "10.0.0.9")
+
+    async def check(cluster: MemoryCluster, client: Client) -> None:
+        log = cluster.nodes[1].replicas.partitions[TOPIC, 0].log
+        large = build_batch([NewRecord(1, None, b"v")] * 20_000, producer_id=2, producer_epoch=0, base_sequence=0)
+        for records in (batch(b"a", producer_id=1, base_sequence=0), large, batch(b"plain")):
+            assert (await client.produce(TOPIC, records)).error is ErrorCode.NONE
+        assert [*log.producers.hosts.counts.items()] == [("10.0.0.9", 2)]
+
+    with_topic(check)
+
+
+def test_one_host_does_not_take_all_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With made-up producers: those of another host still find some."""
+
+    async def check(_cluster: MemoryCluster, client: Client) -> None:
+        monkeypatch.setattr(ClientConnection, "ip", "10.0.0.9")
+
+        async def code(producer_id: int) -> ErrorCode:
+            return (await client.produce(TOPIC, batch(b"a", producer_id=producer_id, base_sequence=0))).error
+
+        codes = [await code(producer_id) for producer_id in range(16)]
+        assert codes == [ErrorCode.NONE] * SHARE + [ErrorCode.THROTTLING_QUOTA_EXCEEDED] * 2
+        monkeypatch.setattr(ClientConnection, "ip", "10.0.0.10")
+        assert await code(16) is ErrorCode.NONE
+
+    with_topic(check, gapless_max_producers="16")
+    with_topic(check, gapless_max_producers_total="16")
 
 
 def test_producers_that_are_gone_are_forgotten() -> None:

@@ -22,7 +22,7 @@ from cluster.protocol.produce import ProduceResult, build_response
 from cluster.protocol.records import write_varint
 from tests.hostile.absence import Plain, watching
 from tests.hostile.target import Target
-from tests.hostile.test_decompression import bomb, framed, send
+from tests.hostile.test_decompression import bomb, framed, numbered, send
 
 #: No turn of the broker's loop takes more processor time.
 BOUND_S = 0.25
@@ -74,8 +74,9 @@ def test_sixteen_headers_in_each_of_ten_thousand_records(broker: Target, plain: 
 def test_half_a_million_records_without_a_key(broker: Target, plain: Plain) -> None:
     """In a compacted topic: the first of them are named, not all."""
     plain.create_topic("keyless", cleanup_policy="compact")
+    records = compress(CODEC_ZSTD, numbered(500_000))
     with watching(broker) as watch:
-        [answer] = send(plain, [bomb(500_000, CODEC_ZSTD)], "keyless")
+        [answer] = send(plain, [framed(records, 500_000, CODEC_ZSTD)], "keyless")
     assert answer.error_code == ErrorCode.INVALID_RECORD
     assert [each.batch_index for each in answer.record_errors] == list(range(NAMED))
     assert watch.turn_s < BOUND_S, watch

@@ -15,5 +15,6 @@ async def handle(services: Services, request: AddOffsetsToTxnRequest, exchange: 
         request.producer_epoch,
         request.group_id,
         services.groups.coordinator.settings.offsets_topic_num_partitions,
+        exchange.connection.ip,
     )
     return AddOffsetsToTxnResponse(error_code=told(code, exchange.api_version))

@@ -46,6 +46,7 @@ async def handle(
             request.v3_and_below_producer_id,
             request.v3_and_below_producer_epoch,
             wanted,
+            exchange.connection.ip,
         )
     else:
         code = ErrorCode.OPERATION_NOT_ATTEMPTED

@@ -17,7 +17,7 @@ FENCED_VERSION = 4
 
 async def handle(services: Services, request: InitProducerIdRequest, exchange: Exchange) -> InitProducerIdResponse:
     try:
-        answer = await _answer(services, request)
+        answer = await _answer(services, request, exchange)
     except (CoordinatorLoading, NoProducerIds) as error:
         answer = TransactionAnswer(error.error_code)
     code = answer.error_code
@@ -26,7 +26,7 @@ async def handle(services: Services, request: InitProducerIdRequest, exchange: E
     return InitProducerIdResponse(error_code=code, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch)
 
 
-async def _answer(services: Services, request: InitProducerIdRequest) -> TransactionAnswer:
+async def _answer(services: Services, request: InitProducerIdRequest, exchange: Exchange) -> TransactionAnswer:
     has_id = request.producer_id >= 0
     if request.transactional_id == "" or has_id != (request.producer_epoch >= 0):
         return TransactionAnswer(ErrorCode.INVALID_REQUEST)
@@ -35,5 +35,5 @@ async def _answer(services: Services, request: InitProducerIdRequest) -> Transac
         return TransactionAnswer(ErrorCode.NONE, await services.control.next_producer_id(), 0)
     expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None
     return await services.transactions.init_producer_id(
-        request.transactional_id, request.transaction_timeout_ms, expected
+        request.transactional_id, request.transaction_timeout_ms, expected, exchange.connection.ip
     )

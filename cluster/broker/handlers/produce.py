@@ -14,6 +14,7 @@ from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
 from cluster.broker.pauses import Pauses
 from cluster.broker.portions import Beside, IsGone, chunks, never_gone
+from cluster.broker.replicas.host import WrittenBy
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.transaction_checks import NOT_ASKED
 from cluster.broker.transactions.verification import ToVerify, Verifier
@@ -51,8 +52,8 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
     answer = partial(_answer, exchange, acks)
     now_ms = exchange.started_ns // 1_000_000
     zstd_allowed = version >= ZSTD_VERSION
-    told = answer, exchange.wait, NOT_ASKED, _is_gone(exchange, acks)
-    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, *told)
+    client, told = _written_by(exchange), (answer, exchange.wait, NOT_ASKED, _is_gone(exchange, acks))
+    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, *told)
     if rest is not None:
         exchange.hold(rest)
 
@@ -66,8 +67,8 @@ async def _handle_verified(
     verified = await verifier.verify(request.transactional_id or "", asked)
     answer, zstd_allowed = partial(_answer, exchange, request.acks), version >= ZSTD_VERSION
     now_ms = exchange.connection.counters.now_ns() // 1_000_000
-    told = answer, exchange.wait, verified, _is_gone(exchange, request.acks)
-    rest = replicas.writes.produce(request, exchange.client_id, zstd_allowed, now_ms, *told)
+    client, told = _written_by(exchange), (answer, exchange.wait, verified, _is_gone(exchange, request.acks))
+    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, *told)
     if rest is not None:
         await rest
 
@@ -87,14 +88,19 @@ async def _handle_many(
                 asked += verifier.unverified(some)
                 await pause()
             verified = await verifier.verify(request.transactional_id, asked)
+        client = _written_by(exchange)
         await replicas.writes.produce_in_shares(
-            request, exchange.client_id, version >= ZSTD_VERSION, answer, exchange.wait, verified, is_gone
+            request, client, version >= ZSTD_VERSION, answer, exchange.wait, verified, is_gone
         )
 
 
 def _is_gone(exchange: Exchange, acks: int) -> IsGone:
     """Who wants no acknowledgement may leave at once, and what was sent is stored."""
     return exchange.connection.is_gone if acks else never_gone
+
+
+def _written_by(exchange: Exchange) -> WrittenBy:
+    return WrittenBy(exchange.client_id, exchange.connection.ip)
 
 
 def _finish_many(beside: Beside, exchange: Exchange, acks: int, results: list[ProduceResult]) -> None:

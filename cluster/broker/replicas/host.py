@@ -6,7 +6,7 @@ Owns shapes alone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from cluster.broker.metrics import Counters
@@ -17,6 +17,13 @@ from cluster.log.config import LogConfig
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import Outcome
+
+
+class WrittenBy(NamedTuple):
+    """The client of a produce request: its own name, and the address of its host."""
+
+    client_id: str | None
+    host: str
 
 
 class RequestRefused(Exception):

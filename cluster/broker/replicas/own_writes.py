@@ -16,6 +16,7 @@ from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.waiters import Acknowledgement
 from cluster.log.appending import AppendInfo
 from cluster.log.errors import LogError, OutOfFiles
+from cluster.log.producer_hosts import UNKNOWN
 from cluster.protocol.batch import parse_header
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProduceResult
@@ -103,7 +104,7 @@ class OwnWrites:
         header, now_ms = parse_header(batch), self._clock.monotonic_ms()
         if header.producer_id >= 0:
             return replica.append_of_coordinator(batch, header, now_ms)
-        return replica.append(memoryview(batch), header, ACKS_ALL, now_ms, self._clock.wall_ms(), Effort.all())
+        return replica.append(memoryview(batch), header, ACKS_ALL, now_ms, self._clock.wall_ms(), Effort.all(), UNKNOWN)
 
     def _refused(self, error: RequestRefused | InvalidBatch | LogError) -> ErrorCode:
         if isinstance(error, LogError) and error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:

@@ -35,7 +35,7 @@ from cluster.protocol.errors import CorruptBatch, ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceResult
 from cluster.protocol.record_checks import Effort, Postponed, RecordFacts, walk_records
 from cluster.protocol.records import NewRecord, build_batch, decode_records
-from cluster.protocol.rewriting import recompress_batch
+from cluster.protocol.rewriting import recompress_batch, with_max_timestamp
 from cluster.replication.leader import LeaderState
 
 #: The one client that may write to internal topics nevertheless (Kafka's AdminUtils.AdminClientId).
@@ -47,6 +47,8 @@ NO_TIMESTAMP = -1
 #: Records that are built again, and bytes that are packed again, without leaving the event loop.
 BUILT_AT_ONCE = 1000
 PACKED_AT_ONCE = 262_144
+#: A record takes as long to examine as this many bytes take to be unpacked.
+RECORD_WEIGHT = 1000
 #: Of the records with something wrong as many are named: in a bad batch that is all of them, and each costs a text.
 NAMED = 20
 #: The verdicts on a batch that the log has already.
@@ -121,6 +123,12 @@ def check_batch(
     return check_inside(records, header, log, config, wall_ms, effort, looked)
 
 
+def weight_of(header: BatchHeader) -> int:
+    """How long ``look_inside`` may take, in bytes that take as long to be unpacked: half a million records may be
+    packed into hundreds of bytes."""
+    return header.size_bytes + header.record_count * RECORD_WEIGHT
+
+
 def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, effort: Effort) -> Looked:
     """What ``check_inside`` judges by. It may take long, and depends on its arguments alone: another thread may do it.
 
@@ -137,15 +145,16 @@ def look_inside(records: memoryview, header: BatchHeader, config: LogConfig, eff
         return facts, _impossible_times(facts.timestamps, base_timestamp), None
     sent_codec = header.attributes & CODEC_MASK
     codec = sent_codec if config.codec is None else config.codec
-    if not has_offsets_in_order or greatest != header.max_timestamp:
+    if not has_offsets_in_order:
         if header.record_count > BUILT_AT_ONCE and not effort.is_all:
             raise Postponed
         return facts, [], _rebuilt(records, header, codec)
     if codec == sent_codec:
-        return facts, [], None
+        is_right = greatest == header.max_timestamp
+        return facts, [], None if is_right else with_max_timestamp(records, header, greatest)
     if bytes_left - effort.bytes_left > PACKED_AT_ONCE and not effort.is_all:
         raise Postponed
-    return facts, [], recompress_batch(records, header, codec)
+    return facts, [], recompress_batch(records, header._replace(max_timestamp=greatest), codec)
 
 
 def check_inside(
@@ -209,7 +218,7 @@ def _wrong_times(timestamps: list[int], config: LogConfig, wall_ms: int) -> list
 
 
 def _rebuilt(records: memoryview, header: BatchHeader, codec: int) -> bytes:
-    """As Kafka does: the same records with offsets 0, 1, 2, ... and the greatest time of them in the header."""
+    """As Kafka does: the same records with offsets 0, 1, 2, ..."""
     try:
         decoded = decode_records(records)
     except CorruptBatch as error:

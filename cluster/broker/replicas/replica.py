@@ -184,14 +184,15 @@ class Replica:
         now_ms: int,
         wall_ms: int,
         effort: Effort,
+        client_host: str,
         looked: Looked | None = None,
     ) -> tuple[AppendInfo, int]:
-        """Append a client's batch: what became of it, and in which leader epoch. The checks are rows 7-22 of
-        docs/produce-checks.md, in this order. Raises ``RequestRefused``, ``InvalidBatch`` or ``LogError``; and
-        ``Postponed``, nothing having been done, unless it was ``looked`` inside before."""
+        """Append a client's batch: what became of it, in which leader epoch. Rows 7-22 of docs/produce-checks.md.
+        Raises ``RequestRefused``, ``InvalidBatch``, ``LogError``; ``Postponed`` unless it was ``looked`` inside."""
         leader, log = check_leadership(self.leader, self.leader_id, acks), self.log
         records, header = check_batch(records, header, log, wall_ms, effort, looked)
         counters, epoch = self._host.counters, leader.leader_epoch
+        log.client_host = client_host
         try:
             info = self._host.rules.append(log, records, header, epoch, wall_ms)
         except LogError:

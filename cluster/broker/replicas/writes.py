@@ -15,8 +15,8 @@ from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import IsGone, never_gone
-from cluster.broker.replicas.host import ProducerGone, RequestRefused
-from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, kept, look_inside, refused
+from cluster.broker.replicas.host import ProducerGone, RequestRefused, WrittenBy
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, kept, look_inside, refused, weight_of
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
@@ -83,7 +83,7 @@ class Writes:
     def produce(
         self,
         request: ProduceRequest,
-        client_id: str | None,
+        client: WrittenBy,
         zstd_allowed: bool,
         now_ms: int,
         respond: Respond,
@@ -115,14 +115,14 @@ class Writes:
                 topic, number, records = wanted
                 partition = self._partitions.get((topic, number))
                 if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
-                    partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
+                    partition, records = self._admit(wanted, acks, client, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
                 attributes = header.attributes
                 if (header.record_count > QUICK_RECORDS or attributes & CODEC_MASK) and self._shares.is_over():
                     raise Postponed
                 if attributes & TRANSACTIONAL_BIT:
                     self._check_transaction(partition, transactional_id, header, verified)
-                info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort)
+                info, epoch = partition.append(records, header, acks, now_ms, wall_ms, effort, client.host)
             except (RequestRefused, InvalidBatch, LogError) as error:
                 results.append(self._refused(wanted, error))
                 continue
@@ -136,7 +136,7 @@ class Writes:
             results.append(_NOT_YET)
         if postponed:
             told = respond, waits, verified, is_gone
-            return self._go_on(request, client_id, zstd_allowed, results, waiting, postponed, *told)
+            return self._go_on(request, client, zstd_allowed, results, waiting, postponed, *told)
         if waiting:
             self._wait(request, results, waiting, respond, waits)
         else:
@@ -146,7 +146,7 @@ class Writes:
     async def produce_in_shares(
         self,
         request: ProduceRequest,
-        client_id: str | None,
+        client: WrittenBy,
         zstd_allowed: bool,
         respond: Respond,
         waits: Waits,
@@ -155,12 +155,12 @@ class Writes:
     ) -> None:
         """The same for a request that names very many partitions, whose records are its own."""
         results, told = [_NOT_YET] * len(request.partitions), (respond, waits, verified, is_gone)
-        await self._go_on(request, client_id, zstd_allowed, results, [], enumerate(request.partitions), *told)
+        await self._go_on(request, client, zstd_allowed, results, [], enumerate(request.partitions), *told)
 
     async def _go_on(
         self,
         request: ProduceRequest,
-        client_id: str | None,
+        client: WrittenBy,
         zstd_allowed: bool,
         results: list[ProduceResult],
         waiting: list[Waiting],
@@ -184,17 +184,17 @@ class Writes:
             few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
             few = Effort(few_bytes)
             try:
-                partition, records = self._admit(wanted, request.acks, client_id, zstd_allowed)
+                partition, records = self._admit(wanted, request.acks, client, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
                 if header.attributes & TRANSACTIONAL_BIT:
                     self._check_transaction(partition, request.transactional_id, header, verified)
                 now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
                 try:
-                    info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, few)
+                    info, epoch = partition.append(records, header, request.acks, now_ms, wall_ms, few, client.host)
                     effort.bytes_left -= few_bytes - few.bytes_left
                 except Postponed:
                     partition, info, epoch = await self._looked_and_appended(
-                        wanted, records, header, request, effort, verified, check_gone
+                        wanted, records, header, request, client.host, effort, verified, check_gone
                     )
             except (RequestRefused, InvalidBatch, LogError) as error:
                 results[index] = self._refused(wanted, error)
@@ -232,13 +232,14 @@ class Writes:
         records: memoryview,
         header: BatchHeader,
         request: ProduceRequest,
+        host: str,
         effort: Effort,
         verified: Verified,
         check_gone: Callable[[bool], None],
     ) -> tuple[Replica, AppendInfo, int]:
         """One at a time: each may unpack to a hundred megabytes. ``check_gone`` is told whether it had to wait. Raises
         as ``Replica.append`` does."""
-        async with self._one_at_a_time.turn(len(records)) as has_waited:
+        async with self._one_at_a_time.turn(weight_of(header)) as has_waited:
             check_gone(has_waited)
             config = self._find(wanted.topic, wanted.partition).log.config
             found: list[Looked] = []
@@ -248,7 +249,8 @@ class Writes:
             if header.attributes & TRANSACTIONAL_BIT:
                 self._check_transaction(partition, request.transactional_id, header, verified)
             now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
-            return partition, *partition.append(records, header, request.acks, now_ms, wall_ms, effort, found[0])
+            what_became = partition.append(records, header, request.acks, now_ms, wall_ms, effort, host, found[0])
+            return partition, *what_became
 
     def _result(
         self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
@@ -280,14 +282,14 @@ class Writes:
         waits(delayed)
 
     def _admit(
-        self, wanted: ProducePartition, acks: int, client_id: str | None, zstd_allowed: bool
+        self, wanted: ProducePartition, acks: int, client: WrittenBy, zstd_allowed: bool
     ) -> tuple[Replica, memoryview]:
         """The replica here, and the batch for it, of a part that is not plainly right. Raises ``RequestRefused`` and
         ``InvalidBatch``."""
         topic, number, _ = wanted
         partition = self._partitions.get((topic, number))
         exists = partition is not None or self._partition_exists(topic, number)
-        records = admit(wanted, acks, client_id, exists=exists, zstd_allowed=zstd_allowed)
+        records = admit(wanted, acks, client.client_id, exists=exists, zstd_allowed=zstd_allowed)
         return self._find(topic, number) if partition is None else partition, records
 
     def _refused(self, wanted: ProducePartition, error: RequestRefused | InvalidBatch | LogError) -> ProduceResult:

@@ -1,6 +1,8 @@
 """WriteTxnMarkers and the verification of partitions, as a broker asks them of another one.
 
-Owns both messages and the connections, one for each broker. Does not own when something is asked, nor asking it again.
+Owns both messages and the connections, two for each broker: a producer that waits for a verification does not wait for
+the markers of others, nor loses its answer when theirs takes too long. Does not own when something is asked, nor asking
+it again.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ class MarkerLinks:
 
     def __init__(self, link_to: Callable[[int], Peer]) -> None:
         self._link_to = link_to
-        self._peers: dict[int, Peer] = {}
+        #: By what they are for, and to which broker.
+        self._peers: dict[tuple[ApiKey, int], Peer] = {}
 
     def __repr__(self) -> str:
-        return f"<MarkerLinks to {sorted(self._peers)}>"
+        return f"<MarkerLinks to {sorted({broker_id for _, broker_id in self._peers})}>"
 
     def close(self) -> None:
         for peer in self._peers.values():
@@ -38,7 +41,7 @@ class MarkerLinks:
 
     async def write(self, broker_id: int, asked: Sequence[TransactionMarkers]) -> list[dict[TopicPartition, ErrorCode]]:
         """What a broker answers to each of these. Raises OSError or StoreError if it is out of reach."""
-        answer = await self._peer(broker_id).ask(_request(asked), WRITE_TXN_MARKERS_VERSION)
+        answer = await self._peer(ApiKey.WRITE_TXN_MARKERS, broker_id).ask(_request(asked), WRITE_TXN_MARKERS_VERSION)
         errors: dict[int, dict[TopicPartition, ErrorCode]] = {}
         for result in answer.markers:
             of_producer = errors.setdefault(result.producer_id, {})
@@ -67,7 +70,9 @@ class MarkerLinks:
                 for topic, numbers in by_topic(topic_partitions)
             ],
         )
-        answer = await self._peer(broker_id).ask(request(transactions=[asked]), VERIFY_VERSION)
+        answer = await self._peer(ApiKey.ADD_PARTITIONS_TO_TXN, broker_id).ask(
+            request(transactions=[asked]), VERIFY_VERSION
+        )
         return {
             (topic.name, each.partition_index): ErrorCode.of(each.partition_error_code)
             for result in answer.results_by_transaction
@@ -75,10 +80,10 @@ class MarkerLinks:
             for each in topic.results_by_partition
         }
 
-    def _peer(self, broker_id: int) -> Peer:
-        peer = self._peers.get(broker_id)
+    def _peer(self, purpose: ApiKey, broker_id: int) -> Peer:
+        peer = self._peers.get((purpose, broker_id))
         if peer is None:
-            peer = self._peers[broker_id] = self._link_to(broker_id)
+            peer = self._peers[purpose, broker_id] = self._link_to(broker_id)
         return peer
 
 

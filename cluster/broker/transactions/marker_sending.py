@@ -1,8 +1,8 @@
 """MarkerSender: brings the markers of decided transactions to the brokers that lead their partitions.
 
-Owns what waits for whom: one request to each broker at a time, into which all goes that has come up meanwhile; markers
+Owns what waits for whom: one request to each broker at a time, into which goes what has come up meanwhile; markers
 whose leader is away, until there is one; and the pause before a marker is tried again. Does not own what an answer
-means (``TransactionCoordinator``), nor the queue (``MarkerQueue``).
+means (``TransactionCoordinator``), nor the queues (``MarkerQueue``, ``MarkerTurns``).
 
 A partition that the metadata of this broker lacks is not gone for that: it may not have heard of it yet. ZooKeeper is
 asked, for a marker that is dropped leaves a transaction open.
@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.marker_writing import MarkerErrors, MarkerWriter
 from cluster.coordinator.transaction.decisions import TransactionMarkers
+from cluster.coordinator.transaction.marker_turns import MarkerTurns
 from cluster.coordinator.transaction.markers import LEADER_OFFLINE, MarkerQueue
 from cluster.coordinator.transaction.state import TopicPartition
 from cluster.metadata.store import StoreError
@@ -31,8 +31,8 @@ logger = logging.getLogger(__name__)
 RETRY_S = 0.1
 #: The pause between two looks for leaders of the partitions that have none, and for partitions that may be gone.
 LOOK_S = 1.0
-#: Partitions of one request; one transaction may have more.
-MOST_PARTITIONS = 1000
+#: Partitions of one request, for which others may have to wait: less than a tenth of a second.
+MOST_PARTITIONS = 200
 
 
 def _unheard(_markers: TransactionMarkers, _errors: Mapping[TopicPartition, ErrorCode] | None = None) -> None:
@@ -63,7 +63,7 @@ class MarkerSender:
         #: Their leaders are away, or unknown.
         self._parked = MarkerQueue()
         self._later: list[TransactionMarkers] = []
-        self._to_broker: dict[int, deque[TransactionMarkers]] = {}
+        self._to_broker: dict[int, MarkerTurns] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._unknown: set[TopicPartition] = set()
         self._gone: frozenset[TopicPartition] = frozenset()
@@ -92,9 +92,8 @@ class MarkerSender:
         self._fresh.drop(transaction_partition)
         self._parked.drop(transaction_partition)
         self._later = [each for each in self._later if each.transaction_partition != transaction_partition]
-        for broker_id, waiting in self._to_broker.items():
-            kept = (each for each in waiting if each.transaction_partition != transaction_partition)
-            self._to_broker[broker_id] = deque(kept)
+        for waiting in self._to_broker.values():
+            waiting.drop(transaction_partition)
 
     async def close(self) -> None:
         """Send nothing anymore."""
@@ -140,7 +139,9 @@ class MarkerSender:
     def _send(self, queue: MarkerQueue) -> None:
         found = queue.take(self._leader_of)
         for broker_id, markers in found.by_broker.items():
-            self._to_broker.setdefault(broker_id, deque()).extend(markers)
+            waiting = self._to_broker.setdefault(broker_id, MarkerTurns())
+            for each in markers:
+                waiting.add(each)
             if broker_id not in self._tasks:
                 self._tasks[broker_id] = self._loop.create_task(self._serve(broker_id))
         if queue is not self._parked:
@@ -185,11 +186,7 @@ class MarkerSender:
 
     async def _serve(self, broker_id: int) -> None:
         try:
-            while waiting := self._to_broker[broker_id]:
-                chunk, partitions = [], 0
-                while waiting and partitions < MOST_PARTITIONS:
-                    chunk.append(waiting.popleft())
-                    partitions += len(chunk[-1].topic_partitions)
+            while chunk := self._to_broker[broker_id].take(MOST_PARTITIONS):
                 for markers, errors in zip(chunk, await self._write(broker_id, chunk), strict=True):
                     self._tell(markers, errors)
         finally:

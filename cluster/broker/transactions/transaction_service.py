@@ -23,6 +23,7 @@ from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
 from cluster.broker.transactions.marker_sending import MarkerSender
+from cluster.broker.transactions.room_making import RoomMaking
 from cluster.config.broker import BrokerConfig
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.decisions import (
@@ -48,11 +49,6 @@ logger = logging.getLogger(__name__)
 RETRY_S = 0.1
 #: Transactional ids of which one decision is made, of those that concern all.
 IDS_AT_ONCE = 100
-#: An id without a transaction that has not changed for this long makes room for another if there are enough.
-ROOM_MS = 300_000
-#: The pause between two looks for such ids: each goes through all of them.
-ROOM_PAUSE_S = 10.0
-
 #: What makes a decision at a time.
 Decide = Callable[[int], TxnDecision]
 Waiter = asyncio.Future[TransactionAnswer]
@@ -85,7 +81,7 @@ class TransactionService:
         self._waiting: set[Waiter] = set()
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._retries: dict[AppendRecord, asyncio.TimerHandle] = {}
-        self._making_room: asyncio.Task[None] | None = None
+        self._room = RoomMaking(coordinator, self._each)
         self._periodic = Timers(replicas.storage_failed)
         sender.answered = self._markers_answered
         sender.gone = self._markers_gone
@@ -102,8 +98,7 @@ class TransactionService:
     async def stop(self) -> None:
         """Coordinate nothing: those that wait look for another broker."""
         await self._periodic.stop()
-        if self._making_room is not None:
-            self._making_room.cancel()
+        self._room.stop()
         owned = self.coordinator.owned
         for partition in [*owned.served, *owned.loading]:
             self._resign(partition)
@@ -126,35 +121,46 @@ class TransactionService:
     # requests
 
     async def init_producer_id(
-        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, client_host: str
     ) -> TransactionAnswer:
         """Raises ``NoProducerIds``."""
         answer = await self._ask(
             lambda now_ms: self.coordinator.init_producer_id(
-                transactional_id, timeout_ms, expected, self._take_producer_id, now_ms
+                transactional_id, timeout_ms, expected, self._take_producer_id, now_ms, client_host
             )
         )
-        if answer.error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED and self._making_room is None:
-            self._making_room = self._loop.create_task(self._make_room())
+        if answer.error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+            self._room.is_wanted(client_host)
         return answer
 
     async def add_partitions(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, topic_partitions: Set[TopicPartition]
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        topic_partitions: Set[TopicPartition],
+        client_host: str,
     ) -> ErrorCode:
         answer = await self._ask(
             lambda now_ms: self.coordinator.add_partitions(
-                transactional_id, producer_id, producer_epoch, topic_partitions, now_ms
+                transactional_id, producer_id, producer_epoch, topic_partitions, now_ms, client_host
             )
         )
         return answer.error_code
 
     async def add_offsets(
-        self, transactional_id: str, producer_id: int, producer_epoch: int, group_id: str, partition_count: int
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        group_id: str,
+        partition_count: int,
+        client_host: str,
     ) -> ErrorCode:
         """``partition_count``: of ``__consumer_offsets``."""
         answer = await self._ask(
             lambda now_ms: self.coordinator.add_offsets(
-                transactional_id, producer_id, producer_epoch, group_id, partition_count, now_ms
+                transactional_id, producer_id, producer_epoch, group_id, partition_count, now_ms, client_host
             )
         )
         return answer.error_code
@@ -239,20 +245,15 @@ class TransactionService:
         """Forget the ids that no one has used for long."""
         await self._each(self.coordinator.expire_idle)
 
-    async def _make_room(self) -> None:
-        """Forget ids that are idle, though not long enough to be forgotten in any case."""
-        try:
-            await self._each(lambda ids, now_ms: self.coordinator.expire_idle(ids, now_ms, ROOM_MS))
-            await asyncio.sleep(ROOM_PAUSE_S)
-        finally:
-            self._making_room = None
-
-    async def _each(self, decide: Callable[[list[tuple[int, str]], int], TxnDecision]) -> None:
-        """Decide on all ids, a few at a time."""
-        pause = Pauses(self._shares)
+    async def _each(self, decide: Callable[[list[tuple[int, str]], int], TxnDecision]) -> int:
+        """Decide on all ids, a few at a time. Returns the number of effects."""
+        pause, count = Pauses(self._shares), 0
         for ids in chunks(self.coordinator.owned.all_ids(), IDS_AT_ONCE):
-            self._carry_out(decide(ids, self._clock.wall_ms()))
+            decision = decide(ids, self._clock.wall_ms())
+            count += len(decision.effects)
+            self._carry_out(decision)
             await pause()
+        return count
 
     # effects, and what is reported
 

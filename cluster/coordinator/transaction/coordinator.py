@@ -26,10 +26,11 @@ from cluster.coordinator.transaction.decisions import (
     refusal,
 )
 from cluster.coordinator.transaction.effects import DONE, begin_append, begin_completion
-from cluster.coordinator.transaction.expiry import abort_if_timed_out, expire_if_idle
+from cluster.coordinator.transaction.expiry import abort_if_timed_out, expire_if_idle, make_room
 from cluster.coordinator.transaction.markers import awaits, sort_answers
-from cluster.coordinator.transaction.ownership import OwnedPartitions, ServedPartition, TransactionRoom
+from cluster.coordinator.transaction.ownership import OwnedPartitions, ServedPartition
 from cluster.coordinator.transaction.requests import TakeProducerId
+from cluster.coordinator.transaction.room import TransactionRoom, check_room, crowds
 from cluster.coordinator.transaction.state import (
     COMPLETED,
     NO_PRODUCER_EPOCH,
@@ -40,6 +41,7 @@ from cluster.coordinator.transaction.state import (
     TransactionMetadata,
     TransactionState,
     complete_transition,
+    used_from,
     without_pending,
 )
 from cluster.coordinator.transaction.transitions import marker_written
@@ -101,6 +103,7 @@ class TransactionCoordinator:
         expected: ProducerIdAndEpoch | None,
         take_producer_id: TakeProducerId,
         now_ms: int,
+        client_host: str = "",
     ) -> TxnDecision:
         """InitProducerId with a transactional id; without one any broker answers, and no coordinator is needed."""
         if not transactional_id:
@@ -116,9 +119,12 @@ class TransactionCoordinator:
             producer_id = take_producer_id()
             if producer_id is None:
                 return refusal(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-            metadata = TransactionMetadata(transactional_id, producer_id, NO_PRODUCER_EPOCH, timeout_ms, now_ms)
-            if no_room := self.owned.check_room(self._room, None, metadata):
+            metadata = TransactionMetadata(
+                transactional_id, producer_id, NO_PRODUCER_EPOCH, timeout_ms, now_ms, client_host=client_host
+            )
+            if no_room := check_room(self._room, self.owned.taken(), None, metadata):
                 return refusal(no_room)
+        metadata = used_from(metadata, client_host)
         decided = requests.init_producer_id(metadata, timeout_ms, expected, take_producer_id, now_ms)
         if isinstance(decided, ErrorCode):
             return refusal(decided)
@@ -136,11 +142,13 @@ class TransactionCoordinator:
         producer_epoch: int,
         topic_partitions: Set[TopicPartition],
         now_ms: int,
+        client_host: str = "",
     ) -> TxnDecision:
         """AddPartitionsToTxn, once all partitions are known to exist and the client may write to them."""
         return self._request(
             transactional_id,
             lambda known: requests.add_partitions(known, producer_id, producer_epoch, topic_partitions, now_ms),
+            client_host,
         )
 
     def add_offsets(
@@ -151,10 +159,13 @@ class TransactionCoordinator:
         group_id: str,
         offsets_partition_count: int,
         now_ms: int,
+        client_host: str = "",
     ) -> TxnDecision:
         """AddOffsetsToTxn: the partition in which the group's offsets are stored is one more of the transaction."""
         added = (CONSUMER_OFFSETS, partition_for(group_id, offsets_partition_count))
-        return self.add_partitions(transactional_id, producer_id, producer_epoch, frozenset({added}), now_ms)
+        return self.add_partitions(
+            transactional_id, producer_id, producer_epoch, frozenset({added}), now_ms, client_host
+        )
 
     def end_txn(
         self, transactional_id: str, producer_id: int, producer_epoch: int, now_ms: int, *, commit: bool
@@ -169,6 +180,7 @@ class TransactionCoordinator:
         self,
         transactional_id: str,
         decide: Callable[[TransactionMetadata | None], TransactionMetadata | ErrorCode],
+        client_host: str = "",
     ) -> TxnDecision:
         if not transactional_id:
             return refusal(ErrorCode.INVALID_REQUEST)
@@ -177,10 +189,10 @@ class TransactionCoordinator:
         if isinstance(served, ErrorCode):
             return refusal(served)
         before = served.transactions.get(transactional_id)
-        decided = decide(before)
+        decided = decide(None if before is None else used_from(before, client_host))
         if isinstance(decided, ErrorCode):
             return refusal(decided)
-        if no_room := self.owned.check_room(self._room, before, decided):
+        if no_room := check_room(self._room, self.owned.taken(), before, decided):
             return refusal(no_room)
         return TxnDecision(effects=(begin_append(partition, served, decided, DONE),))
 
@@ -195,6 +207,15 @@ class TransactionCoordinator:
         they are to be forgotten in any case."""
         least_ms = self._id_expiration_ms if idle_ms is None else idle_ms
         return self._due(ids, lambda metadata: expire_if_idle(metadata, least_ms, now_ms))
+
+    def make_room(
+        self, ids: Iterable[tuple[int, str]], now_ms: int, idle_ms: int, hosts: Set[str], *, only_unused: bool
+    ) -> TxnDecision:
+        """The same for ids that make room for others of ``hosts``. If all of these are crowds, which have more than a
+        little, only ids of crowds do. ``only_unused``: those that never had a transaction."""
+        of_crowds = crowds(self._room, self.owned.taken())
+        of_hosts = of_crowds if hosts <= of_crowds else None
+        return self._due(ids, lambda metadata: make_room(metadata, idle_ms, now_ms, of_hosts, only_unused=only_unused))
 
     def _due(
         self, ids: Iterable[tuple[int, str]], decide: Callable[[TransactionMetadata], TransactionMetadata | None]

@@ -6,6 +6,8 @@ hour), nor the records (``coordinator.py``).
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from cluster.coordinator.transaction.state import IDLE, TransactionMetadata, TransactionState
 from cluster.coordinator.transaction.transitions import abort_fenced, prepare_dead, prepare_fence_producer_epoch
 
@@ -25,3 +27,14 @@ def expire_if_idle(metadata: TransactionMetadata, expiration_ms: int, now_ms: in
     if not is_idle or metadata.last_update_timestamp_ms > now_ms - expiration_ms:
         return None
     return prepare_dead(metadata)
+
+
+def make_room(
+    metadata: TransactionMetadata, idle_ms: int, now_ms: int, of_hosts: Set[str] | None, *, only_unused: bool
+) -> TransactionMetadata | None:
+    """The same for an id that makes room for another one: only those of these hosts do, and those of which no host is
+    known; None: all. With ``only_unused`` only those that never had a transaction."""
+    is_spared = of_hosts is not None and metadata.client_host and metadata.client_host not in of_hosts
+    if is_spared or (only_unused and metadata.has_had_transactions):
+        return None
+    return expire_if_idle(metadata, idle_ms, now_ms)

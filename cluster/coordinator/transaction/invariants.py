@@ -4,7 +4,7 @@
 
 * ``one-role``: a partition is loading or served, not both, and is one of ``__transaction_state``.
 * ``filed-by-id``: a transaction is filed under its id, in the partition that its id belongs to.
-* ``bytes-counted``: what all ids of a partition take is the sum of what each takes.
+* ``room-counted``: what all ids of a partition take, and those of each host, is the sum of what each takes.
 * ``stored-states``: no transaction is in a state that is never stored: DEAD or the fence of an epoch.
 * ``producer-ids``: producer ids are not negative; epochs are not either, except of an id whose first record is not
   written yet, which is EMPTY; none is above the last one.
@@ -22,7 +22,7 @@
 from __future__ import annotations
 
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
-from cluster.coordinator.transaction.ownership import metadata_bytes
+from cluster.coordinator.transaction.room import Taken
 from cluster.coordinator.transaction.state import (
     IDLE,
     MAX_PRODUCER_EPOCH,
@@ -51,8 +51,11 @@ def validate(coordinator: TransactionCoordinator) -> None:
             if metadata.transactional_id != transactional_id or owned.partition_of(transactional_id) != partition:
                 raise InvariantBroken(metadata, "filed-by-id", f"under {transactional_id!r} in {partition}")
             validate_metadata(metadata)
-        if served.size_bytes != sum(map(metadata_bytes, served.transactions.values())):
-            raise InvariantBroken(served, "bytes-counted", f"{served.size_bytes}")
+        taken = Taken()
+        for metadata in served.transactions.values():
+            taken.change(None, metadata)
+        if (served.taken.ids, served.taken.size_bytes) != (taken.ids, taken.size_bytes):
+            raise InvariantBroken(served, "room-counted", f"{served.taken}, not {taken}")
 
 
 def validate_metadata(metadata: TransactionMetadata) -> None:

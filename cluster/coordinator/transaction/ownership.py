@@ -1,45 +1,32 @@
 """Which partitions of ``__transaction_state`` this broker coordinates, in which epoch, and what is known in each.
 
-Owns loading, serving and leaving, the error codes of a request that comes at the wrong time, and whether there is room
-for more. The coordinator epoch of a partition is its leader epoch: what was begun in one is never completed in another.
-Does not own a transaction's state (``state.py``), nor how records become one (``loading.py``).
+Owns loading, serving and leaving, and the error codes of a request that comes at the wrong time. The coordinator epoch
+of a partition is its leader epoch: what was begun in one is never completed in another. Does not own a transaction's
+state (``state.py``), how records become one (``loading.py``), nor whether there is room for more (``room.py``).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from cluster.coordinator.partitioning import partition_for
+from cluster.coordinator.transaction.room import Taken
 from cluster.coordinator.transaction.state import TransactionMetadata
 from cluster.protocol.errors import ErrorCode
-
-#: About what a transactional id takes in memory, besides its text, and each partition of its transaction.
-_ID_BYTES = 1000
-_PARTITION_BYTES = 150
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionRoom:
-    """What one broker keeps at most: transactional ids, bytes of these with the partitions of their transactions, and
-    partitions of one transaction. What is read from the log is kept in any case."""
-
-    most_ids: int = sys.maxsize
-    most_bytes: int = sys.maxsize
-    most_partitions: int = sys.maxsize
 
 
 class ServedPartition:
     """A partition whose records are all known. ``transactions`` are by transactional id, to be changed by ``put`` and
-    ``remove`` alone; ``size_bytes`` is about what they take."""
+    ``remove`` alone; ``taken`` is what they take."""
 
-    __slots__ = ("_transactions", "coordinator_epoch", "size_bytes")
+    __slots__ = ("_transactions", "coordinator_epoch", "taken")
 
     def __init__(self, coordinator_epoch: int, transactions: dict[str, TransactionMetadata]) -> None:
         self.coordinator_epoch = coordinator_epoch
         self._transactions = transactions
-        self.size_bytes = sum(map(metadata_bytes, transactions.values()))
+        self.taken = Taken()
+        for metadata in transactions.values():
+            self.taken.change(None, metadata)
 
     def __repr__(self) -> str:
         return f"ServedPartition(epoch {self.coordinator_epoch}, {len(self.transactions)} transactional ids)"
@@ -50,27 +37,11 @@ class ServedPartition:
 
     def put(self, metadata: TransactionMetadata) -> None:
         """Take what is known now."""
-        self.size_bytes += growth(self._transactions.get(metadata.transactional_id), metadata)
+        self.taken.change(self._transactions.get(metadata.transactional_id), metadata)
         self._transactions[metadata.transactional_id] = metadata
 
     def remove(self, transactional_id: str) -> None:
-        self.size_bytes -= metadata_bytes(self._transactions.pop(transactional_id))
-
-
-def metadata_bytes(metadata: TransactionMetadata) -> int:
-    """About what one id takes in memory."""
-    return _ID_BYTES + len(metadata.transactional_id) + partition_count(metadata) * _PARTITION_BYTES
-
-
-def partition_count(metadata: TransactionMetadata) -> int:
-    """The partitions of a transaction. A pending transition shares them."""
-    pending = 0 if metadata.pending is None else len(metadata.pending.topic_partitions)
-    return max(len(metadata.topic_partitions), pending)
-
-
-def growth(before: TransactionMetadata | None, after: TransactionMetadata) -> int:
-    """By how much more an id takes, or less."""
-    return metadata_bytes(after) - (0 if before is None else metadata_bytes(before))
+        self.taken.change(self._transactions.pop(transactional_id), None)
 
 
 class OwnedPartitions:
@@ -84,22 +55,9 @@ class OwnedPartitions:
     def __repr__(self) -> str:
         return f"OwnedPartitions({self.served}, loading {self.loading})"
 
-    def check_room(
-        self, room: TransactionRoom, before: TransactionMetadata | None, after: TransactionMetadata
-    ) -> ErrorCode:
-        """Whether an id may become ``after``; one that does not grow always may. What finds no room now may be
-        tried again, but a transaction that names too much is to be aborted."""
-        full = ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        if before is None and sum(len(each.transactions) for each in self.served.values()) >= room.most_ids:
-            return full
-        grown = growth(before, after)
-        if grown <= 0:
-            return ErrorCode.NONE
-        if partition_count(after) > room.most_partitions:
-            return ErrorCode.OPERATION_NOT_ATTEMPTED
-        return (
-            ErrorCode.NONE if grown + sum(each.size_bytes for each in self.served.values()) <= room.most_bytes else full
-        )
+    def taken(self) -> list[Taken]:
+        """What the ids of each partition take that is served."""
+        return [each.taken for each in self.served.values()]
 
     def all_ids(self) -> list[tuple[int, str]]:
         """(partition, transactional id) of all that is served now."""

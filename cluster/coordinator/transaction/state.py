@@ -89,7 +89,8 @@ class TransactionMetadata:
 
     ``last_producer_id`` and ``last_producer_epoch`` are those that a retried InitProducerId may still carry (KIP-360).
     ``has_failed_epoch_fence``: the epoch was raised to fence a producer, but the record may not be in the log. No one
-    was told of that epoch, so the next attempt uses it again.
+    was told of that epoch, so the next attempt uses it again. ``client_host`` is that of the client that made the id,
+    empty if no client has used it since it was loaded: no record tells.
     """
 
     transactional_id: str
@@ -104,16 +105,27 @@ class TransactionMetadata:
     last_producer_epoch: int = NO_PRODUCER_EPOCH
     pending: TransitMetadata | None = None
     has_failed_epoch_fence: bool = False
+    client_host: str = field(default="", compare=False)
 
     def __repr__(self) -> str:
         pending = f" -> {self.pending.state.name}" if self.pending else ""
         producer = f"producer {self.producer_id} epoch {self.producer_epoch}"
         return f"TransactionMetadata({self.transactional_id!r}, {self.state.name}{pending}, {producer})"
 
+    @property
+    def has_had_transactions(self) -> bool:
+        """False for an id that was only made; as far as is known."""
+        return self.state is not TransactionState.EMPTY or self.producer_epoch > 0
+
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
     """Whether no producer may get a later epoch: the last one is kept, so that the producer can still be fenced."""
     return producer_epoch >= MAX_PRODUCER_EPOCH - 1
+
+
+def used_from(metadata: TransactionMetadata, client_host: str) -> TransactionMetadata:
+    """An id counts for the first host from which it is used after it was loaded."""
+    return replace(metadata, client_host=client_host) if client_host and not metadata.client_host else metadata
 
 
 def without_pending(metadata: TransactionMetadata) -> TransactionMetadata:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.log.log_ends import MOMENT_MS, ROOM_MS
 from cluster.log.producer_room import COUNT_MS, ProducerRoom
-from cluster.log.producers import MOMENT_MS, ROOM_MS, ProducerStates
+from cluster.log.producers import ProducerStates
 from tests.cluster.log.builders import make_header
 
 NO_BOUND = 1000
@@ -27,11 +31,16 @@ class FakeLog:
         return set(self.producers.entries)
 
 
-def comes(room: ProducerRoom, log: FakeLog, producer_id: int, now_ms: int, most_of_log: int = NO_BOUND) -> bool:
+def comes(
+    room: ProducerRoom, log: FakeLog, producer_id: int, now_ms: int, most_of_log: int = NO_BOUND, host: str = ""
+) -> bool:
     """A batch of a producer, as a leader takes it."""
-    if log.producers.get(producer_id) is None and room.refusal(log, most_of_log, now_ms) is not None:
+    is_known = log.producers.get(producer_id) is not None
+    if not is_known and room.refusal(log, most_of_log, now_ms, host) is not None:
         return False
     log.append(producer_id)
+    if not is_known:
+        log.producers.hosts.admit(producer_id, host)
     return True
 
 
@@ -121,3 +130,69 @@ def test_logs_with_the_most_producers_make_room_first():
     assert not comes(room, large, 100, MOMENT_MS)
     assert comes(room, large, 100, ROOM_MS + MOMENT_MS)
     assert small.ids == {0, 1, 2} and large.ids == {100}
+
+
+def test_one_host_cannot_take_the_last_eighth():
+    """Of a log and of all logs: others still find room there, each a little."""
+    logs = [FakeLog() for _ in range(4)]
+    room = ProducerRoom(160, lambda: logs)
+    for log in logs:
+        for producer_id in range(100):
+            comes(room, log, producer_id, 0, host="crowd")
+    assert sum(len(log.producers) for log in logs) == 140
+    assert all(comes(room, logs[0], producer_id, COUNT_MS, host="other") for producer_id in range(1000, 1010))
+    assert not comes(room, logs[0], 1010, COUNT_MS, host="other"), "it has no little any more"
+    assert comes(room, logs[0], 1011, COUNT_MS, host="third")
+    refusal = room.refusal(logs[0], NO_BOUND, COUNT_MS, "crowd")
+    assert refusal is not None and refusal.endswith("of crowd")
+    log = FakeLog()
+    room = ProducerRoom(10_000, lambda: [log])
+    assert [comes(room, log, number, 0, 80, host="crowd") for number in range(80)] == [True] * 70 + [False] * 10
+    assert comes(room, log, 1000, 0, 80, host="other")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["crowd", "crowd", "crowd", "many"]), st.integers(0, 2), st.integers(1, 2)),
+        min_size=200,
+        max_size=600,
+    )
+)
+def test_a_crowd_evicts_none_but_its_own(events: list[tuple[str, int, int]]) -> None:
+    """For hours, however idle the others are, whether its producers write once or twice; and a newcomer of another
+    host always finds room."""
+    logs = [FakeLog() for _ in range(3)]
+    room = ProducerRoom(80, lambda: logs)
+    now_ms = 0
+    for log in logs:
+        assert comes(room, log, 7, now_ms, 32, host="victim")
+    for number, (host, which, batches) in enumerate(events):
+        now_ms += MOMENT_MS
+        producer_id = 1000 + number
+        if comes(room, logs[which], producer_id, now_ms, 32, host=host) and batches == 2:
+            logs[which].append(producer_id, 1)
+    assert all(7 in log.ids for log in logs)
+    assert comes(room, logs[0], 8, now_ms + COUNT_MS, 32, host="newcomer")
+
+
+def test_who_wrote_more_than_once_is_forgotten_last():
+    """Of producers of one host: made-up ones write one batch each."""
+    log = FakeLog()
+    room = ProducerRoom(1000, lambda: [log])
+    for producer_id in range(8):
+        assert comes(room, log, producer_id, 0, 8)
+    log.append(0, 1)
+    assert not comes(room, log, 100, MOMENT_MS, 8)
+    assert comes(room, log, 100, ROOM_MS + MOMENT_MS, 8)
+    assert log.ids == {0, 100}
+
+
+def test_markers_leave_nothing_beyond_half_of_the_room():
+    """They are written without a producer of theirs, for as many partitions as a client likes."""
+    logs = [FakeLog() for _ in range(10)]
+    room = ProducerRoom(20, lambda: logs)
+    for log in logs:
+        for producer_id in range(3):
+            log.append(producer_id)
+            room.marker_came(log, producer_id, NO_BOUND, 0)
+    assert sum(len(log.producers) for log in logs) == 9, "the first counts twice until all are counted again"

@@ -354,3 +354,18 @@ def test_a_coordinator_is_refused_where_there_is_no_room():
     assert code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert end(log, 3, COMMIT) == 1
     assert end(log, 1, COMMIT) == 2
+
+
+def test_markers_of_unknown_producers_leave_little_in_memory():
+    """They are written, also where there is no room, and copied; half of the room is for producers that write."""
+    config = LogConfig(max_producers=4)
+    log, copy = open_log(bench(), config), open_log(bench(), config)
+    for producer in range(10):
+        assert end(log, producer, ABORT) == producer
+    copy.append_as_follower(memoryview(bytes(log._local.segments.active.file.pread(10_000, 0))))
+    for each in (log, copy):
+        assert (each.log_end_offset, len(each.producers)) == (10, 2)
+        assert each.last_stable_offset(10) == 10
+    write(log, 20, 0)
+    assert end(log, 20, COMMIT, producer_epoch=0) == 11
+    assert log.producers.get(20) is not None

@@ -54,6 +54,15 @@ def test_what_is_told(codec: int) -> None:
     assert not walk(with_payload(record(0) + record(2), codec, 2)).has_offsets_in_order
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_few_offsets_out_of_order_are_mended(codec: int) -> None:
+    """All records are built again for one of them: a batch of very many is refused as soon as one is found."""
+    most = record_checks.MOST_OUT_OF_ORDER
+    swapped = [record(0), record(2), record(1), *(record(delta) for delta in range(3, most + 1))]
+    assert not walk(with_payload(b"".join(swapped[:most]), codec, most)).has_offsets_in_order
+    assert refusal(with_payload(b"".join(swapped), codec, most + 1)) is ErrorCode.INVALID_RECORD
+
+
 def test_a_long_way_to_say_null() -> None:
     """-1 in two bytes is no key all the same."""
     long = record(key=None).replace(b"\x01", b"\x81\x00", 1)

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.broker.handlers import produce
 from cluster.broker.pauses import SHARE_NS, Shares
-from cluster.broker.replicas.host import ProducerGone
+from cluster.broker.replicas.host import ProducerGone, WrittenBy
 from cluster.broker.replicas.writes import Writes
 from cluster.log.appending import AppendInfo
 from cluster.protocol.batch import CODEC_ZSTD
@@ -33,7 +33,15 @@ class Partition:
         self.appended = 0
 
     def append(
-        self, _records: Any, header: Any, _acks: int, _now_ms: int, _wall_ms: int, _effort: Any, *looked: Any
+        self,
+        _records: Any,
+        header: Any,
+        _acks: int,
+        _now_ms: int,
+        _wall_ms: int,
+        _effort: Any,
+        _host: str,
+        *looked: Any,
     ) -> Any:
         if header.attributes and not looked:
             raise Postponed
@@ -65,7 +73,9 @@ class Bench:
             parts.insert(0, ProducePartition("t", plain, memoryview(bytearray(batch(b"v")))))
         asked = ProduceRequest(None, 1, 1000, parts)
         waits: Any = None
-        rest = self.writes.produce(asked, "c", True, 0, self.answers.append, waits, is_gone=lambda: is_gone)
+        rest = self.writes.produce(
+            asked, WrittenBy("c", "10.0.0.9"), True, 0, self.answers.append, waits, is_gone=lambda: is_gone
+        )
         assert rest is not None
         return rest
 

@@ -28,6 +28,11 @@ def markers(*partitions: TopicPartition, of: int = 0, producer_id: int = 7) -> T
 
 
 @dataclass
+class Found:
+    leader: int
+
+
+@dataclass
 class FakeMetadata:
     """Who leads what; an update is told to who listens."""
 
@@ -36,10 +41,6 @@ class FakeMetadata:
     listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def partition(self, topic: str, number: int) -> Any:
-        @dataclass
-        class Found:
-            leader: int
-
         leader = self.leaders.get((topic, number))
         return None if leader is None else Found(leader)
 
@@ -146,6 +147,22 @@ def test_one_request_at_a_time() -> None:
     scene(check)
 
 
+def test_a_small_transaction_does_not_wait_for_large_ones() -> None:
+    """What comes up behind transactions of very many partitions is in the next request."""
+
+    async def check(scene: Scene) -> None:
+        scene.delay_s = 1.0
+        scene.metadata.leaders |= {("many", number): PEER for number in range(3000)}
+        for producer_id in range(10):
+            scene.sender.add(markers(*(("many", number) for number in range(3000)), producer_id=producer_id))
+        await asyncio.sleep(0.5)
+        scene.sender.add(markers(THERE, producer_id=99))
+        await asyncio.sleep(2)
+        assert markers(THERE, producer_id=99) in [each for each, _ in scene.told]
+
+    scene(check)
+
+
 @pytest.mark.parametrize("error", [ConnectionError("gone"), TimeoutError(), ConnectionLostError("zk"), ValueError("?")])
 def test_a_broker_that_is_out_of_reach(error: Exception) -> None:
     """None is told, whatever the reason; tried again it goes to the leader of then, after a pause."""
@@ -225,7 +242,7 @@ def test_markers_of_a_partition_that_is_left_are_forgotten() -> None:
         await asyncio.sleep(10)
         sent = [each for _, asked in scene.asked for each in asked]
         assert {each.transaction_partition for each in sent} == {1}
-        assert len(sent) == 5
+        assert sum(len(each.topic_partitions) for each in sent) == 5
 
     scene(check)
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
-from cluster.broker.transactions.transaction_service import ROOM_MS, ROOM_PAUSE_S
+from cluster.broker.server import ClientConnection
+from cluster.broker.transactions.room_making import ROOM_MS, ROOM_PAUSE_S
 from cluster.coordinator.transaction.records import decode_key, decode_value
 from cluster.coordinator.transaction.state import TransactionState
 from cluster.log.errors import StorageFailed
@@ -205,6 +206,28 @@ def test_idle_ids_make_room() -> None:
         assert known(cluster, "idle") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
     with_transactions(check, gapless_max_transactional_ids="2")
+
+
+def test_one_host_does_not_take_all_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made-up ids leave room for those of another host, and idle ids of that stay when they make room."""
+
+    async def check(cluster: MemoryCluster, producer: TxnProducer) -> None:
+        monkeypatch.setattr(ClientConnection, "ip", "10.0.0.10")
+        await producer.begin()
+        monkeypatch.setattr(ClientConnection, "ip", "10.0.0.9")
+        codes = [await TxnProducer(cluster, f"made-up-{number}").init() for number in range(16)]
+        assert codes == [ErrorCode.NONE] * 13 + [ErrorCode.THROTTLING_QUOTA_EXCEEDED] * 3
+        monkeypatch.setattr(ClientConnection, "ip", "10.0.0.11")
+        assert await TxnProducer(cluster, "another").init() is ErrorCode.NONE
+        await asyncio.sleep(ROOM_MS / 1000)
+        monkeypatch.setattr(ClientConnection, "ip", "10.0.0.9")
+        assert await TxnProducer(cluster, "made-up").init() is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        await asyncio.sleep(ROOM_PAUSE_S)
+        assert known(cluster, "made-up-0") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+        assert not isinstance(known(cluster, "another"), ErrorCode)
+        assert set((await producer.add(BOTH)).values()) == {ErrorCode.NONE}
+
+    with_transactions(check, gapless_max_transactional_ids="16")
 
 
 def test_too_few_replicas() -> None:

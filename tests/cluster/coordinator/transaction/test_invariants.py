@@ -51,7 +51,7 @@ def served_by(bench):
 def test_bytes_are_counted():
     """As ids come, grow and go."""
     bench = Bench(metadata_in(S.ONGOING))
-    is_named("bytes-counted", lambda: invariants.validate(bench.coordinator), lambda: served_by(bench).clear())
+    is_named("room-counted", lambda: invariants.validate(bench.coordinator), lambda: served_by(bench).clear())
 
 
 def test_a_partition_has_one_role():
@@ -82,7 +82,7 @@ def test_all_are_broken_here():
     """What the module states is what it raises, and each is broken above."""
     assert stated(invariants) == raised(invariants)
     assert stated(invariants) == {name for name, *_ in BREAKS} | {
-        "bytes-counted",
+        "room-counted",
         "one-role",
         "epochs-ascend",
         "decision-stands",
