@@ -185,7 +185,7 @@ class GroupCoordinator(FiledGroups):
     def transaction_ended(self, partition: int, producer_id: int, *, is_committed: bool) -> None:
         """A marker is in the log, and the results of all appends before it were told. While loading, feed it."""
         for group in list(self.groups.get(partition, {}).values()):
-            if group.offsets.has_uncommitted:
+            if group.offsets.has_of(producer_id):
                 group.offsets.ended(producer_id, is_committed=is_committed)
                 self._changed(group)
 

@@ -82,7 +82,6 @@ class GroupLoader:
         """What was read. A group of simple consumers has no record, only offsets."""
         found = {group_id: Group.of_value(group_id, self.home, value) for group_id, value in self._values.items()}
         for group_id, offsets in self._offsets.items():
-            offsets.forget_empty()
             if group_id not in found and not offsets.is_empty:
                 found[group_id] = Group(group_id, self.home, now_ms)
             if group_id in found:

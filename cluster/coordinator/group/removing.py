@@ -37,10 +37,10 @@ def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicP
         since_ms = group.state_timestamp_ms
     elif group.protocol_type is not None and not is_read:
         return []
-    expired, unstable = [], group.offsets.uncommitted
+    expired = []
     for partition, placed in group.offsets.committed.items():
         committed = placed.committed
-        if partition in unstable:
+        if group.offsets.is_uncommitted(partition):
             continue
         if committed.expire_timestamp_ms != NO_TIMESTAMP:
             is_over = now_ms >= committed.expire_timestamp_ms
