@@ -1,8 +1,8 @@
 """Writes: one produce request across its partitions, and when it is answered.
 
 Owns the way through a request's partitions, the wait for acknowledgements, and the batches in which there is too much
-to look at on the event loop: they go to another thread, one at a time, and nothing else of their connection is
-taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition (``Replica``).
+to look at on the event loop, or of internal topics: they go to another thread, one at a time, and nothing else of their
+connection is taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.replicas.host import RequestRefused
-from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, look_inside
+from cluster.broker.replicas.internal_checks import look_for
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
@@ -28,7 +29,7 @@ from cluster.log.errors import LogError
 from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
-from cluster.protocol.record_checks import BYTES_AT_ONCE, Effort, Postponed
+from cluster.protocol.record_checks import BYTES_AT_ONCE, RECORDS_AT_ONCE, Effort, Postponed
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -36,8 +37,7 @@ logger = logging.getLogger(__name__)
 #: Partitions of one request after which it is checked whether its share of the turn is over: a flush or a new segment
 #: takes long.
 LOOK_EACH = 10
-#: A batch with more records, or a compressed one, may take milliseconds to examine: it is not begun in a turn that is
-#: used up.
+#: A batch with more records, or a compressed one, may take milliseconds: it is not begun in a turn that is used up.
 QUICK_RECORDS = 1000
 #: The result of a partition that has none yet.
 _NOT_YET = ProduceResult("", -1, ErrorCode.NONE)
@@ -114,6 +114,8 @@ class Writes:
                 partition = self._partitions.get((topic, number))
                 if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
                     partition, records = self._admit(wanted, acks, client_id, zstd_allowed)
+                    if topic in INTERNAL_TOPICS:
+                        raise Postponed
                 header = only_batch(records, zstd_allowed)
                 attributes = header.attributes
                 if (header.record_count > QUICK_RECORDS or attributes & CODEC_MASK) and self._shares.is_over():
@@ -172,7 +174,7 @@ class Writes:
         for index, wanted in postponed:
             await pause()
             few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
-            few = Effort(few_bytes)
+            few = Effort(few_bytes, 0 if wanted.topic in INTERNAL_TOPICS else RECORDS_AT_ONCE)
             try:
                 partition, records = self._admit(wanted, request.acks, client_id, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
@@ -227,7 +229,7 @@ class Writes:
         """One at a time: each may unpack to a hundred megabytes. Raises as ``Replica.append`` does."""
         async with self._one_at_a_time.turn(len(records)):
             config = self._find(wanted.topic, wanted.partition).log.config
-            looked = await self._beside(partial(look_inside, records, header, config, effort))
+            looked = await self._beside(partial(look_for(wanted.topic), records, header, config, effort))
             # Roles may have changed meanwhile.
             partition = self._find(wanted.topic, wanted.partition)
             if header.attributes & TRANSACTIONAL_BIT:

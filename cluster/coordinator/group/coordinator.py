@@ -71,7 +71,7 @@ class GroupCoordinator(FiledGroups):
         """The log was read to its end. Nothing happens if the partition has gone meanwhile."""
         decision, home = self._decision(now_ms), loader.home
         if self.homes.get(home.index) is home and home.is_loading:
-            home.is_loading = False
+            home.is_loading, home.unavailable = False, loader.unavailable
             self._take(home.index, loader.groups(now_ms))
             loading.begin(decision, self.groups[home.index].values())
             deleted, home.deleted = home.deleted, set()
