@@ -24,8 +24,9 @@ from cluster.protocol.errors import ErrorCode
 
 #: Bytes of a batch of tombstones, about; a single one may take more.
 TOMBSTONES_BYTES = 65_536
-#: What one takes besides its texts.
-_TOMBSTONE_BYTES = 20
+#: What one takes besides its texts, and what a pending offset that goes with it counts for: to forget thousands takes
+#: milliseconds.
+_TOMBSTONE_BYTES = _PENDING_BYTES = 20
 
 
 def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
@@ -138,7 +139,8 @@ def _append_tombstones(
     batches: list[list[TopicPartition]] = [[]]
     left_bytes = TOMBSTONES_BYTES
     for partition in partitions:
-        left_bytes -= group_bytes + len(partition[0])
+        pending = len(group.offsets.producers.get(partition, ()))
+        left_bytes -= group_bytes + len(partition[0]) + _PENDING_BYTES * pending
         if left_bytes < 0 and batches[-1]:
             batches.append([])
             left_bytes = TOMBSTONES_BYTES

@@ -11,6 +11,7 @@ from cluster.coordinator.group import removing
 from cluster.coordinator.group.decisions import GroupSettings
 from cluster.coordinator.group.group import MOST_TOPICS
 from cluster.coordinator.group.group_offsets import GroupOffsets, PlacedOffset
+from cluster.coordinator.group.purposes import RemovalStored
 from cluster.coordinator.group.records import CommittedOffset, TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, MemberIdentity, OffsetToCommit
 from cluster.coordinator.group.states import GroupState
@@ -115,6 +116,27 @@ def test_no_event_costs_what_it_does_not_name(event: Callable[[GroupOffsets], ob
     """Thousands of open transactions may have offsets for other partitions of the group."""
     few, many = with_pending(2), with_pending(300)
     assert steps_of(lambda: event(many)) == steps_of(lambda: event(few))
+
+
+def test_no_batch_of_tombstones_ends_too_much() -> None:
+    """Of thousands of pending offsets that go with a group, some thousand at a time: results are told one by one."""
+    world = World()
+    for producer_id in range(100):
+        world.commit(5, producer_id=producer_id)
+    world.settle()
+    for number in range(100):
+        for producer_id in range(100):
+            world.group.offsets.load(("u", number), PlacedOffset(CommittedOffset(1, "", 0), 0), producer_id)
+    world.coordinator._changed(world.group)
+    waiter = world.waiter()
+    world.do(world.coordinator.delete_group(waiter, GROUP, world.now_ms))
+    ended = [sum(len(world.group.offsets.producers[each]) for each in append.purpose.partitions)
+             for append in world.appends if isinstance(append.purpose, RemovalStored)]  # fmt: skip
+    assert sum(ended) == 101 * 100
+    assert max(ended) <= 3300
+    world.settle()
+    assert world.answers[waiter] is ErrorCode.NONE
+    assert world.groups == []
 
 
 def test_a_tombstone_ends_what_is_pending() -> None:
