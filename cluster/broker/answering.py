@@ -22,6 +22,7 @@ from cluster.broker.portions import (
     is_large,
     may_begin,
     never_gone,
+    weight_of,
 )
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import decode_request, encode_response
@@ -86,7 +87,11 @@ def answering(key: ApiKey, handler: Callable[[Any, Exchange], Steps[Any]], besid
     async def rest(exchange: Exchange, portions: Portions) -> Sequence[Payload]:
         response = await portions.finish(beside, _is_gone(key, exchange))
         encode = encoding(key, exchange, response)
-        return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
+        return [
+            await beside.run(encode, _is_gone(key, exchange), weight=weight_of(response))
+            if is_large(response)
+            else encode()
+        ]
 
     return handle
 
@@ -125,7 +130,11 @@ def answering_later(
             await shares.next()
         response = await handler(request, exchange)
         encode = encoding(key, exchange, response)
-        return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
+        return [
+            await beside.run(encode, _is_gone(key, exchange), weight=weight_of(response))
+            if is_large(response)
+            else encode()
+        ]
 
     return handle
 
