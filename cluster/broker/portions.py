@@ -47,8 +47,8 @@ def never_gone() -> bool:
 
 
 class Beside:
-    """Runs off the event loop what depends on its arguments alone. Of work that is heavier than ``LARGE_BYTES`` one piece
-    runs at a time, for each may need much memory; so does one of lighter work, which takes milliseconds, besides it."""
+    """Runs off the event loop what depends on its arguments alone. Of work heavier than ``LARGE_BYTES`` one piece runs at
+    a time, for each may need much memory. Besides it runs one piece of lighter work, which takes milliseconds."""
 
     def __init__(self, blocking: Blocking) -> None:
         self._blocking = blocking
