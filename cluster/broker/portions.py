@@ -47,8 +47,8 @@ def never_gone() -> bool:
 
 
 class Beside:
-    """Runs off the event loop what depends on its arguments alone. Of work heavier than ``LARGE_BYTES`` one piece runs at
-    a time, for each may need much memory. Besides it runs one piece of lighter work, which takes milliseconds."""
+    """Runs off the event loop what depends on its arguments alone. One piece of work heavier than ``LARGE_BYTES`` runs
+    at a time, for each may need much memory; and one piece of lighter work besides, which takes milliseconds."""
 
     def __init__(self, blocking: Blocking) -> None:
         self._blocking = blocking
