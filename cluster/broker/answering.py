@@ -22,6 +22,7 @@ from cluster.broker.portions import (
     is_large,
     may_begin,
     never_gone,
+    weight_of,
 )
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.message_classes import Message
@@ -92,7 +93,11 @@ def answering(
     async def rest(exchange: Exchange, portions: Portions[Message]) -> Sequence[Payload]:
         response = await portions.finish(beside, _is_gone(key, exchange))
         encode = encoding(key, exchange, response)
-        return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
+        return [
+            await beside.run(encode, _is_gone(key, exchange), weight=weight_of(response))
+            if is_large(response)
+            else encode()
+        ]
 
     return handle
 
@@ -134,7 +139,11 @@ def answering_later(
             await shares.next()
         response = await handler(request.pop(), exchange)
         encode = encoding(key, exchange, response)
-        return [await beside.run(encode, _is_gone(key, exchange)) if is_large(response) else encode()]
+        return [
+            await beside.run(encode, _is_gone(key, exchange), weight=weight_of(response))
+            if is_large(response)
+            else encode()
+        ]
 
     return handle
 

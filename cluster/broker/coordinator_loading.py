@@ -1,46 +1,91 @@
 """Reads a partition of an internal topic for the coordinator that takes it over.
 
-Owns the walk from the start of its log to the end that it had when this broker became leader, and what ends it early.
-Does not own what records mean. Batches are decoded off the event loop, one partition at a time.
+Owns the walk from the start of its log to the end that it had when this broker became leader, that a walk that failed
+begins again, and what is told of records that cannot be read. Does not own what records mean, nor which of them cannot
+be read. Batches are decoded off the event loop, one partition at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from functools import partial
 
+from cluster.broker.metrics import Counters
 from cluster.broker.portions import Beside
-from cluster.log.errors import OffsetOutsideLog, StorageFailed
+from cluster.coordinator.unreadable import UnreadableRecords
+from cluster.log.errors import LogError, OffsetOutsideLog, StorageFailed
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import BatchHeader, iter_batches
 from cluster.protocol.errors import CorruptBatch
 from cluster.protocol.records import Record, decode_records
 from cluster.seams.storage import Payload
 
+logger = logging.getLogger(__name__)
+
 #: Reads that may fail in a row. One does if the cleaner has just replaced the segment.
 ATTEMPTS = 3
+#: The pause before a partition that could not be read is read again.
+RETRY_S = 5.0
 
 #: Takes one batch, with its records; batches come in the order of the log. It runs off the event loop.
 TakeBatch = Callable[[BatchHeader, list[Record]], None]
 
 
-class LoadingFailed(Exception):
-    """A partition cannot be read to its end. What is in it stays without coordinator until another broker leads."""
-
-
 async def read_partition(
     log: PartitionLog,
-    take: TakeBatch,
-    corrupt: type[Exception],
+    begin: Callable[[], TakeBatch],
     beside: Beside,
     chunk_bytes: int,
     is_wanted: Callable[[], bool],
+    storage_failed: Callable[[LogError], None],
 ) -> bool:
-    """Let ``take`` have all there is now. False if it is no longer wanted before that is done.
+    """Let what ``begin`` returns have all there is now. False if it is no longer wanted before that is done.
 
-    Raises ``LoadingFailed``, also when ``take`` raises ``corrupt``, and ``LogError`` of the log.
+    A batch that is damaged, or that the disk does not give, may hold what any id depends on: the partition stays
+    without coordinator, and is read again from its start, until it can be read or another broker leads.
     """
+    is_told = False
+    while True:
+        try:
+            return await _read(log, begin(), beside, chunk_bytes, is_wanted)
+        except (LogError, CorruptBatch) as error:
+            level = logging.DEBUG if is_told else logging.CRITICAL
+            logger.log(
+                level,
+                "%s-%d cannot be loaded, and has no coordinator; it is read again every %g s: %s",
+                log.topic,
+                log.partition,
+                RETRY_S,
+                error,
+            )
+            if isinstance(error, LogError):
+                storage_failed(error)
+        is_told = True
+        await asyncio.sleep(RETRY_S)
+        if not is_wanted():
+            return False
+
+
+def tell_unreadable(log: PartitionLog, unreadable: UnreadableRecords, counters: Counters) -> None:
+    """A partition was loaded but for these records."""
+    if unreadable.count:
+        counters.unreadable_records += unreadable.count
+        logger.critical(
+            "%d records of %s-%d cannot be read and are left out; what they are about is unavailable "
+            "until a later record replaces them: %s",
+            unreadable.count,
+            log.topic,
+            log.partition,
+            unreadable,
+        )
+
+
+async def _read(
+    log: PartitionLog, take: TakeBatch, beside: Beside, chunk_bytes: int, is_wanted: Callable[[], bool]
+) -> bool:
+    """Once from start to end. Raises ``LogError`` of the log, and ``CorruptBatch``."""
     offset, end, failures = log.log_start_offset, log.log_end_offset, 0
     while offset < end:
         if not is_wanted():
@@ -59,10 +104,8 @@ async def read_partition(
             if failures == ATTEMPTS:
                 raise StorageFailed(f"reading {log.directory} at offset {offset}: {error}") from error
             await asyncio.sleep(0)
-        except (CorruptBatch, corrupt) as error:
-            raise LoadingFailed(
-                f"{log.topic}-{log.partition} cannot be read beyond offset {offset}: {error}"
-            ) from error
+        except CorruptBatch as error:
+            raise CorruptBatch(f"beyond offset {offset}: {error}") from error
     return is_wanted()
 
 

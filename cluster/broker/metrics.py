@@ -38,6 +38,7 @@ COUNTERS = {
     "refused_connections": "Connections turned away: max.connections, max.connections.per.ip",
     "idle_connections": "Connections closed after connections.max.idle.ms of silence",
     "zookeeper_session_expirations": "Sessions with ZooKeeper that ended",
+    "unreadable_records": "Records of internal topics that could not be read when their coordinator moved here",
     "event_loop_long_turns": "Turns of the event loop of 100 ms or longer, in which no one was served",
 }
 
@@ -98,6 +99,7 @@ class Counters:
         self.refused_frames = 0
         self.refused_connections = 0
         self.idle_connections = 0
+        self.unreadable_records = 0
         self.event_loop_long_turns = 0
         self._recent_batches = RecentBatches(_RECENT_BATCHES)
 

@@ -48,11 +48,13 @@ def never_gone() -> bool:
 
 
 class Beside:
-    """Runs off the event loop what depends on its arguments alone; one at a time, for each may need much memory."""
+    """Runs off the event loop what depends on its arguments alone. One piece of work heavier than ``LARGE_BYTES`` runs
+    at a time, for each may need much memory; and one piece of lighter work besides, which takes milliseconds."""
 
     def __init__(self, blocking: Blocking) -> None:
         self._blocking = blocking
         self._one_at_a_time = LightestFirst()
+        self._one_light = LightestFirst()
         self._one_large = LightestFirst()
 
     def __repr__(self) -> str:
@@ -62,7 +64,8 @@ class Beside:
         """Return or raise what ``work`` does: the lighter first (``lane``). ``ClientGone`` if it had to wait, and
         ``is_gone`` when it is its turn."""
         found: list[_Result] = []
-        async with self._one_at_a_time.turn(weight) as has_waited:
+        lane = self._one_light if weight <= LARGE_BYTES else self._one_at_a_time
+        async with lane.turn(weight) as has_waited:
             if has_waited and is_gone():
                 raise ClientGone
             await self._blocking(lambda: found.append(work()))
@@ -157,6 +160,11 @@ def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
 def is_large(message: Message) -> bool:
     """Whether it takes long to encode a message of kafka-python's."""
     return _structures(message, STRUCTURES_AT_ONCE) < 0
+
+
+def weight_of(message: Any) -> int:
+    """That of encoding a large message: the bytes that take as long to decode."""
+    return LARGE_BYTES if _structures(message, 4 * STRUCTURES_AT_ONCE) >= 0 else HEAVY
 
 
 def _structures(message: Any, left: int) -> int:

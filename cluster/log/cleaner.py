@@ -9,8 +9,9 @@ interrupts. Does not own the rules (``compaction.py``).
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from cluster.log.compaction import (
@@ -24,13 +25,17 @@ from cluster.log.compaction import (
 )
 from cluster.log.config import LogConfig
 from cluster.log.local_log import LocalLog
+from cluster.log.outcomes import TransactionOutcomes
 from cluster.log.producers import ProducerStates
 from cluster.log.scan import scan_batches
 from cluster.log.segment import CLEANED_SUFFIX, SEGMENT_SUFFIXES, Segment
+from cluster.log.transactions import marker_in
 from cluster.protocol.batch import BatchHeader
 from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
+
+ReadBatch = Callable[[], bytes]
 
 #: Bytes of rewritten batches that are written in one go.
 WRITE_BYTES = 1_048_576
@@ -60,34 +65,54 @@ class Cleaning:
     cancelled: bool = False
     #: How far it came: all below is clean when it is finished.
     cleaned_to: int = -1
+    #: Whether it ends before a transaction whose marker lies behind what was read.
+    is_held_up: bool = False
     replacements: list[tuple[list[Segment], Segment]] = field(default_factory=list)
 
     def run(self) -> None:
         """Write the new segments. Blocks. Raises ``OSError``, ``CorruptBatch`` or ``CleaningCancelled``."""
-        latest = self._latest_offsets()
+        outcomes = self._outcomes()
+        if self.cleaned_to <= self.what.first_dirty_offset:
+            return
+        latest = self._latest_offsets(outcomes)
         for group in self.groups:
             if group[0].base_offset < self.cleaned_to:
-                self._clean(group, latest)
+                self._clean(group, latest, outcomes)
 
-    def _latest_offsets(self) -> LatestOffsets:
+    def _outcomes(self) -> TransactionOutcomes:
+        """How transactions ended, and with that how far this compaction may reach."""
+        outcomes = TransactionOutcomes(self.max_keys)
+        self.cleaned_to = self.what.end_offset
+        for header, read in self._all_headers():
+            if outcomes.is_full:
+                self.cleaned_to = header.base_offset
+                break
+            outcomes.note(header, marker_in(read()) if header.is_control else None)
+        undecided_from = outcomes.undecided_from
+        if undecided_from is not None and undecided_from < self.cleaned_to:
+            self.is_held_up = True
+            self.cleaned_to = max(undecided_from, self.what.first_dirty_offset)
+        return outcomes
+
+    def _latest_offsets(self, outcomes: TransactionOutcomes) -> LatestOffsets:
         """The map over what is dirty, or as much of it as the map takes: the rest is left to the next time.
 
         The producers' newest batches are noted on the way, as far as the compaction will reach.
         """
         latest = LatestOffsets(self.max_keys)
-        self.cleaned_to = self.what.end_offset
-        for segment in (segment for group in self.groups for segment in group):
-            for header, batch in self._batches(segment):
-                is_dirty = header.last_offset >= self.what.first_dirty_offset
-                if is_dirty and latest.is_full:
-                    self.cleaned_to = header.base_offset
-                    return latest
-                self.newest.note(header)
-                if is_dirty:
-                    latest.note(batch, header)
+        for header, read in self._all_headers():
+            if header.base_offset >= self.cleaned_to:
+                break
+            is_dirty = header.last_offset >= self.what.first_dirty_offset
+            if is_dirty and latest.is_full:
+                self.cleaned_to = header.base_offset
+                break
+            self.newest.note(header)
+            if is_dirty and not outcomes.is_aborted(header):
+                latest.note(read(), header)
         return latest
 
-    def _clean(self, group: list[Segment], latest: LatestOffsets) -> None:
+    def _clean(self, group: list[Segment], latest: LatestOffsets, outcomes: TransactionOutcomes) -> None:
         storage, directory, base_offset = self.storage, self.directory, group[0].base_offset
         protected = self.newest.base_offsets()
         for suffix in SEGMENT_SUFFIXES:  # of a cleaning that failed before
@@ -97,13 +122,14 @@ class Cleaning:
             changed = len(group) > 1
             writer = _Writer(cleaned)
             for segment in group:
-                for header, batch in self._batches(segment):
-                    kept = batch
+                for header, read in self._headers(segment):
+                    kept = batch = read()
                     if header.base_offset < self.cleaned_to:
                         kept = compacted(
                             batch,
                             header,
                             latest,
+                            is_aborted=outcomes.is_aborted(header),
                             protected=protected,
                             now_ms=self.now_ms,
                             delete_retention_ms=self.config.delete_retention_ms,
@@ -125,14 +151,17 @@ class Cleaning:
             raise
         self.replacements.append((group, cleaned))
 
-    def _batches(self, segment: Segment) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Read through a handle of its own: the log may close its own meanwhile."""
+    def _all_headers(self) -> Iterator[tuple[BatchHeader, ReadBatch]]:
+        return (each for group in self.groups for segment in group for each in self._headers(segment))
+
+    def _headers(self, segment: Segment) -> Iterator[tuple[BatchHeader, ReadBatch]]:
+        """Each header, with what reads its batch; through a handle of its own: the log may close its own meanwhile."""
         file = self.storage.open(segment.paths[-1], create=False)
         try:
             for position, header in scan_batches(file, 0, segment.size_bytes):
                 if self.cancelled:
                     raise CleaningCancelled(f"the compaction of {self.directory}")
-                yield header, file.pread(header.size_bytes, position)
+                yield header, partial(file.pread, header.size_bytes, position)
         finally:
             file.close()
 

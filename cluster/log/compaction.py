@@ -7,8 +7,10 @@ Owns the rules of Kafka's LogCleaner. Does not own files (``cleaner.py``) or whe
 * Beyond Kafka, which keeps a producer's last batch in the whole log: of each producer that is known, the last five in
   what is compacted stay, as headers without records if need be. Whatever a power loss or a truncation takes from the
   end of the log later, a resend is still told apart from news.
-* Batches of transactions and control batches are left whole, and their keys shadow nothing: whether a transaction was
-  aborted is not known here.
+* Records of aborted transactions go, and their keys shadow nothing; those of committed ones are like any others.
+  Compaction ends before the first transaction that is not decided in what was read (``outcomes.py``): a tombstone that
+  goes would bring back what the transaction wrote before it.
+* Control batches are left whole. Kafka removes a marker some time after the last batch of its transaction.
 """
 
 from __future__ import annotations
@@ -122,8 +124,8 @@ class LatestOffsets:
         return len(self._offsets) >= self._max_keys
 
     def note(self, batch: bytes, header: BatchHeader) -> None:
-        """Take in a batch; they come in the order of the log. Raises ``CorruptBatch``."""
-        if is_left_whole(header) or not header.record_count:
+        """Take in a batch of no aborted transaction; they come in the order of the log. Raises ``CorruptBatch``."""
+        if header.is_control or not header.record_count:
             return
         for record in decode_records(batch):
             if record.key is not None:
@@ -156,30 +158,26 @@ def _digest(key: bytes) -> bytes:
     return blake2b(key, digest_size=16).digest()
 
 
-def is_left_whole(header: BatchHeader) -> bool:
-    """Whether compaction neither reads nor changes a batch: see the module's text."""
-    return header.is_control or header.is_transactional
-
-
 def compacted(
     batch: bytes,
     header: BatchHeader,
     latest: LatestOffsets,
     *,
+    is_aborted: bool,
     protected: Set[int],
     now_ms: int,
     delete_retention_ms: int,
 ) -> bytes:
     """What stays of a batch: itself, a smaller one, one without records, or nothing.
 
-    ``protected`` are base offsets of batches whose headers must stay, for their producers' sake. Raises
-    ``CorruptBatch``.
+    ``is_aborted``: its transaction was. ``protected`` are base offsets of batches whose headers must stay, for their
+    producers' sake. Raises ``CorruptBatch``.
     """
-    if is_left_whole(header):
+    if header.is_control:
         return batch
     records = decode_records(batch)
     horizon_ms = header.delete_horizon_ms
-    staying = [record for record in records if _stays(record, latest, horizon_ms, now_ms)]
+    staying = [] if is_aborted else [record for record in records if _stays(record, latest, horizon_ms, now_ms)]
     if not staying:
         if header.base_offset not in protected:
             return b""

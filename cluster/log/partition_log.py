@@ -85,6 +85,7 @@ class PartitionLog(TransactionalLog):
         self.verified_bytes = opened.verified_bytes
         #: Whether a compaction could not be carried out; none is tried again while the broker runs.
         self.is_uncleanable = False
+        self._held_up_at = 0  # The end of a compaction that a transaction held up: only a later end may do more.
         self._doomed = doomed
         self._storage = storage
 
@@ -352,12 +353,13 @@ class PartitionLog(TransactionalLog):
 
     def cleanable(self, high_watermark: int, now_ms: int) -> Cleanable | None:
         """What can be compacted of what is committed and decided, None if nothing; ``now_ms`` is wall time."""
-        return cleanable_of(
+        what = cleanable_of(
             self._local,
             log_start_offset=self.log_start_offset,
             stable_offset=self.last_stable_offset(high_watermark),
             now_ms=now_ms,
         )
+        return None if what is not None and what.end_offset <= self._held_up_at else what
 
     def begin_cleaning(self, what: Cleanable, max_keys: int, now_ms: int) -> Cleaning:
         """A compaction whose ``run`` may block another thread; ``finish_cleaning`` must follow on this one."""
@@ -376,6 +378,7 @@ class PartitionLog(TransactionalLog):
         while cleaning.replacements:
             local.replace_segments(*cleaning.replacements.pop(0))
         local.cleaned_to = cleaning.cleaned_to
+        self._held_up_at = cleaning.what.end_offset if cleaning.is_held_up else 0
         return True
 
     def _announce_log_start(self, before: int, reason: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from cluster.broker.checkpoints import Blocking
-from cluster.broker.coordinator_loading import LoadingFailed, read_partition
+from cluster.broker.coordinator_loading import TakeBatch, read_partition, tell_unreadable
 from cluster.broker.groups.group_answers import GroupAnswers
 from cluster.broker.groups.group_loading import feeding
 from cluster.broker.groups.group_timers import GroupTimers
@@ -34,10 +34,9 @@ from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, Grou
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.loading import GroupLoader
 from cluster.coordinator.group.purposes import OffsetsStored
-from cluster.coordinator.group.records import CorruptGroupRecord, TopicPartition
+from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, JoinRequest, MemberIdentity, SyncRequest
 from cluster.coordinator.partitioning import partition_for
-from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import Clock
@@ -243,18 +242,15 @@ class GroupService:
         def is_wanted() -> bool:
             return self.coordinator.homes.get(partition) is loader.home
 
-        try:
-            if not await read_partition(
-                replica.log, feeding(loader), CorruptGroupRecord, self._beside, chunk_bytes, is_wanted
-            ):
-                return
-        except LogError as error:
-            logger.error("the groups of %r cannot be loaded: %s", replica, error)
-            self._replicas.storage_failed(error)
+        def begin() -> TakeBatch:
+            nonlocal loader
+            loader = GroupLoader(loader.home)
+            return feeding(loader)
+
+        failed = self._replicas.storage_failed
+        if not await read_partition(replica.log, begin, self._beside, chunk_bytes, is_wanted, failed):
             return
-        except LoadingFailed as error:
-            logger.critical("the groups of %r have no coordinator: %s", replica, error)
-            return
+        tell_unreadable(replica.log, loader.unreadable, self._replicas.counters)
         self._loading.pop(partition, None)
         self._carry_out(self.coordinator.loaded(loader, self._clock.wall_ms()))
         groups, took_ms = len(self.coordinator.groups[partition]), self._clock.monotonic_ms() - began_ms

@@ -1,8 +1,8 @@
 """Writes: one produce request across its partitions, and when it is answered.
 
 Owns the way through a request's partitions, the wait for acknowledgements, and the batches in which there is too much
-to look at on the event loop: they go to another thread, one at a time, and nothing else of their connection is
-taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition (``Replica``).
+to look at on the event loop, or of internal topics: they go to another thread, one at a time, and nothing else of their
+connection is taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from cluster.broker.lane import LightestFirst
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import IsGone, never_gone
 from cluster.broker.replicas.host import ProducerGone, RequestRefused, WrittenBy
-from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, kept, look_inside, refused, weight_of
+from cluster.broker.replicas.internal_checks import look_for
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, kept, refused, weight_of
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
@@ -28,7 +29,7 @@ from cluster.log.errors import LogError
 from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
-from cluster.protocol.record_checks import BYTES_AT_ONCE, Effort, Postponed
+from cluster.protocol.record_checks import BYTES_AT_ONCE, RECORDS_AT_ONCE, Effort, Postponed
 from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
@@ -36,8 +37,7 @@ logger = logging.getLogger(__name__)
 #: Partitions of one request after which it is checked whether its share of the turn is over: a flush or a new segment
 #: takes long.
 LOOK_EACH = 10
-#: A batch with more records, or a compressed one, may take milliseconds to examine: it is not begun in a turn that is
-#: used up.
+#: A batch with more records, or a compressed one, may take milliseconds: it is not begun in a turn that is used up.
 QUICK_RECORDS = 1000
 #: The result of a partition that has none yet.
 _NOT_YET = ProduceResult("", -1, ErrorCode.NONE)
@@ -116,6 +116,8 @@ class Writes:
                 partition = self._partitions.get((topic, number))
                 if partition is None or records is None or topic in INTERNAL_TOPICS or acks not in VALID_ACKS:
                     partition, records = self._admit(wanted, acks, client, zstd_allowed)
+                    if topic in INTERNAL_TOPICS:
+                        raise Postponed
                 header = only_batch(records, zstd_allowed)
                 attributes = header.attributes
                 if (header.record_count > QUICK_RECORDS or attributes & CODEC_MASK) and self._shares.is_over():
@@ -182,7 +184,7 @@ class Writes:
         for index, wanted in postponed:
             await pause()
             few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
-            few = Effort(few_bytes)
+            few = Effort(few_bytes, 0 if wanted.topic in INTERNAL_TOPICS else RECORDS_AT_ONCE)
             try:
                 partition, records = self._admit(wanted, request.acks, client, zstd_allowed)
                 header = only_batch(records, zstd_allowed)
@@ -242,15 +244,14 @@ class Writes:
         async with self._one_at_a_time.turn(weight_of(header)) as has_waited:
             check_gone(has_waited)
             config = self._find(wanted.topic, wanted.partition).log.config
-            found: list[Looked] = []
-            await self._blocking(lambda: found.append(look_inside(records, header, config, effort)))
+            look, found = look_for(wanted.topic), list[Looked]()
+            await self._blocking(lambda: found.append(look(records, header, config, effort)))
             # Roles may have changed meanwhile.
             partition = self._find(wanted.topic, wanted.partition)
             if header.attributes & TRANSACTIONAL_BIT:
                 self._check_transaction(partition, request.transactional_id, header, verified)
-            now_ms, wall_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
-            what_became = partition.append(records, header, request.acks, now_ms, wall_ms, effort, host, found[0])
-            return partition, *what_became
+            times_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
+            return partition, *partition.append(records, header, request.acks, *times_ms, effort, host, found[0])
 
     def _result(
         self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Set
 from functools import partial
 
 from cluster.broker.checkpoints import Blocking
-from cluster.broker.coordinator_loading import LoadingFailed, read_partition
+from cluster.broker.coordinator_loading import TakeBatch, read_partition, tell_unreadable
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import Beside, chunks
@@ -34,10 +34,8 @@ from cluster.coordinator.transaction.decisions import (
     TxnDecision,
 )
 from cluster.coordinator.transaction.loading import TransactionTable
-from cluster.coordinator.transaction.records import CorruptTransactionRecord
 from cluster.coordinator.transaction.requests import TakeProducerId
 from cluster.coordinator.transaction.state import IllegalTxnTransition, ProducerIdAndEpoch, TopicPartition
-from cluster.log.errors import LogError
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, Record, build_batch
@@ -215,25 +213,22 @@ class TransactionService:
         def is_wanted() -> bool:
             return self.coordinator.owned.loading.get(partition) == epoch
 
+        def begin() -> TakeBatch:
+            nonlocal table
+            table = TransactionTable()
+            return take
+
         def take(header: BatchHeader, records: list[Record]) -> None:
             for record in () if header.is_control else records:
-                table.take(record.key, record.value)
+                table.take(record.offset, record.key, record.value)
 
-        chunk_bytes = self._config["transaction.state.log.load.buffer.size"]
-        try:
-            if not await read_partition(
-                replica.log, take, CorruptTransactionRecord, self._beside, chunk_bytes, is_wanted
-            ):
-                return
-        except LogError as error:
-            logger.error("the transactions of %r cannot be loaded: %s", replica, error)
-            self._replicas.storage_failed(error)
+        chunk_bytes, failed = self._config["transaction.state.log.load.buffer.size"], self._replicas.storage_failed
+        if not await read_partition(replica.log, begin, self._beside, chunk_bytes, is_wanted, failed):
             return
-        except LoadingFailed as error:
-            logger.critical("the transactions of %r have no coordinator: %s", replica, error)
-            return
+        tell_unreadable(replica.log, table.unreadable, self._replicas.counters)
         self._loading.pop(partition, None)
-        self._carry_out(self.coordinator.loaded(partition, epoch, table.transactions, self._clock.wall_ms()))
+        found, now_ms = table.transactions, self._clock.wall_ms()
+        self._carry_out(self.coordinator.loaded(partition, epoch, found, now_ms, frozenset(table.unavailable)))
         ids, took_ms = len(table.transactions), self._clock.monotonic_ms() - began_ms
         logger.log(logging.INFO if ids else logging.DEBUG, "%d transactional ids of %r, %d ms", ids, replica, took_ms)
 

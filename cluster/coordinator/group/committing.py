@@ -12,7 +12,7 @@ from cluster.coordinator.group.answers import FetchedOffset
 from cluster.coordinator.group.checks import check_generation, offset_append_error
 from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.group_offsets import offset_bytes
+from cluster.coordinator.group.group_offsets import offset_bytes, pending_bytes
 from cluster.coordinator.group.purposes import OffsetsStored
 from cluster.coordinator.group.records import (
     LEAST_OFFSET_BYTES,
@@ -27,6 +27,9 @@ from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.group.waiting import append, watch_session
 from cluster.coordinator.partitioning import utf16_units
 from cluster.protocol.errors import ErrorCode
+
+#: The last time that a record can tell, in milliseconds.
+MAX_TIMESTAMP = 2**63 - 1
 
 
 def commit(decision: GroupDecision, group: Group, request: CommitRequest, waiter: Waiter) -> None:
@@ -51,22 +54,23 @@ def commit(decision: GroupDecision, group: Group, request: CommitRequest, waiter
     if _least_batch_bytes(group, offsets) > decision.settings.message_max_bytes:
         decision.answer(waiter, {**dict.fromkeys(offsets, ErrorCode.INVALID_COMMIT_OFFSET_SIZE), **refused})
         return
-    group.offsets.begin(offsets, request.producer_id)
     records = tuple(
         (offset_key(group.group_id, *partition), offset_value(committed)) for partition, committed in offsets.items()
     )
     purpose = OffsetsStored(waiter, offsets, refused, request.producer_id)
+    # Only now: of offsets that cannot be written, none is in flight.
+    group.offsets.begin(offsets, request.producer_id)
     append(decision, group, records, purpose, request.producer_id, request.producer_epoch)
 
 
 def growth(group: Group, request: CommitRequest) -> int:
     """By how much a commit makes its group larger, at most. What a transaction commits is kept apart until it
     ends."""
+    if request.is_transactional:
+        return sum(map(pending_bytes, request.offsets.values()))
+    committed = group.offsets.committed
     grown = sum(map(offset_bytes, request.offsets.values()))
-    if not request.is_transactional:
-        committed = group.offsets.committed
-        grown -= sum(offset_bytes(committed[each].committed) for each in request.offsets if each in committed)
-    return grown
+    return grown - sum(offset_bytes(committed[each].committed) for each in request.offsets if each in committed)
 
 
 def _least_batch_bytes(group: Group, offsets: Mapping[TopicPartition, CommittedOffset]) -> int:
@@ -99,7 +103,8 @@ def check_commit(group: Group, request: CommitRequest) -> ErrorCode:
 
 
 def _committed(asked: OffsetToCommit, now_ms: int) -> CommittedOffset:
-    expire_ms = NO_TIMESTAMP if asked.retention_ms < 0 else now_ms + asked.retention_ms
+    """A retention that ends later than a record can tell ends with the last time that it can."""
+    expire_ms = NO_TIMESTAMP if asked.retention_ms < 0 else min(now_ms + asked.retention_ms, MAX_TIMESTAMP)
     return CommittedOffset(asked.offset, asked.metadata, now_ms, asked.leader_epoch, expire_ms)
 
 
@@ -121,11 +126,10 @@ def fetch(
     """What is committed for ``partitions``, or for all that have an offset if that is None. Anyone may ask."""
     if group is None:
         return dict.fromkeys(partitions or (), FetchedOffset())
-    unstable = group.offsets.uncommitted if require_stable else ()
     fetched = {}
     for partition in group.offsets.committed if partitions is None else partitions:
         placed = group.offsets.committed.get(partition)
-        if partition in unstable:
+        if require_stable and group.offsets.is_uncommitted(partition):
             fetched[partition] = FetchedOffset(ErrorCode.UNSTABLE_OFFSET_COMMIT)
         elif placed is None:
             fetched[partition] = FetchedOffset()

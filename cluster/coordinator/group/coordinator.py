@@ -71,7 +71,7 @@ class GroupCoordinator(FiledGroups):
         """The log was read to its end. Nothing happens if the partition has gone meanwhile."""
         decision, home = self._decision(now_ms), loader.home
         if self.homes.get(home.index) is home and home.is_loading:
-            home.is_loading = False
+            home.is_loading, home.unavailable = False, loader.unavailable
             self._take(home.index, loader.groups(now_ms))
             loading.begin(decision, self.groups[home.index].values())
             deleted, home.deleted = home.deleted, set()
@@ -185,7 +185,7 @@ class GroupCoordinator(FiledGroups):
     def transaction_ended(self, partition: int, producer_id: int, *, is_committed: bool) -> None:
         """A marker is in the log, and the results of all appends before it were told. While loading, feed it."""
         for group in list(self.groups.get(partition, {}).values()):
-            if group.offsets.has_uncommitted:
+            if group.offsets.has_of(producer_id):
                 group.offsets.ended(producer_id, is_committed=is_committed)
                 self._changed(group)
 

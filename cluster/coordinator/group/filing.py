@@ -29,7 +29,9 @@ class FiledGroups:
         home = self.homes.get(self._partition(group_id))
         if home is None:
             return ErrorCode.NOT_COORDINATOR
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if home.is_loading else ErrorCode.NONE
+        if home.is_loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if group_id in home.unavailable else ErrorCode.NONE
 
     def group(self, group_id: str) -> Group | None:
         return self.groups.get(self._partition(group_id), {}).get(group_id)

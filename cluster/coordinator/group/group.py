@@ -28,12 +28,14 @@ MOST_TOPICS = 20_000
 
 @dataclass(slots=True)
 class OffsetsPartition:
-    """A partition of ``__consumer_offsets`` that this broker leads, without a break since ``leading_since``."""
+    """A partition of ``__consumer_offsets`` that this broker leads, without a break since ``leading_since``. Something
+    of the groups that are ``unavailable`` cannot be read."""
 
     index: int
     leader_epoch: int
     leading_since: int
     is_loading: bool = True
+    unavailable: frozenset[str] = frozenset()
     #: Partitions of topics that were deleted meanwhile.
     deleted: set[TopicPartition] = field(default_factory=set)
 
@@ -48,8 +50,7 @@ class InitialJoin(NamedTuple):
 class Group:
     """``timers`` are those that are set, with their deadlines. ``storing`` is whether this generation's assignment is
     being appended. ``replacing`` are static members whose new ids are, in Stable. ``counted_bytes`` is what ``Room``
-    has counted it for, and ``client_host`` for which host, empty if no client has used it since it was loaded.
-    """
+    has counted it for, and ``client_host`` for which host, empty if no client has used it since it was loaded."""
 
     def __init__(self, group_id: str, home: OffsetsPartition, now_ms: int, client_host: str = "") -> None:
         self.client_host = client_host

@@ -18,18 +18,20 @@
 * ``members-watched``: a member whose requests do not wait has a session timer, and so has a new one; a pending id has
   its timer. No timer is of something that is gone.
 * ``sync-awaited``: members are waited for that are there, after a generation began.
-* ``offsets-counted``: commits in flight are counted above zero, and no producer is listed without a pending offset.
+* ``offsets-counted``: commits in flight are counted above zero, and no producer is listed without a pending offset;
+  by partition the same are listed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import TimerKind, TimerName
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.group_offsets import offset_bytes
+from cluster.coordinator.group.group_offsets import GroupOffsets, offset_bytes, pending_bytes
 from cluster.coordinator.group.members import MEMBER_BYTES
+from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.sizes import sync_growth, total_bytes
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.partitioning import partition_for
@@ -60,11 +62,21 @@ def validate_group(group: Group) -> None:
     _validate_members(group)
     _validate_waits(group)
     _validate_timers(group)
-    offsets = group.offsets
-    if any(count <= 0 for count in offsets.in_flight.values()) or not all(offsets.transactions.values()):
-        raise InvariantBroken(group, "offsets-counted", f"{offsets.in_flight}, {offsets.transactions}")
-    placed = [*offsets.committed.values(), *(each for some in offsets.transactions.values() for each in some.values())]
-    placed_bytes = sum(offset_bytes(each.committed) for each in placed)
+    _validate_offsets(group, group.offsets)
+
+
+def _validate_offsets(group: Group, offsets: GroupOffsets) -> None:
+    by_partition: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+    for producer_id, pending in offsets.transactions.items():
+        for partition in pending:
+            by_partition[partition].add(producer_id)
+    is_counted = all(count > 0 for count in offsets.in_flight.values()) and all(offsets.transactions.values())
+    if not is_counted or offsets.producers != by_partition:
+        values = f"{offsets.in_flight}, {offsets.transactions}, {offsets.producers}"
+        raise InvariantBroken(group, "offsets-counted", values)
+    waiting = [each.committed for some in offsets.transactions.values() for each in some.values()]
+    placed_bytes = sum(map(pending_bytes, waiting))
+    placed_bytes += sum(offset_bytes(each.committed) for each in offsets.committed.values())
     if offsets.placed_bytes != placed_bytes or bool(offsets.in_flight_bytes) != bool(offsets.in_flight):
         values = f"offsets {offsets.placed_bytes}, not {placed_bytes}, in flight {offsets.in_flight_bytes}"
         raise InvariantBroken(group, "size-counted", values)

@@ -23,6 +23,10 @@ from cluster.coordinator.group.waiting import (
 )
 from cluster.protocol.errors import ErrorCode
 
+#: For how long a group at least waits again for static members, none of which is back. Their rebalance timeout may be
+#: 0, or less.
+LEAST_WAIT_MS = 1000
+
 
 def maybe_prepare(decision: GroupDecision, group: Group) -> None:
     """Begin a rebalance unless one is under way or the group is gone."""
@@ -88,8 +92,9 @@ def _complete_join(decision: GroupDecision, group: Group) -> None:
     for member_id in late:
         drop_member(decision, group, member_id)
     if group.members and not group.elect_joined_leader():
-        # Static members alone are left and none is back: their sessions end it.
-        set_timer(decision, group, TimerKind.JOIN, group.rebalance_timeout_ms)
+        # Static members alone are left and none is back: their sessions end it, none of which ends sooner.
+        least_ms = max(decision.settings.group_min_session_timeout_ms, LEAST_WAIT_MS)
+        set_timer(decision, group, TimerKind.JOIN, max(group.rebalance_timeout_ms, least_ms))
         return
     group.has_new_members = False
     group.begin_generation(decision.now_ms)

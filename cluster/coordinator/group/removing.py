@@ -24,8 +24,9 @@ from cluster.protocol.errors import ErrorCode
 
 #: Bytes of a batch of tombstones, about; a single one may take more.
 TOMBSTONES_BYTES = 65_536
-#: What one takes besides its texts.
-_TOMBSTONE_BYTES = 20
+#: What one takes besides its texts, and what a pending offset that goes with it counts for: to forget thousands takes
+#: milliseconds.
+_TOMBSTONE_BYTES = _PENDING_BYTES = 20
 
 
 def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicPartition]:
@@ -37,10 +38,10 @@ def expired_offsets(group: Group, now_ms: int, retention_ms: int) -> list[TopicP
         since_ms = group.state_timestamp_ms
     elif group.protocol_type is not None and not is_read:
         return []
-    expired, unstable = [], group.offsets.uncommitted
+    expired = []
     for partition, placed in group.offsets.committed.items():
         committed = placed.committed
-        if partition in unstable:
+        if group.offsets.is_uncommitted(partition):
             continue
         if committed.expire_timestamp_ms != NO_TIMESTAMP:
             is_over = now_ms >= committed.expire_timestamp_ms
@@ -138,7 +139,8 @@ def _append_tombstones(
     batches: list[list[TopicPartition]] = [[]]
     left_bytes = TOMBSTONES_BYTES
     for partition in partitions:
-        left_bytes -= group_bytes + len(partition[0])
+        pending = len(group.offsets.producers.get(partition, ()))
+        left_bytes -= group_bytes + len(partition[0]) + _PENDING_BYTES * pending
         if left_bytes < 0 and batches[-1]:
             batches.append([])
             left_bytes = TOMBSTONES_BYTES

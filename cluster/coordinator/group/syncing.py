@@ -39,8 +39,9 @@ def sync(decision: GroupDecision, group: Group, request: SyncRequest, waiter: Wa
         if least_record_bytes(group, assignments) > decision.settings.message_max_bytes:
             assignment_stored(decision, group, purpose, ErrorCode.RECORD_LIST_TOO_LARGE)
             return
-        group.begin_storing(assignments)
         append_group(decision, group, assignments, purpose)
+        # Only now: of a group that cannot be written, nothing is being stored.
+        group.begin_storing(assignments)
 
 
 def _check(group: Group, request: SyncRequest) -> ErrorCode:

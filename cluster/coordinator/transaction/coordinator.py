@@ -80,10 +80,16 @@ class TransactionCoordinator:
         return TxnDecision(effects=(DropMarkers(partition),) if is_new else ())
 
     def loaded(
-        self, partition: int, coordinator_epoch: int, transactions: Mapping[str, TransactionMetadata], now_ms: int
+        self,
+        partition: int,
+        coordinator_epoch: int,
+        transactions: Mapping[str, TransactionMetadata],
+        now_ms: int,
+        unavailable: Set[str] = frozenset(),
     ) -> TxnDecision:
-        """Serve the partition. Transactions whose outcome is decided continue with their markers."""
-        served = self.owned.finish_loading(partition, coordinator_epoch, dict(transactions))
+        """Serve the partition, but for ids of which nothing is known. Transactions whose outcome is decided continue
+        with their markers."""
+        served = self.owned.finish_loading(partition, coordinator_epoch, dict(transactions), unavailable)
         if served is None:
             return TxnDecision()
         prepared = [each for each in served.transactions.values() if each.state in PREPARED]
@@ -111,7 +117,7 @@ class TransactionCoordinator:
         if not 0 < timeout_ms <= self._max_timeout_ms:
             return refusal(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         partition = self.owned.partition_of(transactional_id)
-        served = self.owned.find(partition)
+        served = self.owned.find_of(transactional_id)
         if isinstance(served, ErrorCode):
             return refusal(served)
         metadata = served.transactions.get(transactional_id)
@@ -185,7 +191,7 @@ class TransactionCoordinator:
         if not transactional_id:
             return refusal(ErrorCode.INVALID_REQUEST)
         partition = self.owned.partition_of(transactional_id)
-        served = self.owned.find(partition)
+        served = self.owned.find_of(transactional_id)
         if isinstance(served, ErrorCode):
             return refusal(served)
         before = served.transactions.get(transactional_id)

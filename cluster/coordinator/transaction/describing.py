@@ -40,7 +40,7 @@ class TransactionFilter:
 
 def describe(owned: OwnedPartitions, transactional_id: str) -> TransactionMetadata | ErrorCode:
     """What is known of an id, or the code to answer."""
-    served = owned.find(owned.partition_of(transactional_id))
+    served = owned.find_of(transactional_id)
     if isinstance(served, ErrorCode):
         return served
     return served.transactions.get(transactional_id, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
@@ -49,10 +49,10 @@ def describe(owned: OwnedPartitions, transactional_id: str) -> TransactionMetada
 def listing(
     owned: OwnedPartitions, wanted: TransactionFilter, now_ms: int
 ) -> tuple[ErrorCode, Iterator[TransactionMetadata | None]]:
-    """Those that the filter lets through, each as it is when it is asked for; None for any other."""
-    if owned.loading:
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, iter(())
-    return ErrorCode.NONE, _each(owned, wanted, now_ms)
+    """Those that the filter lets through, each as it is when it is asked for; None for any other. While a partition is
+    loading, what others have is told together with the error; Kafka tells the error alone."""
+    error_code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if owned.loading else ErrorCode.NONE
+    return error_code, _each(owned, wanted, now_ms)
 
 
 def _each(owned: OwnedPartitions, wanted: TransactionFilter, now_ms: int) -> Iterator[TransactionMetadata | None]:
@@ -72,7 +72,7 @@ def verify_partitions(
     """Whether each partition is in the open transaction of that producer."""
     if not transactional_id:
         return dict.fromkeys(topic_partitions, ErrorCode.INVALID_REQUEST)
-    served = owned.find(owned.partition_of(transactional_id))
+    served = owned.find_of(transactional_id)
     if isinstance(served, ErrorCode):
         return dict.fromkeys(topic_partitions, served)
     metadata = served.transactions.get(transactional_id)

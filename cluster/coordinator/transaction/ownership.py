@@ -7,7 +7,7 @@ state (``state.py``), how records become one (``loading.py``), nor whether there
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from cluster.coordinator.partitioning import partition_for
 from cluster.coordinator.transaction.room import Taken
@@ -17,12 +17,15 @@ from cluster.protocol.errors import ErrorCode
 
 class ServedPartition:
     """A partition whose records are all known. ``transactions`` are by transactional id, to be changed by ``put`` and
-    ``remove`` alone; ``taken`` is what they take."""
+    ``remove`` alone; ``taken`` is what they take. ``unavailable`` are ids whose record cannot be read."""
 
-    __slots__ = ("_transactions", "coordinator_epoch", "taken")
+    __slots__ = ("_transactions", "coordinator_epoch", "taken", "unavailable")
 
-    def __init__(self, coordinator_epoch: int, transactions: dict[str, TransactionMetadata]) -> None:
+    def __init__(
+        self, coordinator_epoch: int, transactions: dict[str, TransactionMetadata], unavailable: Set[str] = frozenset()
+    ) -> None:
         self.coordinator_epoch = coordinator_epoch
+        self.unavailable = unavailable
         self._transactions = transactions
         self.taken = Taken()
         for metadata in transactions.values():
@@ -72,6 +75,13 @@ class OwnedPartitions:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return self.served.get(partition, ErrorCode.NOT_COORDINATOR)
 
+    def find_of(self, transactional_id: str) -> ServedPartition | ErrorCode:
+        """The partition of an id if the id is served, or what to tell a client."""
+        found = self.find(self.partition_of(transactional_id))
+        if isinstance(found, ServedPartition) and transactional_id in found.unavailable:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return found
+
     def find_in_epoch(self, partition: int, coordinator_epoch: int) -> ServedPartition | ErrorCode:
         """The partition if it is served in that very epoch, else what to tell a client that was served in it."""
         found = self.find(partition)
@@ -88,13 +98,17 @@ class OwnedPartitions:
         return True
 
     def finish_loading(
-        self, partition: int, coordinator_epoch: int, transactions: dict[str, TransactionMetadata]
+        self,
+        partition: int,
+        coordinator_epoch: int,
+        transactions: dict[str, TransactionMetadata],
+        unavailable: Set[str],
     ) -> ServedPartition | None:
         """Serve the partition, if it is still to be loaded in that epoch; else None, and the load was for nothing."""
         if self.loading.get(partition) != coordinator_epoch:
             return None
         del self.loading[partition]
-        self.served[partition] = ServedPartition(coordinator_epoch, transactions)
+        self.served[partition] = ServedPartition(coordinator_epoch, transactions, unavailable)
         return self.served[partition]
 
     def leave(self, partition: int, coordinator_epoch: int | None) -> bool:

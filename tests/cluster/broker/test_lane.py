@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.broker.lane import OLDEST_EACH, LightestFirst, next_turn
+from cluster.broker.portions import HEAVY, LARGE_BYTES, STRUCTURES_AT_ONCE, Beside, is_large, weight_of
+from cluster.protocol.apis import ApiKey
+from cluster.protocol.messages import response_class
 from tests.support.virtual_time import run
 
 
@@ -83,3 +87,44 @@ def test_a_turn_that_is_given_up_is_another_s() -> None:
         assert order == ["third"] and not lane.is_busy
 
     run(main())
+
+
+def test_light_work_does_not_wait_for_heavy_work_that_runs() -> None:
+    """A piece cannot be divided: what takes milliseconds runs besides one that takes a second. Heavy ones do not run
+    together, nor do light ones."""
+
+    async def main() -> None:
+        begun, ends = list[str](), {name: asyncio.Event() for name in ("heavy", "heavier", "light", "lighter")}
+
+        async def blocking(work: Callable[[], None]) -> None:
+            work()
+            await ends[begun[-1]].wait()
+
+        beside = Beside(blocking)
+
+        def start(name: str, weight: int) -> asyncio.Task[None]:
+            return asyncio.create_task(beside.run(lambda: begun.append(name), weight=weight))
+
+        heavy, heavier = start("heavy", LARGE_BYTES + 1), start("heavier", HEAVY)
+        light, lighter = start("light", LARGE_BYTES), start("lighter", 1)
+        await asyncio.sleep(0)
+        assert begun == ["heavy", "light"]
+        ends["light"].set()
+        await light
+        ends["heavy"].set()
+        await heavy
+        for task, name in ((lighter, "lighter"), (heavier, "heavier")):
+            ends[name].set()
+            await task
+        assert begun == ["heavy", "light", "lighter", "heavier"]
+
+    run(main())
+
+
+def test_what_is_encoded_is_heavy_if_it_has_thousands_of_structures() -> None:
+    """Of the answer to a moderate request nothing is known but what is in it."""
+    topic = response_class(ApiKey.METADATA).MetadataResponseTopic
+    for count, weight in ((STRUCTURES_AT_ONCE + 1, LARGE_BYTES), (5 * STRUCTURES_AT_ONCE, HEAVY)):
+        message = response_class(ApiKey.METADATA)(topics=[topic(name="t", partitions=[])] * count)
+        assert is_large(message)
+        assert weight_of(message) == weight

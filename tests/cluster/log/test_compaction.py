@@ -21,9 +21,17 @@ def batch_of(*pairs: tuple[bytes | None, bytes | None], base_offset: int = 0, **
     return build_batch(records, base_offset=base_offset, leader_epoch=4, **fields)
 
 
-def run(batch: bytes, latest: LatestOffsets, now_ms: int = NOW_MS, protected=frozenset()) -> bytes:
+def run(
+    batch: bytes, latest: LatestOffsets, now_ms: int = NOW_MS, protected=frozenset(), *, is_aborted: bool = False
+) -> bytes:
     after = compacted(
-        batch, parse_header(batch), latest, protected=protected, now_ms=now_ms, delete_retention_ms=RETENTION_MS
+        batch,
+        parse_header(batch),
+        latest,
+        is_aborted=is_aborted,
+        protected=protected,
+        now_ms=now_ms,
+        delete_retention_ms=RETENTION_MS,
     )
     assert not after or crc_ok(after, 0, len(after))
     return after
@@ -111,15 +119,32 @@ def test_of_each_producer_that_is_known_five_batches_stay():
     assert newest.base_offsets() == {*range(21, 40, 4), *range(22, 40, 4)}
 
 
-def test_control_and_transactional_batches_are_left_whole():
-    """Whether a transaction was aborted is not known here: nothing of it goes, and it shadows nothing."""
-    transactional = batch_of((b"a", b"1"), (b"a", b"2"), transactional=True, producer_id=1, producer_epoch=0,
-                             base_sequence=0)  # fmt: skip
+def test_control_batches_are_left_whole():
+    """A marker has a key that is no record's: it shadows nothing, and nothing shadows it."""
     control = batch_of((b"\0\0\0\1", b"\0\0\0\0\0\0"), control=True, producer_id=1, producer_epoch=0)
-    latest = latest_of(transactional, control)
-    assert len(latest) == 0
-    for batch in (transactional, control):
-        assert run(batch, latest_of(batch_of((b"a", b"3"), base_offset=9))) is batch
+    assert len(latest_of(control)) == 0
+    assert run(control, latest_of(batch_of((b"\0\0\0\1", b"3"), base_offset=9))) is control
+
+
+def test_a_committed_batch_is_like_any_other():
+    """It loses what is older, keeps its tombstone until the horizon, and stays transactional."""
+    fields = {"transactional": True, "producer_id": 1, "producer_epoch": 0, "base_sequence": -1}
+    batch = batch_of((b"a", b"1"), (b"a", b"2"), (b"b", None), **fields)
+    after = run(batch, latest_of(batch))
+    assert parse_header(after).is_transactional and parse_header(after).producer_id == 1
+    assert [(record.offset, record.value) for record in decode_records(after)] == [(1, b"2"), (2, None)]
+    assert run(batch, latest_of(batch, batch_of((b"a", b"3"), (b"b", b"4"), base_offset=3))) == b""
+
+
+def test_an_aborted_batch_goes():
+    """All of it, newest or not; the header of one that its producer needs stays."""
+    fields = {"transactional": True, "producer_id": 1, "producer_epoch": 0, "base_sequence": 4}
+    batch = batch_of((b"a", b"1"), (b"b", None), **fields)
+    assert run(batch, latest_of(), is_aborted=True) == b""
+    kept = run(batch, latest_of(), is_aborted=True, protected=frozenset({0}))
+    header = parse_header(kept)
+    assert header.is_transactional and (header.record_count, header.last_sequence) == (0, 5)
+    assert run(kept, latest_of(), is_aborted=True, protected=frozenset({0})) is kept
 
 
 def test_log_append_time_stays_the_batchs():

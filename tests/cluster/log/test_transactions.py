@@ -19,6 +19,7 @@ from cluster.log.transactions import marker_in
 from cluster.protocol.batch import TRANSACTIONAL_BIT
 from cluster.protocol.control_records import ControlRecordType
 from cluster.protocol.errors import ErrorCode
+from cluster.protocol.records import NewRecord, pack_record
 from tests.cluster.log.builders import (
     DIRECTORY,
     NOW_MS,
@@ -36,13 +37,14 @@ from tests.cluster.log.crashing import Died, dying_after, full_after
 ABORT, COMMIT = ControlRecordType.ABORT, ControlRecordType.COMMIT
 #: A segment for about two transactions.
 SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
+RECORD = pack_record(NewRecord(NOW_MS, b"k", b""), 0, NOW_MS)
 TXNINDEX = f"{DIRECTORY}/00000000000000000000.txnindex"
 
 
 def write(log: PartitionLog, producer: int, sequence: int, epoch: int = 0) -> int:
     """One record in a transaction; returns its offset."""
     fields = {"producer_id": producer, "producer_epoch": epoch, "base_sequence": sequence}
-    return append(log, attributes=TRANSACTIONAL_BIT, **fields).first_offset
+    return append(log, attributes=TRANSACTIONAL_BIT, payload=RECORD, **fields).first_offset
 
 
 def end(log: PartitionLog, producer: int, how: ControlRecordType, **epochs: int) -> int:

@@ -15,12 +15,24 @@ from typing import Any, NamedTuple
 import pytest
 from crc32c import crc32c
 
+from cluster.broker.replicas.internal_checks import MOST_RECORDS
+from cluster.broker.replicas.produce_checks import ADMIN_CLIENT_ID
+from cluster.coordinator.group.records import (
+    CommittedOffset,
+    GroupValue,
+    group_key,
+    group_value,
+    offset_key,
+    offset_value,
+)
+from cluster.coordinator.transaction.records import encode_key, encode_value
+from cluster.coordinator.transaction.state import TransactionState, TransitMetadata
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.batch import CODEC_ZSTD, HEADER_BYTES, MAX_TIMESTAMP_AT, parse_header
 from cluster.protocol.compression import compress, decompress
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from cluster.protocol.records import write_varint
+from cluster.protocol.records import NewRecord, write_varint
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
 from tests.support.virtual_time import run
@@ -186,6 +198,60 @@ def test_internal_topics_are_not_for_clients() -> None:
         await cluster.create_topic("__consumer_offsets")
         await expect(client, cluster, internal, ErrorCode.INVALID_TOPIC_EXCEPTION, "not for clients")
         await expect(client, cluster, replace(internal, acks=2), ErrorCode.INVALID_REQUIRED_ACKS, "acks first")
+
+    scene(check)
+
+
+OFFSET_KEY, OFFSET_VALUE = offset_key("g", TOPIC, 0), offset_value(CommittedOffset(1, "", 0))
+ID_KEY = encode_key("id")
+
+
+@pytest.mark.parametrize(
+    ("topic", "key", "value"),
+    [
+        ("__consumer_offsets", b"\0\0\xff", b"x"),
+        ("__consumer_offsets", b"\0\7", None),
+        ("__consumer_offsets", OFFSET_KEY, b"\0\x09"),
+        ("__consumer_offsets", group_key("g"), OFFSET_VALUE),
+        ("__transaction_state", b"\0\0\xff", None),
+        ("__transaction_state", b"\0\7", None),
+        ("__transaction_state", ID_KEY, OFFSET_VALUE),
+    ],
+)
+def test_an_internal_topic_takes_its_own_records_alone(topic: str, key: bytes, value: bytes | None) -> None:
+    """Not even the admin client may write what the topic's coordinator cannot read; tombstones it may."""
+
+    async def check(cluster: MemoryCluster) -> None:
+        await cluster.create_topic(topic, **{"cleanup.policy": "compact"})
+        client = Client(await cluster.connect(1))
+        client.connection._client_id = ADMIN_CLIENT_ID
+        good = NewRecord(0, OFFSET_KEY if topic == "__consumer_offsets" else ID_KEY, None)
+        for records in (batch(good, NewRecord(0, key, value)), batch(*[good] * (MOST_RECORDS + 1))):
+            assert (await client.produce(topic, records)).error is ErrorCode.INVALID_RECORD
+        assert (await client.produce(topic, batch(good, good, codec=1))).base_offset == 0
+        assert (await client.list_offset(topic, -1))[1] == 2
+        client.connection._client_id = "another"
+        assert (await client.produce(topic, batch(good))).error is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+    scene(check)
+
+
+def test_what_an_internal_topic_takes() -> None:
+    """Offsets and groups in one, the states of transactions in the other."""
+
+    async def check(cluster: MemoryCluster) -> None:
+        client = Client(await cluster.connect(1))
+        client.connection._client_id = ADMIN_CLIENT_ID
+        transit = TransitMetadata(1, -1, 0, -1, 1000, TransactionState.EMPTY, frozenset(), -1, 5)
+        stored = {
+            "__consumer_offsets": [
+                (OFFSET_KEY, OFFSET_VALUE), (group_key("g"), group_value(GroupValue("", 1, None, None, 0, ())))
+            ],
+            "__transaction_state": [(ID_KEY, encode_value(transit))],
+        }  # fmt: skip
+        for topic, pairs in stored.items():
+            await cluster.create_topic(topic, **{"cleanup.policy": "compact"})
+            assert (await client.produce(topic, batch(*[NewRecord(0, *pair) for pair in pairs]))).base_offset == 0
 
     scene(check)
 

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from cluster.broker.coordinator_loading import RETRY_S
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.server import ClientConnection
 from cluster.broker.transactions.room_making import ROOM_MS, ROOM_PAUSE_S
-from cluster.coordinator.transaction.records import decode_key, decode_value
+from cluster.coordinator.partitioning import partition_for
+from cluster.coordinator.transaction.describing import describe
+from cluster.coordinator.transaction.records import decode_key, decode_value, encode_key
 from cluster.coordinator.transaction.state import TransactionState
 from cluster.log.errors import StorageFailed
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.batch import iter_batches
-from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
-from cluster.protocol.records import decode_records
+from cluster.protocol.batch import iter_batches, parse_header
+from cluster.protocol.errors import CorruptBatch, ErrorCode
+from cluster.protocol.records import NewRecord, build_batch, decode_records
 from tests.cluster.broker.scenes import TOPIC
 from tests.cluster.broker.transactions.scenes import (
     ID,
+    PARTITIONS,
     TxnProducer,
     coordinator_of,
     is_over,
@@ -33,7 +38,7 @@ from tests.cluster.broker.transactions.scenes import (
     service,
     with_transactions,
 )
-from tests.simulation.client import Client, batch
+from tests.simulation.client import Client
 from tests.simulation.nodes import MemoryCluster
 
 BOTH = [(TOPIC, 0), (TOPIC, 1)]
@@ -276,42 +281,89 @@ def test_a_leader_that_is_elected_again_reads_again() -> None:
     with_transactions(check)
 
 
-@pytest.mark.parametrize("how", ["corrupt", "storage"])
-def test_a_partition_that_cannot_be_read(how: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Its ids have no coordinator; the log says so. A disk that fails is told as everywhere."""
+def append_directly(cluster: MemoryCluster, *records: NewRecord) -> Replica:
+    """Have records in the log that no broker would take from a client. The replica of ``__transaction_state``, which
+    is about to be led in another epoch."""
+    replica = cluster.nodes[1].replicas.partitions[TRANSACTIONS_TOPIC, partition_of(cluster)]
+    packed = bytearray(build_batch(records))
+    replica.append_of_coordinator(packed, parse_header(packed), 0)
+    replica.leader_epoch += 1
+    assert replica.leader is not None
+    replica.leader.leader_epoch += 1
+    return replica
+
+
+def test_a_record_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    """The ids of its partition are served, but for the one that it is about. It is logged, counted, and gone when
+    another one replaces it."""
+    home = partition_for(ID, PARTITIONS)
+    lost = next(each for each in map(str, range(1000)) if partition_for(each, PARTITIONS) == home)
+
+    async def check(cluster: MemoryCluster, producer: TxnProducer) -> None:
+        await producer.begin()
+        await producer.add(BOTH)
+        number, other = partition_of(cluster), TxnProducer(cluster, lost)
+        replica = append_directly(
+            cluster, NewRecord(0, b"\0\0?", b"x"), NewRecord(0, encode_key(lost), b"\0\x09")
+        )  # fmt: skip
+        service(cluster, 1).role_taken(replica)
+        await cluster.until(lambda: is_served(cluster, number))
+        assert await producer.end(commit=True) is ErrorCode.NONE
+        assert await other.init() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert describe(service(cluster, 1).coordinator.owned, lost) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert cluster.nodes[1].replicas.counters.unreadable_records == 2
+        await cluster.until(lambda: is_over(cluster))
+        service(cluster, 1).role_taken(append_directly(cluster, NewRecord(0, encode_key(lost), None)))
+        await cluster.until(lambda: is_served(cluster, number))
+        assert await other.init() is ErrorCode.NONE
+
+    with caplog.at_level(logging.CRITICAL):
+        with_transactions(check)
+    (told, again) = [record.getMessage() for record in caplog.records]
+    assert told.startswith(f"2 records of {TRANSACTIONS_TOPIC}-{home} cannot be read")
+    assert "at offset 2: a key" in told and "at offset 3: the value of" in told
+    assert again.startswith(f"2 records of {TRANSACTIONS_TOPIC}")
+
+
+@pytest.mark.parametrize("error", [StorageFailed("broken"), CorruptBatch("rotten")])
+def test_a_partition_that_cannot_be_read(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+    """Its ids have no coordinator until it can be read; the log says so once. A disk that fails is told as
+    everywhere. What other partitions have is listed meanwhile, with the error."""
 
     async def check(cluster: MemoryCluster, producer: TxnProducer) -> None:
         await producer.begin()
         number = partition_of(cluster)
-        client = Client(await cluster.connect(1))
-        if how == "corrupt":
-            request = request_class(ApiKey.PRODUCE)
-            data = request.TopicProduceData.PartitionProduceData(index=number, records=batch(b"v", key=b"\0\0?"))
-            topics = [request.TopicProduceData(name=TRANSACTIONS_TOPIC, partition_data=[data])]
-            client.connection._client_id = "__admin_client"
-            answer = await client.send(
-                ApiKey.PRODUCE, 9, transactional_id=None, acks=-1, timeout_ms=1000, topic_data=topics
-            )
-            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        other = next(each for each in map(str, range(1000)) if partition_for(each, PARTITIONS) != number)
+        await TxnProducer(cluster, other).begin()
         replica = cluster.nodes[1].replicas.partitions[TRANSACTIONS_TOPIC, number]
         replica.leader_epoch += 1
+        assert replica.leader is not None
+        replica.leader.leader_epoch += 1
         with pytest.MonkeyPatch.context() as patch:
-            if how == "storage":
-                patch.setattr(PartitionLog, "read", failing)
+            patch.setattr(PartitionLog, "read", raising(error))
             service(cluster, 1).role_taken(replica)
-            await asyncio.sleep(1)
+            await asyncio.sleep(2.5 * RETRY_S)
         assert not is_served(cluster, number)
         assert await producer.end(commit=True) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        assert bool(cluster.failures) is (how == "storage")
-        service(cluster, 1).coordinator.resigned(number, None)
+        client = Client(await cluster.connect(1))
+        listed = await client.send(ApiKey.LIST_TRANSACTIONS, 0, state_filters=[], producer_id_filters=[])
+        assert listed.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert [each.transactional_id for each in listed.transaction_states] == [other]
+        assert bool(cluster.failures) is isinstance(error, StorageFailed)
+        cluster.failures.clear()
+        await cluster.until(lambda: is_served(cluster, number))
+        assert await producer.init() is ErrorCode.NONE
 
-    with caplog.at_level(logging.ERROR):
+    with caplog.at_level(logging.CRITICAL):
         with_transactions(check)
-    assert ("have no coordinator" if how == "corrupt" else "cannot be loaded") in caplog.text
+    assert caplog.text.count("cannot be loaded, and has no coordinator") == 1
 
 
-def failing(*_arguments: Any, **_named: Any) -> None:
-    raise StorageFailed("broken")
+def raising(error: Exception) -> Callable[..., None]:
+    def fail(*_arguments: Any, **_named: Any) -> None:
+        raise error
+
+    return fail
 
 
 def test_a_topic_that_is_deleted_is_not_waited_for() -> None:

@@ -66,8 +66,9 @@ BREAKS: list[tuple[str, Callable[[World], object]]] = [
     ("members-watched", lambda made: made.group.timers.pop(TimerName(GROUP, TimerKind.SESSION, A))),
     ("members-watched", lambda made: made.group.timers.pop(TimerName(GROUP, TimerKind.PENDING, "c-3"))),
     ("members-watched", lambda made: made.group.timers.update({TimerName(GROUP, TimerKind.JOIN): 1})),
-    ("offsets-counted", lambda made: made.group.offsets.in_flight.update({(-1, T0): 0})),
+    ("offsets-counted", lambda made: made.group.offsets.in_flight.update({T0: 0})),
     ("offsets-counted", lambda made: made.group.offsets.transactions[7].clear()),
+    ("offsets-counted", lambda made: made.group.offsets.producers.clear()),
 ]
 
 

@@ -6,14 +6,16 @@ import pytest
 
 from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import GroupSettings
-from cluster.coordinator.group.loading import LoadedBatch
-from cluster.coordinator.group.records import CommittedOffset, CorruptGroupRecord, offset_key, offset_value
+from cluster.coordinator.group.group import OffsetsPartition
+from cluster.coordinator.group.loading import GroupLoader, LoadedBatch
+from cluster.coordinator.group.records import CommittedOffset, group_key, offset_key, offset_value
 from cluster.coordinator.group.requests import MemberIdentity
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.group.world import GROUP, HOME, SESSION_MS, T0, World
 
 A, B = "c-1", "c-2"
+OTHER = "g76"
 
 
 def test_a_group_comes_back_stable() -> None:
@@ -109,15 +111,70 @@ def test_a_group_that_is_too_large_rebalances() -> None:
     assert group.state is GroupState.PREPARING_REBALANCE
 
 
-def test_a_corrupt_record_stops_the_loading() -> None:
-    """To pass over it would be to forget an offset; a key of a newer version is passed over."""
+def poisoned(*records: tuple[bytes, bytes | None]) -> World:
+    """A coordinator that has read two groups with an offset each, and then these records."""
     world = World()
-    world.coordinator.resigned(HOME, 0)
-    loader = world.coordinator.elected(HOME, 2)
-    assert loader is not None
-    loader.feed(LoadedBatch(0, ((b"\0\3anything", b""),)))
-    with pytest.raises(CorruptGroupRecord):
-        loader.feed(LoadedBatch(1, ((offset_key(GROUP, *T0), b"\0\3"),)))
+    world.form(None)
+    world.commit(5, A, 1)
+    world.settle()
+    world.log.append(LoadedBatch(len(world.log), ((offset_key(OTHER, *T0), offset_value(CommittedOffset(6, "", 0))),)))
+    for record in records:
+        world.log.append(LoadedBatch(len(world.log), (record,)))
+    world.fail_over()
+    return world
+
+
+@pytest.mark.parametrize("key", [b"", b"\0", b"\0\0\xff", b"\xff\xff", b"\0\2\0\1", b"\0\3anything"])
+def test_a_key_that_cannot_be_read_is_left_out(key: bytes) -> None:
+    """No group is known that misses it; all that are known go on. One of a newer version is not even told."""
+    world = poisoned((key, b"x"))
+    assert world.heartbeat(A, 1) is ErrorCode.NONE
+    assert world.fetch().offset == 5
+
+
+@pytest.mark.parametrize("key", [group_key(GROUP), offset_key(GROUP, *T0)], ids=["group", "offset"])
+def test_a_value_that_cannot_be_read_concerns_its_own_group(key: bytes) -> None:
+    """Requests are told that it is not available, and nothing of it is told, expires or is written; others go on."""
+    world = poisoned((key, b"\0\x09"))
+    assert world.coordinator.status(GROUP) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.heartbeat(A, 1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.answers[world.join()].error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert world.coordinator.fetch_offsets(GROUP, None, require_stable=True) == (
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        {},
+    )
+    assert [group.group_id for group in world.groups] == [OTHER]
+    assert not world.timers
+    error_code, found = world.coordinator.fetch_offsets(OTHER, [T0], require_stable=True)
+    assert (error_code, found[T0].offset) == (ErrorCode.NONE, 6)
+
+
+def test_what_cannot_be_read_is_counted_and_named() -> None:
+    """The first few, each with the offset of its batch."""
+    loader = GroupLoader(OffsetsPartition(HOME, 1, 1))
+    for position in range(9):
+        loader.feed(LoadedBatch(position, ((b"\0\0\xff", b"x"), (offset_key(GROUP, *T0), b"?"))))
+    assert loader.unreadable.count == 18
+    assert "at offset 0: key" in str(loader.unreadable)
+    assert f"at offset 0: OffsetKey(group_id='{GROUP}'" in str(loader.unreadable)
+    assert str(loader.unreadable).endswith("and 13 more")
+
+
+@pytest.mark.parametrize("value", [None, offset_value(CommittedOffset(9, "", 0))], ids=["tombstone", "offset"])
+@pytest.mark.parametrize("producer_id", [-1, 7])
+def test_a_later_record_makes_a_group_available_again(value: bytes | None, producer_id: int) -> None:
+    """Of the same key; in a transaction it has to be committed."""
+    loader = GroupLoader(OffsetsPartition(HOME, 1, 1))
+    key, other = offset_key(GROUP, *T0), offset_key(GROUP, "u", 0)
+    loader.feed(LoadedBatch(0, ((key, b"?"),)))
+    loader.feed(LoadedBatch(1, ((other, offset_value(CommittedOffset(1, "", 0))),)))
+    assert loader.unavailable == {GROUP}
+    loader.feed(LoadedBatch(2, ((key, value),), producer_id, producer_id >= 0))
+    if producer_id >= 0:
+        assert loader.unavailable == {GROUP}
+        loader.feed(LoadedBatch(3, (), producer_id, True, True))
+    is_healed = value is not None or producer_id < 0
+    assert loader.unavailable == (set() if is_healed else {GROUP})
 
 
 def test_a_loader_that_comes_too_late_is_not_taken() -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Callable
+
 import pytest
 
 from cluster.coordinator.group import removing
 from cluster.coordinator.group.decisions import GroupSettings
 from cluster.coordinator.group.group import MOST_TOPICS
-from cluster.coordinator.group.group_offsets import GroupOffsets
+from cluster.coordinator.group.group_offsets import GroupOffsets, PlacedOffset
+from cluster.coordinator.group.purposes import RemovalStored
 from cluster.coordinator.group.records import CommittedOffset, TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, MemberIdentity, OffsetToCommit
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.consumer_protocol import Subscription, encode_subscription
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.group.world import GROUP, T0, TOPIC, WAITS, World, protocols
+from tests.support.effort import steps_of
 
 RETENTION_MS = GroupSettings().offsets_retention_ms
 U0 = ("u", 0)
@@ -54,6 +59,94 @@ def test_a_commit_that_is_not_stored_changes_nothing(failed: ErrorCode, told: Er
     world.settle_one(failed)
     assert [world.answers[each] for each in waiters] == [{T0: told}] * 2
     assert world.fetch().offset == 5
+
+
+def test_a_retention_without_end_ends_with_time() -> None:
+    """A retention that a record could not tell is stored as the longest that it can, and comes back."""
+    world = World()
+    waiter = world.commit(7, retention_ms=2**63 - 1)
+    world.settle()
+    assert world.answers[waiter] == {T0: ErrorCode.NONE}
+    world.fail_over()
+    assert world.fetch().offset == 7
+    assert world.group.offsets.committed[T0].committed.expire_timestamp_ms == 2**63 - 1
+
+
+def test_what_cannot_be_written_is_not_in_flight() -> None:
+    """A commit that no record can hold is as if it had never come: nothing waits for it, and nothing counts it."""
+    world = World()
+    world.commit(5)
+    world.settle()
+    with pytest.raises(struct.error):
+        world.commit(2**63)
+    assert world.fetch().offset == 5
+    assert world.group.offsets.in_flight_bytes == 0
+
+
+def with_pending(producers: int) -> GroupOffsets:
+    """One committed offset for each of 20 partitions, and of each producer one that is pending for another partition
+    and one in flight."""
+    offsets = GroupOffsets()
+    for number in range(20):
+        offsets.load((TOPIC, number), PlacedOffset(CommittedOffset(1, "", 0), number))
+    for producer_id in range(producers):
+        offsets.load(U0, PlacedOffset(CommittedOffset(1, "", 0), producer_id), producer_id)
+        offsets.begin({("v", producer_id): CommittedOffset(1, "", 0)}, producer_id)
+    return offsets
+
+
+def commit_one(offsets: GroupOffsets) -> None:
+    committed = {T0: CommittedOffset(2, "", 0)}
+    offsets.begin(committed, 10**6)
+    offsets.appended(committed, 10**6, 10**6)
+    offsets.ended(10**6, is_committed=True)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        lambda offsets: offsets.removed([(TOPIC, number) for number in range(20)]),
+        lambda offsets: offsets.load(T0, None),
+        commit_one,
+        lambda offsets: offsets.among({T0}),
+    ],
+    ids=["tombstones", "a tombstone that is read", "a transaction", "what a topic has"],
+)
+def test_no_event_costs_what_it_does_not_name(event: Callable[[GroupOffsets], object]) -> None:
+    """Thousands of open transactions may have offsets for other partitions of the group."""
+    few, many = with_pending(2), with_pending(300)
+    assert steps_of(lambda: event(many)) == steps_of(lambda: event(few))
+
+
+def test_no_batch_of_tombstones_ends_too_much() -> None:
+    """Of thousands of pending offsets that go with a group, some thousand at a time: results are told one by one."""
+    world = World()
+    for producer_id in range(100):
+        world.commit(5, producer_id=producer_id)
+    world.settle()
+    for number in range(100):
+        for producer_id in range(100):
+            world.group.offsets.load(("u", number), PlacedOffset(CommittedOffset(1, "", 0), 0), producer_id)
+    world.coordinator._changed(world.group)
+    waiter = world.waiter()
+    world.do(world.coordinator.delete_group(waiter, GROUP, world.now_ms))
+    ended = [sum(len(world.group.offsets.producers[each]) for each in append.purpose.partitions)
+             for append in world.appends if isinstance(append.purpose, RemovalStored)]  # fmt: skip
+    assert sum(ended) == 101 * 100
+    assert max(ended) <= 3300
+    world.settle()
+    assert world.answers[waiter] is ErrorCode.NONE
+    assert world.groups == []
+
+
+def test_a_tombstone_ends_what_is_pending() -> None:
+    """Of every producer, for that partition alone."""
+    offsets = with_pending(3)
+    offsets.load(T0, PlacedOffset(CommittedOffset(2, "", 0), 50), 1)
+    offsets.removed([U0])
+    assert list(offsets.transactions) == [1]
+    assert offsets.uncommitted == {T0, ("v", 0), ("v", 1), ("v", 2)}
+    assert not offsets.is_uncommitted(U0)
 
 
 def test_a_commit_is_a_heartbeat() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.coordinator.group.decisions import TimerKind, TimerName
 from cluster.coordinator.group.requests import MemberIdentity
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.coordinator.group.world import REBALANCE_MS, SESSION_MS, WAITS, World, protocols
+from tests.cluster.coordinator.group.world import GROUP, REBALANCE_MS, SESSION_MS, WAITS, World, protocols
 
 I1, I2 = "i-1", "j-2"
 
@@ -125,6 +126,24 @@ def test_static_members_that_are_all_late_are_waited_for() -> None:
         world.advance(REBALANCE_MS // 6)
         world.heartbeat(I1, 1, "i")
     assert (world.group.state, world.group.generation_id) == (GroupState.PREPARING_REBALANCE, 1)
+    world.advance(SESSION_MS)
+    assert (world.group.state, world.group.generation_id) == (GroupState.EMPTY, 2)
+
+
+@pytest.mark.parametrize("rebalance_ms", [0, -1])
+def test_the_wait_for_static_members_has_a_length(rebalance_ms: int) -> None:
+    """Whatever rebalance timeout they told: a timer that is due at once, and set again, would keep the broker busy."""
+    world = stable()
+    for instance in ("i", "j"):
+        world.join(instance=instance, rebalance_ms=rebalance_ms)
+        world.settle()
+    world.leave(MemberIdentity("", "j"))
+    assert world.group.state is GroupState.PREPARING_REBALANCE
+    name = TimerName(GROUP, TimerKind.JOIN)
+    for _ in range(2):
+        world.now_ms = max(world.now_ms, world.timers.pop(name))
+        world.do(world.coordinator.timer_fired(name, world.now_ms))
+        assert world.timers[name] - world.now_ms == world.settings.group_min_session_timeout_ms
     world.advance(SESSION_MS)
     assert (world.group.state, world.group.generation_id) == (GroupState.EMPTY, 2)
 

@@ -266,8 +266,8 @@ class Transactions(RuleBasedStateMachine):
             self.carry_out(old.appended(record, E.NOT_LEADER_OR_FOLLOWER, self.now_ms), asked)
         self.appends, self.before = [], {}
         table = TransactionTable()
-        for key, value in self.log:
-            table.take(key, value)
+        for offset, (key, value) in enumerate(self.log):
+            table.take(offset, key, value)
         for transactional_id, told in self.told.items():
             loaded = table.transactions.get(transactional_id)
             if loaded is None:

@@ -150,7 +150,7 @@ def test_what_is_never_stored():
 
 
 def test_of_a_partition_the_last_records_count():
-    """In the order of the log; a tombstone removes, a key of a later version is passed over, a corrupt one is not."""
+    """In the order of the log; a tombstone removes, a key of a later version is passed over."""
     table = TransactionTable()
     for key, value in [
         (KEY, EMPTY),
@@ -160,10 +160,32 @@ def test_of_a_partition_the_last_records_count():
         (encode_key("other"), None),
         (encode_key("never"), None),
     ]:
-        table.take(key, value)
+        table.take(0, key, value)
     assert table.transactions == {ID: decode_value(ID, ONGOING)}
     assert table.passed_over == 1
+    assert not table.unavailable and not table.unreadable.count
     with pytest.raises(UnknownKeyVersion):
         decode_key(b"\0\1")
-    with pytest.raises(CorruptTransactionRecord):
-        table.take(KEY, b"\0\0")
+
+
+def test_a_record_that_cannot_be_read_concerns_its_own_id():
+    """Of an id whose last value is unreadable nothing is known; of a key that is, nobody misses it. Both are told."""
+    table = TransactionTable()
+    for offset, (key, value) in enumerate(
+        [(b"\0\0?", b"x"), (None, b"x"), (KEY, ONGOING), (encode_key("other"), b"\0\0"), (KEY, b"\0\0")]
+    ):
+        table.take(offset, key, value)
+    assert table.transactions == {}
+    assert table.unavailable == {ID, "other"}
+    assert table.unreadable.count == 4
+    assert [text.split(":")[0] for text in table.unreadable.named] == [f"at offset {each}" for each in (0, 1, 3, 4)]
+
+
+@pytest.mark.parametrize(("value", "known"), [(ONGOING, {ID}), (None, set())])
+def test_a_later_record_makes_an_id_available_again(value, known):
+    """A value or a tombstone."""
+    table = TransactionTable()
+    table.take(0, KEY, b"\0\0")
+    table.take(1, KEY, value)
+    assert not table.unavailable
+    assert set(table.transactions) == known
