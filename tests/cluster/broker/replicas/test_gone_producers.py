@@ -53,7 +53,7 @@ class Bench:
     """``answers`` are results by request."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("cluster.broker.replicas.writes.look_inside", lambda *_: None)
+        monkeypatch.setattr("cluster.broker.replicas.internal_checks.look_inside", lambda *_: None)
         self.partitions = {("t", number): Partition("t", number) for number in range(4)}
         self.gate, self.now_ns, self.answers = Gate(), 0, list[list[ProduceResult]]()
         partitions: Any = self.partitions
