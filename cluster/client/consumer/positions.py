@@ -38,28 +38,28 @@ class Positions:
 
     def assign(self, keys: Iterable[TopicPartition], *, from_committed: bool = False) -> None:
         """Read exactly these; new ones begin where the group has committed, or where auto.offset.reset says."""
-        before = self.assignment.assigned
-        self.assignment.replace(keys)
-        for partition in self.assignment:
-            # New ones, and those of a call that an exception has cut short.
-            if not self._is_lost(partition):
-                continue
-            if from_committed:
-                self.awaiting[partition.key] = next(self._numbers)
-            else:
-                self._reset(partition)
-        for key in before:
-            if key not in self.assignment:
-                self.resets.forget(key)
-                self.awaiting.pop(key, None)
+        wanted = list(dict.fromkeys(keys))
+        for key in wanted:
+            partition = self.assignment.get(key)
+            if partition is None or self._is_lost(partition):
+                # Before it is assigned, so that an exception (Ctrl-C) finds none of which nothing is known.
+                self._begin(key, from_committed=from_committed)
+        self.assignment.replace(wanted)
+        self.forget_others()
+
+    def forget_others(self) -> None:
+        """Nothing is looked for that is not assigned, as after an ``assign`` that an exception has cut short."""
+        for key in [key for key in (*self.resets.outstanding, *self.awaiting) if key not in self.assignment]:
+            self.resets.forget(key)
+            self.awaiting.pop(key, None)
 
     def resume(self, key: TopicPartition, number: int, committed: OffsetAndMetadata | None) -> None:
         """Continue at a committed offset; None: there is none, so that auto.offset.reset says where. Passed over unless
         that is still waited for.
         """
-        if self.awaiting.get(key) != number:
+        partition = self.assignment.get(key)
+        if partition is None or self.awaiting.get(key) != number:
             return
-        partition = self.assignment.find(key)
         if partition.position is not None:
             # It was found before, when an exception cut that short; reading has continued since.
             self.awaiting.pop(key)
@@ -109,6 +109,15 @@ class Positions:
     def _is_lost(self, partition: AssignedPartition) -> bool:
         is_unknown = partition.position is None and partition.error is None
         return is_unknown and partition.key not in self.resets and partition.key not in self.awaiting
+
+    def _begin(self, key: TopicPartition, *, from_committed: bool) -> None:
+        """Look for where to begin; what was looked for before, in another assignment, is not it."""
+        self.resets.forget(key)
+        self.awaiting.pop(key, None)
+        if from_committed:
+            self.awaiting[key] = next(self._numbers)
+        elif self._settings.reset_timestamp is not None:
+            self.resets.want(key, self._settings.reset_timestamp)
 
     def _reset(self, partition: AssignedPartition) -> None:
         """Start over where auto.offset.reset says; with none, ``take`` will tell that there is no position."""
