@@ -127,9 +127,9 @@ class Positions:
             self._look_for(partition, self._settings.reset_timestamp)
 
     def _look_for(self, partition: AssignedPartition, timestamp: int) -> None:
-        self.assignment.place(partition, None)
+        # In this order: an exception (Ctrl-C) between two of these leaves it to be found again, or where it is.
         self.resets.want(partition.key, timestamp)
-        # Last: an exception before this leaves it to be found again.
+        self.assignment.place(partition, None)
         self.awaiting.pop(partition.key, None)
 
     def _place(

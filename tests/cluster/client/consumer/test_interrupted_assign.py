@@ -1,4 +1,4 @@
-"""An ``assign`` that an exception (Ctrl-C) cuts short at any line, and one after a ``poll`` that was cut short."""
+"""What is assigned, and where that is, when an exception (Ctrl-C) cuts a change of it short at any line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP
+from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.consumer.test_fetching import T0, T1, answer, batch, core, result, sent, view
 from tests.cluster.client.consumer.test_interrupts import Interrupter
 
@@ -47,6 +48,29 @@ def test_an_interrupted_assign_is_done_or_not(from_committed: bool) -> None:
         made.assign([T1, T2], from_committed=from_committed)
         assert made.assignment.assigned == [T1, T2], interrupter.where
         assert (T2 in made.awaiting, T2 in made.resets) == (from_committed, not from_committed), interrupter.where
+
+
+def test_an_interrupted_reset_loses_no_position() -> None:
+    """With a policy there is always one, or it is looked for: no poll says that there is none."""
+    at = 0
+    while True:
+        made = core(EARLIEST_TIMESTAMP)
+        fetch = sent(made)
+        interrupter = Interrupter(at)
+        before = sys.gettrace()
+        sys.settrace(interrupter)
+        try:
+            answer(made, fetch, result(T0, int(ErrorCode.OFFSET_OUT_OF_RANGE)), result(T1))
+        except KeyboardInterrupt:
+            made.abandoned()
+        finally:
+            sys.settrace(before)
+        assert made.take(9) == [], interrupter.where
+        assert T0 in made.resets or made.position(T0) == 10, interrupter.where
+        if not interrupter.where:
+            break
+        at += 1
+    assert at > 20 and T0 in made.resets
 
 
 def test_an_answer_about_what_was_given_away_is_passed_over() -> None:
