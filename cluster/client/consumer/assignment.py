@@ -106,9 +106,12 @@ class ConsumerAssignment:
 
     def replace(self, keys: Iterable[TopicPartition]) -> None:
         """Read exactly these. Those that were read already continue where they are; new ones have no position."""
+        self.settle()
         wanted = dict.fromkeys(keys)
-        self._waiting = deque(each for each in self._waiting if each.key in wanted)
-        self._partitions = OrderedDict((key, self._partitions.get(key) or AssignedPartition(key)) for key in wanted)
+        waiting = deque(each for each in self._waiting if each.key in wanted)
+        partitions = OrderedDict((key, self._partitions.get(key) or AssignedPartition(key)) for key in wanted)
+        # One step, which an exception (Ctrl-C) cannot divide.
+        self._partitions, self._waiting = partitions, waiting
 
     def place(
         self, partition: AssignedPartition, position: int | None, offset_epoch: int = -1, topic_id: UUID | None = None

@@ -61,6 +61,7 @@ class FetchCore(Positions):
     def plan(self, view: ClusterView, now_ms: int) -> Plan:
         """What is due. What a node does not take now, so that ``fetch`` is not called for it, is due again."""
         self._view = view
+        self.forget_others()
         plan = Plan(lookups=self.resets.due(view, now_ms))
         for node_id in [node_id for node_id in plan.lookups if not view.has_broker(node_id)]:
             plan.stale_topics.update(topic for topic, _ in plan.lookups.pop(node_id))

@@ -38,28 +38,28 @@ class Positions:
 
     def assign(self, keys: Iterable[TopicPartition], *, from_committed: bool = False) -> None:
         """Read exactly these; new ones begin where the group has committed, or where auto.offset.reset says."""
-        before = self.assignment.assigned
-        self.assignment.replace(keys)
-        for partition in self.assignment:
-            # New ones, and those of a call that an exception has cut short.
-            if not self._is_lost(partition):
-                continue
-            if from_committed:
-                self.awaiting[partition.key] = next(self._numbers)
-            else:
-                self._reset(partition)
-        for key in before:
-            if key not in self.assignment:
-                self.resets.forget(key)
-                self.awaiting.pop(key, None)
+        wanted = list(dict.fromkeys(keys))
+        for key in wanted:
+            partition = self.assignment.get(key)
+            if partition is None or self._is_lost(partition):
+                # Before it is assigned, so that an exception (Ctrl-C) finds none of which nothing is known.
+                self._begin(key, from_committed=from_committed)
+        self.assignment.replace(wanted)
+        self.forget_others()
+
+    def forget_others(self) -> None:
+        """Nothing is looked for that is not assigned, as after an ``assign`` that an exception has cut short."""
+        for key in [key for key in (*self.resets.outstanding, *self.awaiting) if key not in self.assignment]:
+            self.resets.forget(key)
+            self.awaiting.pop(key, None)
 
     def resume(self, key: TopicPartition, number: int, committed: OffsetAndMetadata | None) -> None:
         """Continue at a committed offset; None: there is none, so that auto.offset.reset says where. Passed over unless
         that is still waited for.
         """
-        if self.awaiting.get(key) != number:
+        partition = self.assignment.get(key)
+        if partition is None or self.awaiting.get(key) != number:
             return
-        partition = self.assignment.find(key)
         if partition.position is not None:
             # It was found before, when an exception cut that short; reading has continued since.
             self.awaiting.pop(key)
@@ -110,6 +110,15 @@ class Positions:
         is_unknown = partition.position is None and partition.error is None
         return is_unknown and partition.key not in self.resets and partition.key not in self.awaiting
 
+    def _begin(self, key: TopicPartition, *, from_committed: bool) -> None:
+        """Look for where to begin; what was looked for before, in another assignment, is not it."""
+        self.resets.forget(key)
+        self.awaiting.pop(key, None)
+        if from_committed:
+            self.awaiting[key] = next(self._numbers)
+        elif self._settings.reset_timestamp is not None:
+            self.resets.want(key, self._settings.reset_timestamp)
+
     def _reset(self, partition: AssignedPartition) -> None:
         """Start over where auto.offset.reset says; with none, ``take`` will tell that there is no position."""
         if self._settings.reset_timestamp is None:
@@ -118,9 +127,9 @@ class Positions:
             self._look_for(partition, self._settings.reset_timestamp)
 
     def _look_for(self, partition: AssignedPartition, timestamp: int) -> None:
-        self.assignment.place(partition, None)
+        # In this order: an exception (Ctrl-C) between two of these leaves it to be found again, or where it is.
         self.resets.want(partition.key, timestamp)
-        # Last: an exception before this leaves it to be found again.
+        self.assignment.place(partition, None)
         self.awaiting.pop(partition.key, None)
 
     def _place(

@@ -47,7 +47,8 @@ _S = MembershipState
 class GroupMembership:
     """NOT thread-safe. Times are milliseconds of one monotonic clock.
 
-    The program's thread asks for ``next_step``, carries it out, and says so; everything else needs no program.
+    The program's thread asks for ``next_step``, carries it out, and says so; everything else needs no program. The step
+    is ended last, as an exception (Ctrl-C) may come before any line: then it is the next step again.
     """
 
     def __init__(
@@ -119,14 +120,14 @@ class GroupMembership:
         to give away."""
         if step == self.next_step:
             self._protocols = protocols
-            self.state = _S.PREPARING_REBALANCE
             self._retry_ms = 0
+            self.state = _S.PREPARING_REBALANCE
 
     def divided(self, step: DivideAmong, assignments: Mapping[str, bytes]) -> None:
         """What each member gets, by its id."""
         if step is self._step:
-            self._step = None
             self._assignments = assignments
+            self._step = None
 
     def take(self, step: TakeAssignment) -> None:
         """The program begins to take its assignment: from now on it commits in the new generation."""
@@ -135,8 +136,8 @@ class GroupMembership:
     def taken(self, step: TakeAssignment) -> None:
         """The program reads what it was assigned."""
         if step is self._step:
-            self._step = None
             self._is_taking = False
+            self._step = None
 
     def take_error(self) -> ConsumerError | None:
         """What the program is to be told, once: then the request is sent again. Who is fenced stays so."""

@@ -198,11 +198,12 @@ class Participation:
         self.generation = step.generation
         if revoked and not self._commits.is_settled(self._settling_ms):
             return False
-        self._give_away(revoked, is_lost=False)
+        # Before they are given away: an exception (Ctrl-C) after that leaves no trace of them.
         if revoked and self._strategies.is_cooperative:
             self._rejoin("partitions were revoked, which other members are to get")
         elif self._joined_topics != self.topics or len(assigned) < len(told):
             self._rejoin("the assignment does not match the subscription")
+        self._give_away(revoked, is_lost=False)
         added = [key for key in assigned if key not in owned]
         self._read_only(assigned)
         self._strategies.remember(assigned, step.generation)

@@ -85,6 +85,8 @@ class Interrupter:
                 self.count += 1
                 if self.at == self.count - 1:
                     self.where = f"{frame.f_code.co_filename}:{frame.f_lineno}: {text}"
+                    # Nothing is counted after it, so that tracing would only take time.
+                    sys.settrace(None)
                     raise KeyboardInterrupt
         return self.line
 
