@@ -12,10 +12,10 @@ from unittest.mock import patch
 
 from cluster.client import wiring
 from cluster.client.client_metadata import ClientMetadata
-from cluster.client.consumer import consumer
+from cluster.client.consumer import consumer_calls
 from cluster.client.consumer.fetch_plans import Fetch
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.producer import outcomes, producer, sender
+from cluster.client.producer import outcomes, parts, sender
 from cluster.client.producer.outcomes import BatchFacts, BatchOutcome, BatchStep
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.planted import PutsRetriesAtTheEnd, RestartsInFlight
@@ -47,11 +47,11 @@ def _a_timeout_is_success(error_code: ErrorCode, facts: BatchFacts) -> BatchOutc
 
 #: Name -> (module, name in it, what stands there instead).
 PLANTS: dict[str, tuple[object, str, Callable]] = {
-    "retries-at-the-end": (producer, "RecordAccumulator", PutsRetriesAtTheEnd),
-    "restarts-in-flight": (producer, "ProducerIdentity", RestartsInFlight),
+    "retries-at-the-end": (parts, "RecordAccumulator", PutsRetriesAtTheEnd),
+    "restarts-in-flight": (parts, "ProducerIdentity", RestartsInFlight),
     "a-timeout-is-success": (sender, "produce_outcome", _a_timeout_is_success),
     "never-asks-again": (wiring, "ClientMetadata", NeverAsksAgain),
-    "reads-again": (consumer, "FetchCore", ReadsAgain),
+    "reads-again": (consumer_calls, "FetchCore", ReadsAgain),
 }
 
 

@@ -35,26 +35,22 @@ async def handle(services: Services, request: WriteTxnMarkersRequest, _exchange:
         )
     results = []
     for markers, errors in zip(asked, await services.markers.write(asked), strict=True):
-        results.append(_result(markers.producer_id, errors))
-        await pause()
+        results.append(await _result(markers.producer_id, errors, pause))
     return WriteTxnMarkersResponse(markers=results)
 
 
-def _result(producer_id: int, errors: MarkerErrors) -> WriteTxnMarkersResponse.WritableTxnMarkerResult:
+async def _result(
+    producer_id: int, errors: MarkerErrors, pause: Pauses
+) -> WriteTxnMarkersResponse.WritableTxnMarkerResult:
     result_class = WriteTxnMarkersResponse.WritableTxnMarkerResult
     topic_class = result_class.WritableTxnMarkerTopicResult
-    return result_class(
-        producer_id=producer_id,
-        topics=[
-            topic_class(
-                name=topic,
-                partitions=[
-                    topic_class.WritableTxnMarkerPartitionResult(
-                        partition_index=number, error_code=errors[topic, number]
-                    )
-                    for number in numbers
-                ],
+    topics = []
+    for topic, numbers in by_topic(errors):
+        partitions = []
+        for number in numbers:
+            partitions.append(
+                topic_class.WritableTxnMarkerPartitionResult(partition_index=number, error_code=errors[topic, number])
             )
-            for topic, numbers in by_topic(errors)
-        ],
-    )
+            await pause()
+        topics.append(topic_class(name=topic, partitions=partitions))
+    return result_class(producer_id=producer_id, topics=topics)
