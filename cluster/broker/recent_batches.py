@@ -15,7 +15,7 @@ _WORD = (1 << 64) - 1
 class RecentBatches:
     """The last ``least`` that were added at least, and twice as many at most. ``least`` is a power of two.
 
-    A fingerprint counts modulo 2^64, and its lowest bits should be those of a checksum: they choose its place.
+    A fingerprint counts modulo 2^64.
     """
 
     __slots__ = ("_added", "_least", "_mask", "_newer", "_older")
@@ -35,7 +35,8 @@ class RecentBatches:
         """Whether it is one of them; ``add``: from now on it is."""
         word, mask = (fingerprint & _WORD) or 1, self._mask
         newer, older = self._newer, self._older
-        slot = old_slot = word & mask
+        # All of its bits choose its place: batches whose records begin alike differ only in the highest ones.
+        slot = old_slot = hash((word,)) & mask
         # The search ends: a table is half full at most.
         while (found := newer[slot]) and found != word:
             slot = slot + 1 & mask

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.broker.recent_batches import RecentBatches
+from tests.support.effort import steps_of
 
 #: Few enough values that they come again, and some that differ only where a table does not look.
 FINGERPRINTS = st.one_of(st.integers(0, 30), st.integers(0, 2**96), st.integers(0, 30).map(lambda each: each << 60))
@@ -31,7 +32,7 @@ def test_it_is_known_exactly_while_it_is_recent(added: list[int], least: int) ->
 
 
 def test_neighbors_and_zero_are_told_apart() -> None:
-    """All of these begin at the same place of the table, and none is taken for another one."""
+    """These have the same lowest bits, and none is taken for another one."""
     recent = RecentBatches(1024)
     for each in range(0, 2000, 2):
         assert not recent.has(each << 32, add=True)
@@ -39,6 +40,17 @@ def test_neighbors_and_zero_are_told_apart() -> None:
 
 
 def test_its_size_is_a_power_of_two() -> None:
-    """A place is chosen by the lowest bits."""
+    """Places are counted modulo its size."""
     with pytest.raises(ValueError, match="3 is no power of two"):
         RecentBatches(3)
+
+
+def test_batches_that_begin_alike_have_places_of_their_own() -> None:
+    """Their lowest bits are all the same; to look for one does not lead past the others."""
+    recent = RecentBatches(4096)
+
+    def add_all() -> None:
+        for each in range(500):
+            recent.has(1_700_000_000_000 + each << 32 | 0xC0FFEE, add=True)
+
+    assert steps_of(add_all) < 500 * 200
