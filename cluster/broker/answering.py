@@ -92,12 +92,7 @@ def answering(
 
     async def rest(exchange: Exchange, portions: Portions[Message]) -> Sequence[Payload]:
         response = await portions.finish(beside, _is_gone(key, exchange))
-        encode = encoding(key, exchange, response)
-        return [
-            await beside.run(encode, _is_gone(key, exchange), weight=weight_of(response))
-            if is_large(response)
-            else encode()
-        ]
+        return [await _encoded(key, exchange, response, beside)]
 
     return handle
 
@@ -138,14 +133,16 @@ def answering_later(
         while shares.is_full():
             await shares.next()
         response = await handler(request.pop(), exchange)
-        encode = encoding(key, exchange, response)
-        return [
-            await beside.run(encode, _is_gone(key, exchange), weight=weight_of(response))
-            if is_large(response)
-            else encode()
-        ]
+        return [await _encoded(key, exchange, response, beside)]
 
     return handle
+
+
+async def _encoded(key: ApiKey, exchange: Exchange, response: Message, beside: Beside) -> bytes:
+    encode = encoding(key, exchange, response)
+    if not is_large(response):
+        return encode()
+    return await beside.run(encode, _is_gone(key, exchange), weight=weight_of(response))
 
 
 def _is_gone(key: ApiKey, exchange: Exchange) -> IsGone:

@@ -49,8 +49,8 @@ OWN_KEYS: list[Key] = [
         "gapless.max.producers",
         10_000,
         "Maximum idempotent producers that a partition remembers. A new one beyond that replaces one that has written "
-        "nothing for five minutes; if there is none, it is refused with THROTTLING_QUOTA_EXCEEDED and may retry. One "
-        "client host cannot take the last eighth.",
+        "nothing for five minutes; if no producer qualifies, it is refused with THROTTLING_QUOTA_EXCEEDED. It may "
+        "retry. One client host cannot take the last eighth.",
         1,
         INT_MAX,
     ),

@@ -36,7 +36,7 @@ def test_an_offset_is_moved_within_its_log(text: str, moved: int) -> None:
 
 
 def test_what_cannot_be_moved_is_refused() -> None:
-    """A distance from nothing, a partition that is no more, and a target that is none."""
+    """A shift without a committed offset, a deleted partition, and an invalid target."""
     with pytest.raises(BadRequest, match="committed nothing for t-1"):
         target_offsets(parse_target("+1"), [("t", 1)], COMMITTED, {("t", 1): 0}, {("t", 1): 9})
     with pytest.raises(BadRequest, match="t-0 does not exist"):

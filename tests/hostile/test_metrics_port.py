@@ -73,6 +73,7 @@ def test_who_came_just_now_has_a_moment_for_its_request(metrics: int) -> None:
     """Twice as many as there are places, none of which is slow: all are answered."""
     with ExitStack() as stack:
         crowd = [connect(stack, metrics) for _ in range(2 * MOST_CONNECTIONS)]
+        # Long enough that all places are taken and the next connection looks for one; no event tells of it.
         time.sleep(0.05)
         for client in crowd:
             client.sendall(HEAD + b"\r\n")

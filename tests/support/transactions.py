@@ -69,6 +69,8 @@ class ConfluentTransactions:
 class KafkaPythonTransactions:
     """kafka-python's."""
 
+    _producer: Any
+
     def __init__(self, bootstrap: str, transactional_id: str, **settings: Any) -> None:
         self._producer = kafka.KafkaProducer(
             bootstrap_servers=bootstrap.split(","), transactional_id=transactional_id, **settings
@@ -99,32 +101,11 @@ class KafkaPythonTransactions:
         self._producer.close(1)
 
 
-class NativeTransactions:
-    """Ours."""
+class NativeTransactions(KafkaPythonTransactions):
+    """Ours, whose calls have the same names."""
 
     def __init__(self, bootstrap: str, transactional_id: str, **settings: Any) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id, **settings})
-
-    def init(self) -> None:
-        self._producer.init_transactions()
-
-    def begin(self) -> None:
-        self._producer.begin_transaction()
-
-    def send(self, topic: str, partition: int, value: bytes) -> None:
-        self._producer.send(topic, value, partition=partition)
-
-    def flush(self) -> None:
-        self._producer.flush(TIMEOUT_S)
-
-    def send_offsets(self, offsets: Any, group: Any) -> None:
-        self._producer.send_offsets_to_transaction(offsets, group)
-
-    def end(self, *, commit: bool) -> None:
-        if commit:
-            self._producer.commit_transaction()
-        else:
-            self._producer.abort_transaction()
 
     def close(self) -> None:
         self._producer.close(TIMEOUT_S)

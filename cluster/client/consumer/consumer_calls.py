@@ -118,7 +118,7 @@ class ConsumerCalls(Closeable):
     def offsets_for_times(
         self, times_ms: Mapping[TopicPartition, int], timeout_s: float | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first record of each partition that is not older than its time; None if there is none."""
+        """The first record of each partition that is not older than its time, or None."""
         if negative := [key for key, time_ms in times_ms.items() if checked_long(time_ms, "a time") < 0]:
             raise ValueError(f"the target time of {partition_name(negative[0])} must not be negative")
         found = self._look_up(times_ms, timeout_s)

@@ -54,7 +54,7 @@ class Positions:
             self.awaiting.pop(key, None)
 
     def resume(self, key: TopicPartition, number: int, committed: OffsetAndMetadata | None) -> None:
-        """Continue at a committed offset; None: there is none, so that auto.offset.reset says where. Passed over unless
+        """Continue at a committed offset; for None, auto.offset.reset decides. Passed over unless
         that is still waited for.
         """
         partition = self.assignment.get(key)

@@ -49,7 +49,7 @@ class Coordinator:
         }
 
     def begins(self, count: int) -> bool:
-        """Whether a rebalance begins now that the member has read so many records."""
+        """Whether a rebalance begins at this number of records read."""
         begins = not self.rebalances and self.generation < 3 and count >= 3 * self.generation
         self.rebalances += begins
         return begins
