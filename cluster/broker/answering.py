@@ -17,6 +17,7 @@ from cluster.broker.portions import (
     Beside,
     IsGone,
     Portions,
+    RequestRoom,
     Steps,
     begin_in_turn,
     is_large,
@@ -85,7 +86,7 @@ def answering(
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
-        async with beside.room_for(len(body), is_gone):
+        async with beside.large.of(len(body), is_gone):
             decode = partial(decode_request, key, exchange.api_version, body)
             request = await beside.run(decode, is_gone, weight=len(body))
             return await rest(exchange, begin(request, exchange))
@@ -102,11 +103,11 @@ def answering_later(
     handler: Callable[[_Request, Exchange], Awaitable[Message]],
     beside: Beside,
     shares: Shares,
-    *,
-    alone: bool = False,
+    room: RequestRoom | None = None,
 ) -> Handle:
-    """A handler of decoded messages that must ask others first. ``alone``: it does not wait for other clients, so large
-    requests may wait for each other."""
+    """A handler of decoded messages that must ask others first. In ``room`` large requests wait for each other, until
+    their handler lets go of them (``Exchange.let_go``), so it does that before it waits for other clients."""
+    room = room or beside.large
 
     def handle(exchange: Exchange, body: memoryview) -> None:
         if len(body) > BYTES_AT_ONCE:
@@ -122,7 +123,7 @@ def answering_later(
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
-        async with beside.room_for(len(body) if alone else 0, is_gone):
+        async with room.of(len(body), is_gone) as exchange.turn:
             decode = partial(decode_request, key, exchange.api_version, body)
             request = [await beside.run(decode, is_gone, weight=len(body))]
             del decode, body

@@ -92,10 +92,8 @@ _ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Message]]] = 
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_only.serve,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_only.serve,
 }
-#: Those of ``_ASYNC`` that may wait for other clients, or for brokers, as long as their client wants.
-_OF_OTHERS = {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP} | {
-    key for key, handler in _ASYNC.items() if handler is controller_only.serve
-}
+#: Those that the controller carries out, one by one.
+_OF_ADMINISTRATORS = {key for key, handler in _ASYNC.items() if handler is controller_only.serve}
 _BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Message]]] = {
     ApiKey.ALTER_PARTITION: controller_only.serve,
     ApiKey.CONTROLLED_SHUTDOWN: controller_only.serve,
@@ -110,6 +108,7 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     beside = Beside(services.blocking)
     # And shares of their own: no crowd of clients delays a follower's fetch.
     shares = Shares(services.shares.now_ns) if for_brokers else services.shares
+    rooms = dict.fromkeys(_OF_ADMINISTRATORS, beside.administrators)
     handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
         ApiKey.PRODUCE: partial(produce.handle, services.replicas, services.verifier, beside),
         ApiKey.FETCH: partial(fetch.handle, services.replicas, beside, shares, from_brokers=for_brokers),
@@ -117,7 +116,7 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
         ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside, shares),
         **{key: answering(key, partial(handler, services), beside, shares) for key, handler in _SYNC.items()},
         **{
-            key: answering_later(key, partial(handler, services), beside, shares, alone=key not in _OF_OTHERS)
+            key: answering_later(key, partial(handler, services), beside, shares, rooms.get(key))
             for key, handler in _ASYNC.items()
         },
     }

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from cluster.broker.lane import LaneTurn
 from cluster.broker.metrics import Counters
 from cluster.broker.request_metrics import ApiMetrics
 from cluster.protocol.apis import ApiKey
@@ -95,6 +96,7 @@ class Exchange:
         "metrics",
         "parts",
         "started_ns",
+        "turn",
         "waiting",
     )
 
@@ -122,6 +124,8 @@ class Exchange:
         #: What it counts for among what its connection keeps (``backlog``).
         self.kept_bytes = 0
         self.waiting: Waiting | None = None
+        #: Its place among large requests.
+        self.turn: LaneTurn | None = None
 
     def __repr__(self) -> str:
         return f"<Exchange {self.correlation_id} of {self.connection!r}>"
@@ -165,6 +169,12 @@ class Exchange:
     def wait(self, waiting: Waiting) -> None:
         """The answer waits for other brokers, and ``waiting`` gives it. It is abandoned if the connection closes."""
         self.connection.wait(self, waiting)
+
+    def let_go(self) -> None:
+        """Its handler keeps nothing of the request from now on, however long it waits for its answer."""
+        self.connection.release_request()
+        if self.turn is not None:
+            self.turn.leave()
 
     def hold(self, work: Awaitable[None]) -> None:
         """``work`` will end this. Nothing else of this connection is processed meanwhile: order is kept."""

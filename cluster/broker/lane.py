@@ -1,4 +1,4 @@
-"""LightestFirst: one piece of work at a time, and of those that wait the lightest first.
+"""LightestFirst: one piece of work at a time, or a few, and of those that wait the lightest first.
 
 Owns the order, so that what takes a millisecond does not wait for a hundred pieces that take a second each. Every
 fourth turn is for the one that has waited longest, so that nothing waits forever. Does not own the work, nor how long
@@ -22,11 +22,30 @@ def next_turn(waiting: Sequence[tuple[int, int]], turn: int) -> int:
     return min(range(len(waiting)), key=lambda index: waiting[index])
 
 
-class LightestFirst:
-    """Of one event loop."""
+class LaneTurn:
+    """The turn of one piece of work. ``leave`` ends it early; it ends once."""
 
-    def __init__(self) -> None:
-        self.is_busy = False
+    __slots__ = ("_lane", "_weight", "has_waited")
+
+    def __init__(self, lane: LightestFirst, weight: int, has_waited: bool) -> None:
+        self._lane: LightestFirst | None = lane
+        self._weight = weight
+        #: Whether it had to wait for others.
+        self.has_waited = has_waited
+
+    def leave(self) -> None:
+        lane, self._lane = self._lane, None
+        if lane is not None:
+            lane._leave(self._weight)
+
+
+class LightestFirst:
+    """Of one event loop. Pieces run together while their weights come to ``at_once`` at most; one always may."""
+
+    def __init__(self, at_once: int = 0) -> None:
+        self._at_once = at_once
+        self._running = 0
+        self._weight = 0
         self._turns = 0
         self._arrivals = 0
         #: Those that wait, and (weight, arrival) of each.
@@ -36,17 +55,35 @@ class LightestFirst:
     def __repr__(self) -> str:
         return f"LightestFirst({'busy' if self.is_busy else 'free'}, {len(self._waiting)} wait)"
 
+    @property
+    def is_busy(self) -> bool:
+        return self._running > 0
+
     @asynccontextmanager
-    async def turn(self, weight: int) -> AsyncIterator[bool]:
-        """The caller's turn: no other has one meanwhile. What is yielded is whether it had to wait for it."""
-        waits = self.is_busy
+    async def turn(self, weight: int) -> AsyncIterator[LaneTurn]:
+        """The caller's turn, for which it may have to wait."""
+        waits = bool(self._waiting) or not self._has_room(weight)
         if waits:
             await self._wait(weight)
-        self.is_busy = True
+        else:
+            self._enter(weight)
+        turn = LaneTurn(self, weight, waits)
         try:
-            yield waits
+            yield turn
         finally:
-            self._pass_on()
+            turn.leave()
+
+    def _has_room(self, weight: int) -> bool:
+        return not self._running or self._weight + weight <= self._at_once
+
+    def _enter(self, weight: int) -> None:
+        self._running += 1
+        self._weight += weight
+
+    def _leave(self, weight: int) -> None:
+        self._running -= 1
+        self._weight -= weight
+        self._pass_on()
 
     async def _wait(self, weight: int) -> None:
         self._arrivals += 1
@@ -58,17 +95,18 @@ class LightestFirst:
         except asyncio.CancelledError:
             if not future.cancelled():
                 # Its turn has come already, and is another's then.
-                self._pass_on()
+                self._leave(weight)
             raise
 
     def _pass_on(self) -> None:
-        """It stays busy until the next one continues."""
+        """Begin the turns of those that are next, as far as there is room: the next one is waited for."""
         while self._waiting:
-            self._turns += 1
-            index = next_turn(self._waiting, self._turns)
-            del self._waiting[index]
-            future = self._futures.pop(index)
-            if not future.done():
-                future.set_result(None)
+            index = next_turn(self._waiting, self._turns + 1)
+            future, (weight, _) = self._futures[index], self._waiting[index]
+            if not future.done() and not self._has_room(weight):
                 return
-        self.is_busy = False
+            del self._waiting[index], self._futures[index]
+            if not future.done():
+                self._turns += 1
+                self._enter(weight)
+                future.set_result(None)

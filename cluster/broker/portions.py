@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.exchange import ClientGone
-from cluster.broker.lane import LightestFirst
+from cluster.broker.lane import LightestFirst, LaneTurn
 from cluster.broker.pauses import Shares
 from cluster.protocol.message_classes import Message
 
@@ -23,7 +23,7 @@ BYTES_AT_ONCE = 16_384
 #: Requests up to this size are decoded even if the turn of the loop has been used up, until it is full; others then
 #: wait for a share.
 BYTES_ANYTIME = 2048
-#: Of larger requests one is decoded, answered and encoded before the next: decoded, it takes several times the memory.
+#: Of larger requests one is decoded, answered and encoded before the next (``RequestRoom``).
 LARGE_BYTES = 65_536
 #: The weight of work of which nothing is known but that it takes long: that of a megabyte to decode.
 HEAVY = 1_048_576
@@ -47,6 +47,34 @@ def never_gone() -> bool:
     return False
 
 
+class RequestRoom:
+    """Room for decoded requests of more than ``free_bytes``, from the decoding to the encoded answer or until their
+    handler lets go of them: for one above ``LARGE_BYTES``, and besides for some that are not, of twice that in all.
+
+    A megabyte takes about ten while it is decoded, and what is left of many at once keeps their memory in pieces.
+    """
+
+    def __init__(self, free_bytes: int) -> None:
+        self._free_bytes = free_bytes
+        self._light = LightestFirst(2 * LARGE_BYTES)
+        self._heavy = LightestFirst()
+
+    def __repr__(self) -> str:
+        return f"RequestRoom({self._light!r}, {self._heavy!r})"
+
+    @asynccontextmanager
+    async def of(self, size_bytes: int, is_gone: IsGone = never_gone) -> AsyncIterator[LaneTurn | None]:
+        """While a request of this size is worked on. Raises ``ClientGone`` as ``Beside.run`` does."""
+        if size_bytes <= self._free_bytes:
+            yield None
+            return
+        lane = self._light if size_bytes <= LARGE_BYTES else self._heavy
+        async with lane.turn(size_bytes) as turn:
+            if turn.has_waited and is_gone():
+                raise ClientGone
+            yield turn
+
+
 class Beside:
     """Runs off the event loop what depends on its arguments alone. One piece of work heavier than ``LARGE_BYTES`` runs
     at a time, for each may need much memory; and one piece of lighter work besides, which takes milliseconds."""
@@ -55,7 +83,10 @@ class Beside:
         self._blocking = blocking
         self._one_at_a_time = LightestFirst()
         self._one_light = LightestFirst()
-        self._one_large = LightestFirst()
+        #: For requests that do not wait for other clients while they are worked on.
+        self.large = RequestRoom(LARGE_BYTES)
+        #: For those of administrators, which the controller carries out one by one: most of their time they wait.
+        self.administrators = RequestRoom(BYTES_AT_ONCE)
 
     def __repr__(self) -> str:
         return f"Beside({self._one_at_a_time!r})"
@@ -65,23 +96,11 @@ class Beside:
         ``is_gone`` when it is its turn."""
         found: list[_Result] = []
         lane = self._one_light if weight <= LARGE_BYTES else self._one_at_a_time
-        async with lane.turn(weight) as has_waited:
-            if has_waited and is_gone():
+        async with lane.turn(weight) as turn:
+            if turn.has_waited and is_gone():
                 raise ClientGone
             await self._blocking(lambda: found.append(work()))
         return found[0]
-
-    @asynccontextmanager
-    async def room_for(self, size_bytes: int, is_gone: IsGone = never_gone) -> AsyncIterator[None]:
-        """While a request of this size is worked on, from its decoding to the encoded answer; it waits for no others
-        meanwhile. Raises ``ClientGone`` as ``run`` does."""
-        if size_bytes <= LARGE_BYTES:
-            yield
-            return
-        async with self._one_large.turn(size_bytes) as has_waited:
-            if has_waited and is_gone():
-                raise ClientGone
-            yield
 
 
 async def begin_in_turn(size_bytes: int, shares: Shares) -> int:

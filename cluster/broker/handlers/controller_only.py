@@ -6,6 +6,7 @@ same request may come from this very broker, by no wire.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from cluster.broker.exchange import Exchange
@@ -15,6 +16,6 @@ from cluster.protocol.message_classes import Request
 _Answer = TypeVar("_Answer")
 
 
-async def serve(services: Services, request: Request[_Answer], exchange: Exchange) -> _Answer:
-    """Any of them."""
-    return await services.control.serve(request, exchange.api_version, exchange.connection.is_gone)
+def serve(services: Services, request: Request[_Answer], exchange: Exchange) -> Awaitable[_Answer]:
+    """Any of them. No frame of this keeps the request."""
+    return services.control.serve(request, exchange.api_version, exchange.connection.is_gone, exchange.let_go)

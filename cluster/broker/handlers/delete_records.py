@@ -65,7 +65,7 @@ async def _of_large(services: Services, beside: Beside, exchange: Exchange, body
         await rest
     # What waits for followers, for as long as the client likes, is not the request.
     del body, wanted, rest
-    exchange.connection.release_request()
+    exchange.let_go()
     return [await beside.run(_encoding(exchange, await answered))]
 
 

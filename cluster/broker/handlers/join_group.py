@@ -32,7 +32,7 @@ async def handle(services: Services, request: JoinGroupRequest, exchange: Exchan
     )
     # What waits for the other members, for as long as these like, is not the request.
     del request, protocols
-    exchange.connection.release_request()
+    exchange.let_go()
     answer = await services.groups.join(asked)
     members, pause = [], Pauses(services.shares)
     for member in answer.members:

@@ -77,7 +77,7 @@ async def _handle_many(
     replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchange: Exchange, body: memoryview
 ) -> None:
     version = exchange.api_version
-    async with beside.room_for(len(body)):
+    async with beside.large.of(len(body)):
         request = await beside.run(lambda: _distinct(parse_request(body, version)), weight=len(body))
         # Without the request: it has the records, and the answer may wait for followers long after they are stored.
         answer = partial(_finish_many, beside, exchange, request.acks)

@@ -30,7 +30,7 @@ async def handle(services: Services, request: SyncGroupRequest, exchange: Exchan
         assignments,
     )
     del request, assignments
-    exchange.connection.release_request()
+    exchange.let_go()
     return _response(await services.groups.sync(asked))
 
 

@@ -44,7 +44,7 @@ class Bench:
             handle = (
                 answering(key, partial(self._in_steps, key), self._beside, shares)
                 if steps
-                else answering_later(key, partial(self._later, key), self._beside, shares, alone=True)
+                else answering_later(key, partial(self._later, key), self._beside, shares)
             )
             self._apis[key] = Api(key, version, version, handle)
         replicas: Any = SimpleNamespace()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.broker.lane import OLDEST_EACH, LightestFirst, next_turn
-from cluster.broker.portions import HEAVY, LARGE_BYTES, STRUCTURES_AT_ONCE, Beside, is_large, weight_of
+from cluster.broker.portions import HEAVY, LARGE_BYTES, STRUCTURES_AT_ONCE, Beside, RequestRoom, is_large, weight_of
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import response_class
 from tests.support.virtual_time import run
@@ -42,8 +42,8 @@ def test_small_work_does_not_wait_for_all_that_came_before() -> None:
         lane, order = LightestFirst(), list[str]()
 
         async def work(name: str, weight: int) -> None:
-            async with lane.turn(weight) as has_waited:
-                order.append(name if has_waited else f"{name} at once")
+            async with lane.turn(weight) as turn:
+                order.append(name if turn.has_waited else f"{name} at once")
                 await asyncio.sleep(1)
 
         tasks = [asyncio.create_task(work(f"heavy {number}", 1000)) for number in range(4)]
@@ -85,6 +85,69 @@ def test_a_turn_that_is_given_up_is_another_s() -> None:
         gate.set()
         await asyncio.gather(begun, second, third, return_exceptions=True)
         assert order == ["third"] and not lane.is_busy
+
+    run(main())
+
+
+def test_some_that_are_light_have_their_turns_together() -> None:
+    """As many as come to the bound, and the next one is waited for: a lighter one does not slip in before it."""
+
+    async def main() -> None:
+        lane, order = LightestFirst(100), list[str]()
+        ends = {name: asyncio.Event() for name in ("60", "40", "90", "70", "30")}
+
+        async def work(name: str) -> None:
+            async with lane.turn(int(name)):
+                order.append(name)
+                await ends[name].wait()
+
+        tasks = {}
+        for name in ends:
+            tasks[name] = asyncio.create_task(work(name))
+            await asyncio.sleep(0)
+        assert order == ["60", "40"]
+        ends["40"].set()
+        await tasks["40"]
+        await asyncio.sleep(0)
+        assert order == ["60", "40", "30"]
+        ends["60"].set()
+        await tasks["60"]
+        await asyncio.sleep(0)
+        assert order == ["60", "40", "30", "70"]
+        for end in ends.values():
+            end.set()
+        await asyncio.gather(*tasks.values())
+        assert order == ["60", "40", "30", "70", "90"] and not lane.is_busy
+
+    run(main())
+
+
+def test_large_requests_have_room_until_their_handlers_let_go_of_them() -> None:
+    """One that is heavy, and besides some that are light; a small one needs none. Ended early, a turn ends once."""
+
+    async def main() -> None:
+        room, order = RequestRoom(1000), list[str]()
+        gate = asyncio.Event()
+
+        async def work(name: str, size_bytes: int) -> None:
+            async with room.of(size_bytes) as turn:
+                order.append(name)
+                if turn is not None and name.endswith("early"):
+                    turn.leave()
+                await gate.wait()
+
+        sizes = {"heavy": HEAVY, "heavy, early": HEAVY, "heavier": HEAVY, "light": LARGE_BYTES, "small": 1000}
+        tasks = [asyncio.create_task(work(name, size)) for name, size in sizes.items()]
+        tasks += [asyncio.create_task(work(f"light {number}", LARGE_BYTES)) for number in range(2)]
+        await asyncio.sleep(0)
+        assert order == ["heavy", "light", "small", "light 0"]
+        tasks[0].cancel()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert order == ["heavy", "light", "small", "light 0", "heavy, early", "heavier"]
+        gate.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert order[-1] == "light 1" and "busy" not in repr(room)
 
     run(main())
 

@@ -96,29 +96,34 @@ class EventQueue:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
+        # While this waits no frame of it keeps the last event, which may keep a large request.
         while True:
-            patient, _, name, event, done = await self._waiting.get()
-            self._urgent -= not patient
-            if name is not None:
-                self._posted.discard(name)
-            try:
-                result = await event()
-            except asyncio.CancelledError:
-                self._give_up(done)
-                if self._closed:
-                    raise
-                logger.exception("an event of %s was cancelled from inside", self._name)
-            except Exception as error:
-                if done is None and isinstance(error, SessionExpiredError):
-                    # What it knew of the cluster is void: the next session reads everything again.
-                    logger.info("an event of %s was abandoned: %s", self._name, error)
-                elif done is None:
-                    logger.exception("an event of %s failed", self._name)
-                elif not done.done():
-                    done.set_exception(error)
-            else:
-                if done is not None and not done.done():
-                    done.set_result(result)
+            await self._do(*await self._waiting.get())
+
+    async def _do(
+        self, patient: bool, _number: int, name: str | None, event: Event, done: asyncio.Future[Any] | None
+    ) -> None:
+        self._urgent -= not patient
+        if name is not None:
+            self._posted.discard(name)
+        try:
+            result = await event()
+        except asyncio.CancelledError:
+            self._give_up(done)
+            if self._closed:
+                raise
+            logger.exception("an event of %s was cancelled from inside", self._name)
+        except Exception as error:
+            if done is None and isinstance(error, SessionExpiredError):
+                # What it knew of the cluster is void: the next session reads everything again.
+                logger.info("an event of %s was abandoned: %s", self._name, error)
+            elif done is None:
+                logger.exception("an event of %s failed", self._name)
+            elif not done.done():
+                done.set_exception(error)
+        else:
+            if done is not None and not done.done():
+                done.set_result(result)
 
     def _give_up(self, done: asyncio.Future[Any] | None) -> None:
         if done is not None and not done.done():

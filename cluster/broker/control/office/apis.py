@@ -52,6 +52,8 @@ _Answer = TypeVar("_Answer")
 
 #: Whether the client that asked is not there anymore.
 IsGone = Callable[[], bool]
+#: Tells that nothing of the request is kept.
+LetGo = Callable[[], None]
 #: Whether all of these came in the time that the client gave.
 Answered = Callable[[list[asyncio.Future[Any]]], Awaitable[bool]]
 
@@ -71,7 +73,7 @@ class ControllerApis:
             ApiKey.LIST_PARTITION_REASSIGNMENTS: self._list_reassignments,
         }
         #: Those that wait for brokers, as long as their client says.
-        self._waiting: dict[ApiKey, Callable[[Any, int, IsGone], Awaitable[Any]]] = {
+        self._waiting: dict[ApiKey, Callable[[Any, int, IsGone, LetGo], Awaitable[Any]]] = {
             ApiKey.CREATE_TOPICS: self._create_topics,
             ApiKey.DELETE_TOPICS: self._delete_topics,
             ApiKey.CREATE_PARTITIONS: self._create_partitions,
@@ -81,16 +83,21 @@ class ControllerApis:
     def __repr__(self) -> str:
         return f"ControllerApis({self._candidate!r})"
 
-    async def serve(self, request: Request[_Answer], version: int, is_gone: IsGone = lambda: False) -> _Answer:
+    def serve(
+        self,
+        request: Request[_Answer],
+        version: int,
+        is_gone: IsGone = lambda: False,
+        let_go: LetGo = lambda: None,
+    ) -> Awaitable[_Answer]:
         """The response to a decoded request of one of these APIs. Raises QueueClosed (an OSError) at the very end.
 
-        Nothing waits for brokers once ``is_gone``: the client is not there anymore.
+        Nothing waits for brokers once ``is_gone``: the client is not there anymore. ``let_go`` is called before that
+        wait, when nothing of the request is kept.
         """
         key = ApiKey(request.API_KEY)
         waiting = self._waiting.get(key)
-        work = self._table[key](request, version) if waiting is None else waiting(request, version, is_gone)
-        answer: _Answer = await work
-        return answer
+        return self._table[key](request, version) if waiting is None else waiting(request, version, is_gone, let_go)
 
     async def _alter_partition(self, request: AlterPartitionRequest, _version: int) -> AlterPartitionResponse:
         try:
@@ -122,39 +129,56 @@ class ControllerApis:
         except NotController:
             return AllocateProducerIdsResponse(version=version, error_code=ErrorCode.NOT_CONTROLLER)
 
-    async def _create_topics(self, request: CreateTopicsRequest, version: int, is_gone: IsGone) -> CreateTopicsResponse:
-        names = [topic.name for topic in request.topics]
-        outcome = await self._administer(
-            lambda office, done: office.topics.create(request, done, office.shift()),
-            names,
-            self._answered(request.timeout_ms, is_gone),
-        )
+    async def _create_topics(
+        self, request: CreateTopicsRequest, version: int, is_gone: IsGone, let_go: LetGo
+    ) -> CreateTopicsResponse:
+        answered = self._answered(request.timeout_ms, is_gone)
+        outcome = await self._topics_created(request)
+        del request
+        await _told(outcome, answered, let_go)
         return await admin_answers.create_topics_response(outcome, self._configs, version, self._pauses())
 
-    async def _delete_topics(self, request: DeleteTopicsRequest, version: int, is_gone: IsGone) -> DeleteTopicsResponse:
+    async def _topics_created(self, request: CreateTopicsRequest) -> AdminOutcome:
+        return await self._administer(
+            lambda office, done: office.topics.create(request, done, office.shift()),
+            [topic.name for topic in request.topics],
+        )
+
+    async def _delete_topics(
+        self, request: DeleteTopicsRequest, version: int, is_gone: IsGone, let_go: LetGo
+    ) -> DeleteTopicsResponse:
+        answered = self._answered(request.timeout_ms, is_gone)
+        outcome = await self._topics_deleted(request)
+        del request
+        await _told(outcome, answered, let_go)
+        return await admin_answers.delete_topics_response(outcome, version, self._pauses())
+
+    async def _topics_deleted(self, request: DeleteTopicsRequest) -> AdminOutcome:
         named: list[DoomedTopic] = [(name, None) for name in request.topic_names]
         named += [(topic.name, topic.topic_id) for topic in request.topics]
         wanted = [*dict.fromkeys(named)]
-        outcome = await self._administer(
+        return await self._administer(
             lambda office, done: office.deletion.delete(wanted, done, office.shift()),
             [name or "" for name, _ in wanted],
-            self._answered(request.timeout_ms, is_gone),
         )
-        return await admin_answers.delete_topics_response(outcome, version, self._pauses())
 
     async def _create_partitions(
-        self, request: CreatePartitionsRequest, version: int, is_gone: IsGone
+        self, request: CreatePartitionsRequest, version: int, is_gone: IsGone, let_go: LetGo
     ) -> CreatePartitionsResponse:
-        names = [topic.name for topic in request.topics]
-        outcome = await self._administer(
-            lambda office, done: office.topics.create_partitions(request, done, office.shift()),
-            names,
-            self._answered(request.timeout_ms, is_gone),
-        )
+        answered = self._answered(request.timeout_ms, is_gone)
+        outcome = await self._partitions_created(request)
+        del request
+        await _told(outcome, answered, let_go)
         return await admin_answers.create_partitions_response(outcome, version, self._pauses())
 
+    async def _partitions_created(self, request: CreatePartitionsRequest) -> AdminOutcome:
+        return await self._administer(
+            lambda office, done: office.topics.create_partitions(request, done, office.shift()),
+            [topic.name for topic in request.topics],
+        )
+
     async def _administer(
-        self, work: Callable[[Office, AdminOutcome], Awaitable[bool]], names: list[str], answered: Answered
+        self, work: Callable[[Office, AdminOutcome], Awaitable[bool]], names: list[str]
     ) -> AdminOutcome:
         """Have ``work`` done, shift by shift; one outcome for each of ``names``."""
         done, certain, is_all = AdminOutcome(), 0, False
@@ -165,8 +189,6 @@ class ControllerApis:
         except NotController:
             # What was begun in this shift may have been done or not.
             done.topics[certain:] = admin_answers.not_controller(names[certain:])
-        if not await answered(done.answers):
-            done.time_out()
         return done
 
     async def _alter_reassignments(
@@ -193,8 +215,16 @@ class ControllerApis:
         except NotController:
             return admin_answers.list_reassignments_refused()
 
-    async def _elect_leaders(self, request: ElectLeadersRequest, version: int, is_gone: IsGone) -> ElectLeadersResponse:
+    async def _elect_leaders(
+        self, request: ElectLeadersRequest, version: int, is_gone: IsGone, let_go: LetGo
+    ) -> ElectLeadersResponse:
         answered = self._answered(request.timeout_ms, is_gone)
+        done = await self._leaders_elected(request)
+        del request
+        await _told(done, answered, let_go)
+        return await elections.elect_leaders_response(done, version, self._pauses())
+
+    async def _leaders_elected(self, request: ElectLeadersRequest) -> elections.ElectionOutcome:
         done = elections.ElectionOutcome()
         try:
             while not await self._candidate.serve(
@@ -202,10 +232,8 @@ class ControllerApis:
             ):
                 pass
         except NotController:
-            done = elections.elections_refused(request)
-        if not await answered(done.answers):
-            done.time_out()
-        return await elections.elect_leaders_response(done, version, self._pauses())
+            return elections.elections_refused(request)
+        return done
 
     def _pauses(self) -> Pauses:
         return Pauses(Shares(self._clock.monotonic_ns))
@@ -219,3 +247,10 @@ class ControllerApis:
             return await all_answered(answers, until_ms - self._clock.monotonic_ms(), is_gone)
 
         return answered
+
+
+async def _told(done: AdminOutcome | elections.ElectionOutcome, answered: Answered, let_go: LetGo) -> None:
+    """Nothing of the request is kept: wait until the brokers have taken over what was ``done``."""
+    let_go()
+    if not await answered(done.answers):
+        done.time_out()
