@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.exchange import ClientGone
-from cluster.broker.lane import LightestFirst, LaneTurn
+from cluster.broker.lane import LaneTurn, LightestFirst
 from cluster.broker.pauses import Shares
 from cluster.protocol.message_classes import Message
 
