@@ -13,6 +13,8 @@ from cluster.coordinator.group.records import OffsetKey, parse_key
 from cluster.process.processes import until
 from tests.support.group_members import Group, have_read, have_shared, polling
 from tests.support.kafka_clients import TIMEOUT_S, Confluent, KafkaPython, kafka
+from tests.support.kcat import Kcat
+from tests.support.require import require
 from tests.support.up_cluster import BROKER_IDS, UpCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -214,3 +216,14 @@ def test_kafka_python_administers_groups(kafka_python: KafkaPython, numbered: st
     admin.delete_groups([group_id])
     assert offsets() == {}
     assert group_id not in {each["group_id"] for each in admin.list_groups()}
+
+
+def test_kcat_resumes_where_its_group_is(
+    shared_cluster: UpCluster, librdkafka: Confluent, numbered: str, group_id: str
+) -> None:
+    """``kcat -G``: it reads to the end of every partition, commits as it leaves, and then reads what is new."""
+    kcat = Kcat(require("kcat"), shared_cluster.bootstrap, librdkafka)
+    for offsets in (range(COUNT), range(COUNT, 2 * COUNT)):
+        found = kcat.group_read(group_id, numbered)
+        assert found == {partition: [*offsets] for partition in ALL}
+        fill(librdkafka, numbered)

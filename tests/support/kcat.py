@@ -54,6 +54,16 @@ class Kcat:
             found[int(partition)].append((int(offset), int(timestamp), value))
         return found
 
+    def group_read(self, group_id: str, topic: str) -> dict[int, list[int]]:
+        """As a member of a group, to the end of every partition: partition -> the offsets that came."""
+        settings = ("-X", "auto.offset.reset=earliest", "-X", "fetch.wait.max.ms=10")
+        output = self.run("-G", group_id, "-e", "-q", *settings, "-f", r"%p %o\n", topic)
+        found: dict[int, list[int]] = {}
+        for line in output.splitlines():
+            partition, offset = map(int, line.split())
+            found.setdefault(partition, []).append(offset)
+        return found
+
     def metadata(self, topic: str) -> Any:
         """What ``-L -J`` says of a topic."""
         return json.loads(self.run("-L", "-J", "-t", topic))
