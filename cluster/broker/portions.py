@@ -169,6 +169,18 @@ class Portions(Generic[_Result]):
         return self.is_done
 
 
+def all_of(steps: Steps[_Result]) -> _Result:
+    """All of it at once, on a thread that may take its time. Raises what the steps raise."""
+    given: Any = None
+    while True:
+        try:
+            work = steps.send(given)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+        given = None if work is None else work()
+
+
 def chunks(items: Sequence[_Item], size: int) -> Iterator[list[_Item]]:
     """``items`` in order, ``size`` at a time."""
     iterator = iter(items)
@@ -187,10 +199,10 @@ def weight_of(message: Any) -> int:
 
 
 def _structures(message: Any, left: int) -> int:
-    """``left`` less the structures in a message and what its bytes count for; negative if these are more."""
+    """``left`` less the structures in a message and what its bytes and texts count for; negative if these are more."""
     for name in message._struct.fields:
         value = getattr(message, name)
-        if type(value) is bytes:
+        if type(value) is bytes or type(value) is str:
             left -= len(value) // _STRUCTURE_BYTES
         elif type(value) is list:
             left -= len(value)

@@ -73,4 +73,5 @@ def _combined(operation: Operation, stored: str, value: str) -> str:
     given = [part.strip() for part in value.split(",") if part.strip()]
     if operation is Operation.APPEND:
         return ",".join(dict.fromkeys((*members, *given)))
-    return ",".join(member for member in members if member not in given)
+    gone = set(given)
+    return ",".join(member for member in members if member not in gone)

@@ -122,23 +122,14 @@ def is_supported(api_key: int, version: int, windows: Mapping[ApiKey, tuple[int,
     return least <= version <= greatest
 
 
-#: Requests whose texts are hashed, kept and stored: none of them may be longer than an int16 can count.
-_OF_COORDINATORS = frozenset(
-    {
-        ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR, ApiKey.JOIN_GROUP, ApiKey.HEARTBEAT,
-        ApiKey.LEAVE_GROUP, ApiKey.SYNC_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS,
-        ApiKey.OFFSET_DELETE, ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN,
-        ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.LIST_TRANSACTIONS,
-    }
-)  # fmt: skip
-
-
 def decode_request(api_key: int, version: int, body: Buffer) -> Any:
     """Decode the body of a request (the frame from ``body_offset``). Raises ``MalformedRequest``.
 
-    Bytes after it are passed over, as Kafka does: librdkafka's Metadata request for all topics has three too many.
+    Bytes after it are passed over, as Kafka does: librdkafka's Metadata request for all topics has three too many. A
+    text is no longer than an int16 can count, as Kafka's generated readers demand: names are hashed, compared, quoted
+    in answers, kept and stored.
     """
-    most = schema_decoder.MOST_TEXT_BYTES if api_key in _OF_COORDINATORS else None
+    most = schema_decoder.MOST_TEXT_BYTES
     return schema_decoder.decode(request_class(api_key), version, body, rest_allowed=True, most_text_bytes=most)
 
 

@@ -245,11 +245,3 @@ def test_a_topic_goes_of_which_very_many_groups_have_offsets(coordinator: Target
         gone = {"group_id": "3999", "topics": None, "require_stable": False}
         assert until(lambda: not member.send(ApiKey.OFFSET_FETCH, 7, **gone).topics, 30)
     assert watch.turn_s < BOUND_S, watch
-
-
-def test_a_group_id_that_is_very_long(member: Plain) -> None:
-    """Kafka's strings have 32,767 bytes at most, also where their length is a varint."""
-    asked = {"key_type": 0, "coordinator_keys": ["g" * 32_767]}
-    assert len(member.send(ApiKey.FIND_COORDINATOR, 4, **asked).coordinators) == 1
-    with pytest.raises((EOFError, ConnectionError)):
-        member.send(ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=["g" * 32_768])

@@ -6,8 +6,9 @@ from __future__ import annotations
 from cluster.broker.exchange import Exchange
 from cluster.broker.internal_topics import INTERNAL_TOPICS
 from cluster.broker.pauses import Pauses
+from cluster.broker.portions import chunks
 from cluster.broker.services import Services
-from cluster.broker.transactions.marker_links import VERIFY_VERSION, by_topic
+from cluster.broker.transactions.marker_links import VERIFY_VERSION
 from cluster.coordinator.transaction.describing import verify_partitions
 from cluster.coordinator.transaction.state import TopicPartition
 from cluster.protocol.errors import ErrorCode
@@ -15,6 +16,8 @@ from cluster.protocol.message_classes import AddPartitionsToTxnRequest, AddParti
 
 #: Before it a producer that was fenced is told INVALID_PRODUCER_EPOCH. So are EndTxn and AddOffsetsToTxn answered.
 FENCED_VERSION = 2
+#: Partitions that are verified in one go.
+PARTITIONS_AT_ONCE = 500
 
 
 def told(error_code: ErrorCode, version: int) -> ErrorCode:
@@ -72,24 +75,26 @@ async def _verified(services: Services, request: AddPartitionsToTxnRequest) -> A
     topic_class = result_class.AddPartitionsToTxnTopicResult
     owned, pause, results = services.transactions.coordinator.owned, Pauses(services.shares), []
     for asked in request.transactions:
-        wanted = frozenset((topic.name, number) for topic in asked.topics for number in topic.partitions)
-        if asked.verify_only:
-            found = verify_partitions(owned, asked.transactional_id, asked.producer_id, asked.producer_epoch, wanted)
-        else:
-            # Producers of KIP-890's second part are not served.
-            found = dict.fromkeys(wanted, ErrorCode.INVALID_REQUEST)
-        topics = [
-            topic_class(
-                name=topic,
-                results_by_partition=[
+        topics = []
+        for topic in asked.topics:
+            partitions = []
+            for some in chunks([*dict.fromkeys(topic.partitions)], PARTITIONS_AT_ONCE):
+                wanted = frozenset((topic.name, number) for number in some)
+                if asked.verify_only:
+                    producer = asked.producer_id, asked.producer_epoch
+                    found = verify_partitions(owned, asked.transactional_id, *producer, wanted)
+                else:
+                    # Producers of KIP-890's second part are not served.
+                    found = dict.fromkeys(wanted, ErrorCode.INVALID_REQUEST)
+                partitions += [
                     topic_class.AddPartitionsToTxnPartitionResult(
-                        partition_index=number, partition_error_code=found[topic, number]
+                        partition_index=number, partition_error_code=found[topic.name, number]
                     )
-                    for number in numbers
-                ],
-            )
-            for topic, numbers in by_topic(wanted)
-        ]
+                    for number in some
+                ]
+                await pause()
+            topics.append(topic_class(name=topic.name, results_by_partition=partitions))
+            await pause()
         results.append(result_class(transactional_id=asked.transactional_id, topic_results=topics))
         await pause()
     return AddPartitionsToTxnResponse(error_code=ErrorCode.NONE, results_by_transaction=results)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.handlers.named_once import named
+from cluster.broker.handlers.named_once import naming
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.services import Services
@@ -17,7 +17,9 @@ _Partition = DescribeProducersResponse.TopicResponse.PartitionResponse
 def handle(
     services: Services, request: DescribeProducersRequest, _exchange: Exchange
 ) -> Steps[DescribeProducersResponse]:
-    topics = named((topic.name, ((index, None) for index in topic.partition_indexes)) for topic in request.topics)
+    topics = yield from naming(
+        (topic.name, ((index, None) for index in topic.partition_indexes)) for topic in request.topics
+    )
     answered = []
     for name, indexes in topics.items():
         partitions = []
@@ -25,6 +27,7 @@ def handle(
             partitions.append((yield from _describe(services, name, index)))
             yield None
         answered.append(DescribeProducersResponse.TopicResponse(name=name, partitions=partitions))
+        yield None
     return DescribeProducersResponse(topics=answered)
 
 

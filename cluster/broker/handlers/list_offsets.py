@@ -5,10 +5,10 @@ Owns the layout. A partition that is named twice is answered once, INVALID_REQUE
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.handlers.named_once import named, repeated
+from cluster.broker.handlers.named_once import naming, repeated
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.offset_lookup import NOTHING, FoundOffset, WantedOffset, look_up
@@ -20,15 +20,14 @@ from cluster.protocol.message_classes import ListOffsetsRequest, ListOffsetsResp
 MAX_TIMESTAMP_VERSION = 7
 #: Below this version a client does not know OFFSET_NOT_AVAILABLE.
 OFFSET_NOT_AVAILABLE_VERSION = 5
-#: More than these are sorted out off the event loop.
-PARTITIONS_AT_ONCE = 1000
 
 
 def handle(services: Services, request: ListOffsetsRequest, exchange: Exchange) -> Steps[ListOffsetsResponse]:
     topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
-    sort_out = partial(_sorted_out, request)
-    is_large = sum(len(topic.partitions) for topic in request.topics) > PARTITIONS_AT_ONCE
-    twice, wanted = (yield sort_out) if is_large else sort_out()
+    twice = yield from repeated(
+        (topic.name, (asked.partition_index for asked in topic.partitions)) for topic in request.topics
+    )
+    wanted = yield from naming((topic.name, _wanted(topic)) for topic in request.topics)
     topics = []
     for name, entries in wanted.items():
         partitions = []
@@ -47,26 +46,14 @@ def handle(services: Services, request: ListOffsetsRequest, exchange: Exchange) 
             )
             yield None
         topics.append(topic_class(name=name, partitions=partitions))
+        yield None
     return ListOffsetsResponse(topics=topics)
 
 
-def _sorted_out(request: ListOffsetsRequest) -> tuple[set[tuple[str, int]], dict[str, dict[int, WantedOffset]]]:
-    """The partitions that are named twice, and what is wanted of each."""
-    twice = repeated((topic.name, (asked.partition_index for asked in topic.partitions)) for topic in request.topics)
-    wanted = named(
-        (
-            topic.name,
-            (
-                (
-                    asked.partition_index,
-                    WantedOffset(topic.name, asked.partition_index, asked.timestamp, asked.current_leader_epoch),
-                )
-                for asked in topic.partitions
-            ),
-        )
-        for topic in request.topics
-    )
-    return twice, wanted
+def _wanted(topic: ListOffsetsRequest.ListOffsetsTopic) -> Iterator[tuple[int, WantedOffset]]:
+    for asked in topic.partitions:
+        index = asked.partition_index
+        yield index, WantedOffset(topic.name, index, asked.timestamp, asked.current_leader_epoch)
 
 
 def _answer(

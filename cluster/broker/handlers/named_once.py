@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from cluster.broker.portions import Steps, all_of
+
 _Entry = TypeVar("_Entry")
 
 
@@ -21,15 +23,24 @@ def each_once(parts: list[_Part]) -> list[_Part]:
     return parts if len(distinct) == len(parts) else [*distinct.values()]
 
 
-def named(pairs: Iterable[tuple[str, Iterable[tuple[int, _Entry]]]]) -> dict[str, dict[int, _Entry]]:
-    """Topic -> partition -> what was asked of it last, from pairs of a topic and its (partition, entry)."""
+def naming(pairs: Iterable[tuple[str, Iterable[tuple[int, _Entry]]]]) -> Steps[dict[str, dict[int, _Entry]]]:
+    """``named`` in steps: a topic without partitions takes time too."""
     topics: dict[str, dict[int, _Entry]] = {}
     for topic, entries in pairs:
-        topics.setdefault(topic, {}).update(entries)
+        of_topic = topics.setdefault(topic, {})
+        for number, entry in entries:
+            of_topic[number] = entry
+            yield None
+        yield None
     return topics
 
 
-def repeated(pairs: Iterable[tuple[str, Iterable[int]]]) -> set[tuple[str, int]]:
+def named(pairs: Iterable[tuple[str, Iterable[tuple[int, _Entry]]]]) -> dict[str, dict[int, _Entry]]:
+    """Topic -> partition -> what was asked of it last, from pairs of a topic and its (partition, entry)."""
+    return all_of(naming(pairs))
+
+
+def repeated(pairs: Iterable[tuple[str, Iterable[int]]]) -> Steps[set[tuple[str, int]]]:
     """The partitions that are named more than once."""
     seen: set[tuple[str, int]] = set()
     again: set[tuple[str, int]] = set()
@@ -37,4 +48,6 @@ def repeated(pairs: Iterable[tuple[str, Iterable[int]]]) -> set[tuple[str, int]]
         for partition in partitions:
             key = (topic, partition)
             (again if key in seen else seen).add(key)
+            yield None
+        yield None
     return again

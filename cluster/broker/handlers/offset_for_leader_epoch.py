@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.broker.exchange import Exchange
-from cluster.broker.handlers.named_once import named
+from cluster.broker.handlers.named_once import naming
 from cluster.broker.portions import Steps
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.services import Services
@@ -15,7 +15,9 @@ def handle(
     services: Services, request: OffsetForLeaderEpochRequest, exchange: Exchange
 ) -> Steps[OffsetForLeaderEpochResponse]:
     topic_class = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
-    wanted = named((topic.topic, ((asked.partition, asked) for asked in topic.partitions)) for topic in request.topics)
+    wanted = yield from naming(
+        (topic.topic, ((asked.partition, asked) for asked in topic.partitions)) for topic in request.topics
+    )
     topics = []
     for name, entries in wanted.items():
         partitions = []
@@ -33,4 +35,5 @@ def handle(
             )
             yield None
         topics.append(topic_class(topic=name, partitions=partitions))
+        yield None
     return OffsetForLeaderEpochResponse(topics=topics)

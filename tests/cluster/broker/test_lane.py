@@ -191,3 +191,11 @@ def test_what_is_encoded_is_heavy_if_it_has_thousands_of_structures() -> None:
         message = response_class(ApiKey.METADATA)(topics=[topic(name="t", partitions=[])] * count)
         assert is_large(message)
         assert weight_of(message) == weight
+
+
+def test_texts_make_an_answer_large() -> None:
+    """A few that are long take as long to encode as many structures."""
+    topic = response_class(ApiKey.DELETE_TOPICS).DeletableTopicResult
+    answer = response_class(ApiKey.DELETE_TOPICS)
+    assert not is_large(answer(responses=[topic(name="n" * 30_000)] * 30))
+    assert is_large(answer(responses=[topic(name="n" * 30_000)] * 40))

@@ -126,3 +126,14 @@ def test_any_value_is_parsed_or_refused(mapping: dict[str, object]) -> None:
         return
     texts_ = TypedConfig(TABLE, parsed).as_text()
     assert TABLE.parse(texts_) == {name: value for name, value in parsed.items() if value is not None}
+
+
+def test_nothing_is_suggested_for_a_key_of_thousands_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To compare takes time for each of them; the error quotes the beginning."""
+
+    def compare(*_: object, **__: object) -> list[str]:
+        raise AssertionError("compared")
+
+    monkeypatch.setattr("cluster.config.keys.get_close_matches", compare)
+    with pytest.raises(ConfigError, match=r"unknown broker config key 'xxx.*\.\.\. \(32000 characters\)'; docs/"):
+        BROKER_KEYS.key("x" * 32_000)

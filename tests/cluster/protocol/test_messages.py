@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cluster.protocol import messages
 from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode, MalformedRequest
-from cluster.protocol.kafka_schemas import EncodeBufferPool
+from cluster.protocol.kafka_schemas import EncodeBufferPool, encode_body
 from tests.cluster.protocol.malformed import assert_only_malformed
 from tests.cluster.protocol.strategies import INT16, INT32, TEXT
 from tests.cluster.protocol.strategies import messages as message_values
@@ -168,3 +168,32 @@ def test_a_large_answer_leaves_no_buffer_behind():
     assert len(messages.encode_response(ApiKey.METADATA, 1, 1, answer)) > 4_000_000
     with EncodeBufferPool.acquire() as kept:
         assert len(kept.buf) <= 65_536
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "fields"),
+    [
+        (ApiKey.FIND_COORDINATOR, 4, lambda text: {"key_type": 0, "coordinator_keys": [text]}),
+        (ApiKey.METADATA, 9, lambda text: {"topics": [metadata_topic(text)], "allow_auto_topic_creation": False}),
+        (ApiKey.DELETE_TOPICS, 4, lambda text: {"topic_names": [text], "timeout_ms": 1}),
+        (ApiKey.DESCRIBE_CONFIGS, 4, lambda text: {"resources": [described(text)]}),
+    ],
+)
+def test_a_text_has_no_more_bytes_than_an_int16_counts(api_key, version, fields):
+    """Also where its length is a varint, as in Kafka: it is hashed, compared, quoted and kept."""
+
+    def body(text):
+        return encode_body(messages.request_class(api_key)(**fields(text)), version)
+
+    assert messages.decode_request(api_key, version, body("n" * 32_767)) is not None
+    with pytest.raises(MalformedRequest, match="32768"):
+        messages.decode_request(api_key, version, body("n" * 32_768))
+
+
+def metadata_topic(name):
+    return messages.request_class(ApiKey.METADATA).MetadataRequestTopic(name=name)
+
+
+def described(name):
+    resource = messages.request_class(ApiKey.DESCRIBE_CONFIGS).DescribeConfigsResource
+    return resource(resource_type=2, resource_name=name, configuration_keys=None)

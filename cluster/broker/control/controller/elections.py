@@ -88,6 +88,7 @@ class Elections:
                 for number in topic.partitions:
                     wanted[TopicPartition(topic.topic, number)] = None
                     await shift.pause()
+                await shift.pause()
             done.left = [*reversed(wanted)]
         while done.left:
             some = done.left[: -CHUNK - 1 : -1]

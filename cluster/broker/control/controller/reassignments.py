@@ -94,15 +94,19 @@ class Reassignments:
                 break
         return not done.left
 
-    def list(self, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+    async def list(
+        self, request: ListPartitionReassignmentsRequest, pause: Pauses
+    ) -> ListPartitionReassignmentsResponse:
         """ListPartitionReassignments: what is moving, of the partitions asked for (None: of all)."""
         asked: defaultdict[str, set[int]] | None = None
         if request.topics is not None:
             asked = defaultdict(set)
             for topic in request.topics:
                 asked[topic.name].update(topic.partition_indexes)
+                await pause()
         topics: dict[str, list[_Ongoing.OngoingPartitionReassignment]] = {}
         for topic_partition in sorted(self._moving):
+            await pause()
             partition = self._context.partition(topic_partition)
             if partition is None or not partition.is_moving:
                 continue
@@ -256,6 +260,7 @@ async def _asked(request: AlterPartitionReassignmentsRequest, pause: Pauses) -> 
         for each in topic.partitions:
             await pause()
             topics[topic.name][each.partition_index] = each.replicas
+        await pause()
     found: list[_Wanted] = []
     for name, asked in topics.items():
         for piece in chunks(sorted(asked), CHUNK):

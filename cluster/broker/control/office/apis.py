@@ -208,7 +208,7 @@ class ControllerApis:
         self, request: ListPartitionReassignmentsRequest, _version: int
     ) -> ListPartitionReassignmentsResponse:
         async def read(office: Office) -> ListPartitionReassignmentsResponse:
-            return office.reassignments.list(request)
+            return await office.reassignments.list(request, self._pauses())
 
         try:
             return await self._candidate.serve(read, patient=True)

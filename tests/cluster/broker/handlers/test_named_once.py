@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cluster.broker.handlers.named_once import each_once, named, repeated
+from cluster.broker.portions import all_of
 
 
 def test_of_a_partition_the_last_word_counts_in_the_place_of_the_first() -> None:
@@ -25,6 +26,6 @@ def test_a_topic_that_is_named_again_adds_its_partitions() -> None:
 
 def test_repeated_partitions_are_told_apart_from_repeated_topics() -> None:
     """Within a topic and across entries of one name."""
-    assert repeated([("a", [0, 1]), ("b", [0]), ("a", [1, 2])]) == {("a", 1)}
-    assert repeated([("a", [0, 0, 0])]) == {("a", 0)}
-    assert repeated([("a", [0]), ("a", [1])]) == set()
+    assert all_of(repeated([("a", [0, 1]), ("b", [0]), ("a", [1, 2])])) == {("a", 1)}
+    assert all_of(repeated([("a", [0, 0, 0])])) == {("a", 0)}
+    assert all_of(repeated([("a", [0]), ("a", [1])])) == set()
