@@ -87,12 +87,14 @@ def give_back(garbage: Garbage) -> None:
     give_back_memory()
 
 
-async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, long_turns: LongTurns) -> None:
+async def run_broker(
+    spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, long_turns: LongTurns, turns: Turns
+) -> None:
     """Run one broker until ``stopping`` is set, then stop it in order.
 
     ``ready`` gets {"event": "bound", "ports": {listener: port}} and {"event": "started", "broker_epoch": N}. Raises
     what ``Node.start`` raises, ``ConfigError``, ``DefectError``, and ``BrokerFailed`` if the disk failed meanwhile.
-    ``long_turns`` is told of those of the running loop.
+    ``turns`` is the selector of the running loop; ``long_turns`` is told of the long ones.
     """
     # Opening thousands of logs makes no garbage, and each collection meanwhile would look at all that is there.
     gc.disable()
@@ -116,7 +118,7 @@ async def run_broker(spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, lo
     seams = Seams(
         clock,
         derive(spec.seed, "broker", spec.broker_id),
-        AsyncioTransport(),
+        AsyncioTransport(turns),
         store,
         storage,
         give_back_memory=partial(give_back, garbage),
@@ -197,11 +199,12 @@ def _run(spec: BrokerSpec, ready: Ready) -> None:
     async def main() -> None:
         stopping = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
-        await run_broker(spec, ready, stopping, long_turns)
+        await run_broker(spec, ready, stopping, long_turns, turns)
 
     sys.setswitchinterval(THREAD_SWITCH_S)
     long_turns = LongTurns()
-    with asyncio.Runner(loop_factory=Turns(long_turns.note).loop) as runner:
+    turns = Turns(long_turns.note)
+    with asyncio.Runner(loop_factory=turns.loop) as runner:
         runner.run(main())
 
 

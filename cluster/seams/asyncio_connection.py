@@ -16,6 +16,7 @@ from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import INITIAL_BYTES, KEEP_BYTES, FrameBuffer
 from cluster.seams.descriptors import Share
 from cluster.seams.frame_memory import FrameMemory
+from cluster.seams.frame_turns import FrameTurns
 from cluster.seams.peer_state import has_left
 from cluster.seams.send_queue import SendQueue
 from cluster.seams.storage import Payload, payload_size
@@ -28,8 +29,6 @@ logger = logging.getLogger(__name__)
 #: who does not read answers may not ask for more of them.
 CHOKE_BYTES = 65_536
 UNCHOKE_BYTES = 16_384
-#: How long the requests that came together are taken one after the other; then others have their turn.
-TURN_S = 0.01
 #: How long a closing connection may take to hand over what is queued.
 LINGER_S = 5.0
 
@@ -47,16 +46,18 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         memory: FrameMemory | None = None,
         unread: UnreadAnswers | None = None,
         share: Share | None = None,
+        turns: FrameTurns | None = None,
     ) -> None:
-        """``on_gone``, ``memory``, ``unread`` and ``share`` (of descriptors) are the listener's; None for a connection
-        that was opened from here, which is never choked: two ends that both wait for the other to read would wait
-        forever.
+        """``on_gone``, ``memory``, ``unread``, ``share`` (of descriptors) and ``turns`` are the listener's; None for a
+        connection that was opened from here, which is never choked: two ends that both wait for the other to read would
+        wait forever.
         """
         self._accept = accept
         self._send_buffer_bytes = send_buffer_bytes
         self._memory = memory
         self._unread = unread
         self._share = share
+        self._turns = turns or FrameTurns(asyncio.get_running_loop())
         self._descriptor = -1
         limit_key = "" if on_gone is None else "socket.request.max.bytes"
         self._frames = FrameBuffer(max_frame_bytes, None if memory is None else self._resized, limit_key)
@@ -68,7 +69,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._peer = "?"
         self._paused = False
         self._choked = False
-        #: Whether it has had its turn, and continues in the next one.
+        #: Whether requests wait for a later turn of the loop.
         self._rests = False
         #: Whether there is no room for the request that has begun.
         self._starved = False
@@ -257,32 +258,31 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if self._transport is not None and not (self._closing or self._opening):
             self._transport.pause_reading()
 
-    def _go_on_reading(self) -> None:
+    def _go_on_reading(self, *, takes_one: bool = False) -> None:
+        if self._rests:
+            return
         # What came before the pause goes first; it may pause again.
-        self._rests = False
-        self._deliver(self._frames.frames())
+        self._deliver(self._frames.frames(), takes_one=takes_one)
         if self._transport is not None and not (
             self._paused or self._choked or self._starved or self._rests or self._closing
         ):
             self._transport.resume_reading()
 
-    def _deliver(self, frames: Iterator[memoryview]) -> None:
+    def _deliver(self, frames: Iterator[memoryview], *, takes_one: bool = False) -> None:
         if self._outbox is None:
             return
         # What is answered at once is sent at once, but not one by one when several requests came together.
         self._outbox.cork()
-        until_s = 0.0
+        is_first = True
         try:
             while not (self._paused or self._choked or self._closing or self._handler is None):
-                if until_s and self._loop.time() >= until_s and self._frames.pending_bytes:
+                if self._frames.pending_bytes and not takes_one and self._turns.is_over(is_first):
                     self._rest()
                     break
                 frame = next(frames, None)
                 if frame is None:
                     break
-                if not until_s and self._frames.pending_bytes:
-                    # There is more: only then the time counts.
-                    until_s = self._loop.time() + TURN_S
+                takes_one = is_first = False
                 self._handler.on_frame(frame)
         except ProtocolError as error:
             logger.warning("closing the connection from %s: %s", self._peer, error)
@@ -296,7 +296,12 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         """Continue after all others had their turn."""
         self._rests = True
         self._stop_reading()
-        self._loop.call_soon(self._go_on_reading)
+        self._turns.rest(self._rested)
+
+    def _rested(self) -> None:
+        self._rests = False
+        # A connection that rests takes a request in each of its turns, however little time is left.
+        self._go_on_reading(takes_one=True)
 
     def _uncork(self) -> bool:
         """Send what has gathered; False if that failed, and the connection is aborted."""

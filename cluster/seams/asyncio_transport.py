@@ -12,6 +12,7 @@ import socket
 from cluster.seams.asyncio_connection import AsyncioConnection
 from cluster.seams.descriptors import CLIENTS, PEERS, Share
 from cluster.seams.frame_memory import FrameMemory
+from cluster.seams.frame_turns import FrameTurns, Turning
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
 from cluster.seams.unread_answers import UnreadAnswers
 
@@ -31,7 +32,9 @@ class AsyncioListener:
         queued_max_bytes: int,
         unread_max_bytes: int,
         share: Share,
+        turning: Turning | None,
     ) -> None:
+        self._turns = FrameTurns(asyncio.get_running_loop(), turning)
         self._accept = accept
         self._max_frame_bytes = max_frame_bytes
         self._send_buffer_bytes = send_buffer_bytes
@@ -79,13 +82,17 @@ class AsyncioListener:
             memory=self._memory,
             unread=self._unread,
             share=self._share,
+            turns=self._turns,
         )
         self._connections.add(connection)
         return connection
 
 
 class AsyncioTransport:
-    """Real sockets on the running loop."""
+    """Real sockets on the running loop. ``turning``: its selector, if that counts the turns (``few_at_once``)."""
+
+    def __init__(self, turning: Turning | None = None) -> None:
+        self._turning = turning
 
     def __repr__(self) -> str:
         return "AsyncioTransport()"
@@ -104,7 +111,7 @@ class AsyncioTransport:
     ) -> AsyncioListener:
         share = PEERS if is_for_peers else CLIENTS
         listener = AsyncioListener(
-            accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes, unread_max_bytes, share
+            accept, max_frame_bytes, send_buffer_bytes, queued_max_bytes, unread_max_bytes, share, self._turning
         )
         await listener.start(host, port)
         return listener

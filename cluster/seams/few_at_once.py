@@ -1,7 +1,7 @@
 """How many sockets a turn of an event loop serves: thousands may be ready together, and each takes some 50 us.
 
-Owns that bound, on systems with epoll. What one turn leaves out comes first in the next: the kernel goes round. Does
-not own what is done with a socket.
+Owns that bound, on systems with epoll, and the number of turns. What one turn leaves out comes first in the next: the
+kernel goes round. Does not own what is done with a socket.
 """
 
 from __future__ import annotations
@@ -40,5 +40,11 @@ class FewAtOnceSelector(selectors.DefaultSelector):
 
     def __init__(self) -> None:
         super().__init__()
+        #: Of the turn that begins with the last ``select``.
+        self.number = 0
         if hasattr(select, "epoll") and isinstance(self, selectors.EpollSelector):
             self._selector = FewAtOnce(self._selector)
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.number += 1
+        return super().select(timeout)

@@ -135,14 +135,12 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     if arguments["descriptors"] is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (arguments["descriptors"], arguments["descriptors"]))
 
-    def make_loop() -> asyncio.AbstractEventLoop:
-        return asyncio.SelectorEventLoop(TurnTimer(f"{directory}/turns"))
-
-    with asyncio.Runner(loop_factory=make_loop) as runner:
-        raise SystemExit(runner.run(_serve(directory, arguments["properties"], channel)))
+    turns = TurnTimer(f"{directory}/turns")
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(turns)) as runner:
+        raise SystemExit(runner.run(_serve(directory, arguments["properties"], channel, turns)))
 
 
-async def _serve(directory: str, properties: Mapping[str, str], channel: ChildChannel) -> int:
+async def _serve(directory: str, properties: Mapping[str, str], channel: ChildChannel, turns: TurnTimer) -> int:
     config = validate(
         {
             "broker.id": "1",
@@ -169,7 +167,7 @@ async def _serve(directory: str, properties: Mapping[str, str], channel: ChildCh
     seams = Seams(
         clock,
         derive(1, "broker", 1),
-        AsyncioTransport(),
+        AsyncioTransport(turns),
         MemoryStore(MemoryTree()),
         storage,
         give_back_memory=partial(give_back, garbage),
