@@ -99,6 +99,9 @@ def test_what_a_client_has_left_open(
         assert "fenced its producer" in capsys.readouterr().out
         with pytest.raises(ProducerFenced):
             producer.commit_transaction()
+    # At the brokers' own listener, as the state file has it.
+    marker = ["abort", "--topic", topic, "--partition", "0", "--start-offset", "99", "--data", str(shared_cluster.data)]
+    assert "no transaction begins at offset 99" in say(capsys, *marker, status=1)
     again = say(capsys, "abort", "--transactional-id", transactional_id, *at, status=1)
     assert "has no open transaction" in again
     assert "there is no transactional ID nobody" in say(
