@@ -24,6 +24,8 @@ from verifier.evidence.run_directory import read_json
 
 #: How long a command waits for the cluster.
 TIMEOUT_MS = 15_000
+#: The greatest numbers that requests can carry.
+MOST_LONG, MOST_INT, MOST_SHORT = 2**63 - 1, 2**31 - 1, 2**15 - 1
 #: In the state file, where plain clients are to connect, and where brokers do.
 CLIENTS, BROKERS = "bootstrap.servers", "peers"
 
@@ -66,6 +68,15 @@ def _servers(data: Path, listener: str) -> str:
         return str(read_json(data / STATE)[listener])
     except (OSError, ValueError, KeyError) as error:
         raise BadRequest(f"{data / STATE} cannot be read: {error}; name the cluster with --bootstrap-server") from error
+
+
+@contextmanager
+def sendable(option: str) -> Iterator[None]:
+    """What no request can carry is a bad argument, before anything is asked. Raises BadRequest."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadRequest(f"{option}: {error}") from error
 
 
 def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from chaos.commands.cluster_admin import BROKERS, Server, admin_of
+from chaos.commands.cluster_admin import BROKERS, MOST_INT, MOST_LONG, MOST_SHORT, Server, admin_of, sendable
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
@@ -19,7 +19,6 @@ from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
 
 OPEN = "Ongoing"
-MOST_EPOCH = 2**15 - 1
 
 
 class _Marker(NamedTuple):
@@ -35,10 +34,10 @@ def abort(
         int | None, typer.Option(min=0, help="First offset of the transaction in the partition.")
     ] = None,
     producer_id: Annotated[
-        int | None, typer.Option(min=0, help="Instead of --start-offset, for brokers before Kafka 3.0.")
+        int | None, typer.Option(min=0, max=MOST_LONG, help="Instead of --start-offset, for brokers before Kafka 3.0.")
     ] = None,
-    producer_epoch: Annotated[int | None, typer.Option(min=0, max=MOST_EPOCH, help="With --producer-id.")] = None,
-    coordinator_epoch: Annotated[int | None, typer.Option(min=-1, help="With --producer-id.")] = None,
+    producer_epoch: Annotated[int | None, typer.Option(min=0, max=MOST_SHORT, help="With --producer-id.")] = None,
+    coordinator_epoch: Annotated[int | None, typer.Option(min=-1, max=MOST_INT, help="With --producer-id.")] = None,
     transactional_id: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Abort the open transaction of this ID everywhere, and fence its producer."),
@@ -92,7 +91,8 @@ def _open_at(admin: Admin, key: TopicPartition, start_offset: int | None) -> _Ma
 
 def _fence(admin: Admin, transactional_id: str) -> int:
     # Fencing an unknown ID would make it known.
-    state = admin.describe_transactions([transactional_id])[transactional_id].state
+    with sendable("--transactional-id"):
+        state = admin.describe_transactions([transactional_id])[transactional_id].state
     if state != OPEN:
         return _refused(f"transactional ID {transactional_id} has no open transaction (its state is {state})")
     admin.fence_producers([transactional_id])
@@ -107,7 +107,8 @@ def _refused(line: str) -> int:
 
 def checked_partition(admin: Admin, topic: str, partition: int) -> TopicPartition:
     """The partition if it exists. Raises BadRequest."""
-    known = admin.describe_topics([topic])[topic].partitions
+    with sendable("--topic"):
+        known = admin.describe_topics([topic])[topic].partitions
     if not known:
         raise BadRequest(f"--topic {topic}: there is no such topic")
     if partition not in known:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.cluster_admin import Json, Server, admin_of, print_table
+from chaos.commands.cluster_admin import MOST_LONG, Json, Server, admin_of, print_table, sendable
 from chaos.commands.hanging_transactions import OpenTransaction, hanging, open_transactions, still_open
 from chaos.commands.transaction_abort import abort, checked_partition, transaction_reason
 from chaos.commands.up_state import DATA, Data
@@ -68,10 +68,18 @@ def _chosen(context: typer.Context) -> None:
 
 def list_transactions(
     state: Annotated[list[str] | None, typer.Option(help="Only in this state, such as Ongoing; repeatable.")] = None,
-    producer_id: Annotated[list[int] | None, typer.Option(help="Only of this producer; repeatable.")] = None,
+    producer_id: Annotated[
+        list[int] | None, typer.Option(min=0, max=MOST_LONG, help="Only of this producer; repeatable.")
+    ] = None,
     duration_filter: Annotated[
-        int, typer.Option(metavar="MS", help="Only transactions open for longer than this. [dim]default: all[/dim]")
-    ] = -1,
+        int | None,
+        typer.Option(
+            min=0,
+            max=MOST_LONG,
+            metavar="MS",
+            help="Only transactions open for longer than this. [dim]default: all[/dim]",
+        ),
+    ] = None,
     bootstrap_server: Server = None,
     data: Data = DATA,
     as_json: Json = False,
@@ -80,9 +88,10 @@ def list_transactions(
     if unknown := sorted(set(state or ()) - STATES):
         raise BadRequest(f"--state {unknown[0]}: no transaction has this state; there are {', '.join(sorted(STATES))}")
     # To a broker, a transaction that is over lasts on, and one that never was began in 1970.
-    states = state or (UNDECIDED if duration_filter >= 0 else ())
+    states = state or (() if duration_filter is None else UNDECIDED)
+    longer_than_ms = -1 if duration_filter is None else duration_filter
     with admin_of(bootstrap_server, data, transaction_reason) as admin:
-        found = admin.list_transactions(states, producer_id or (), longer_than_ms=max(-1, duration_filter))
+        found = admin.list_transactions(states, producer_id or (), longer_than_ms=longer_than_ms)
     if as_json:
         print(json.dumps({each.transactional_id: asdict(each) for each in found}, indent=2))
     else:
@@ -98,7 +107,7 @@ def describe(
     as_json: Json = False,
 ) -> int:
     """Print a line for each ID. Exit status 1 if one does not exist."""
-    with admin_of(bootstrap_server, data, transaction_reason) as admin:
+    with admin_of(bootstrap_server, data, transaction_reason) as admin, sendable("--transactional-id"):
         found = {each.transactional_id: each for each in _described(admin, transactional_id)}
     missing = [each for each in transactional_id if each not in found]
     if as_json:

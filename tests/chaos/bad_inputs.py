@@ -21,6 +21,16 @@ BAD = [
     (["transactions"], ["list, describe, describe-producers, abort or find-hanging", "'gapless transactions --help'"]),
     (["transactions", "list"], ["no cluster is running in results/up", "--bootstrap-server"]),
     (["transactions", "list", "--state", "ongoing"], ["--state ongoing", "Ongoing"]),
+    (["transactions", "list", "--producer-id", "-1"], ["--producer-id must be at least 0, not -1"]),
+    (["transactions", "list", "--duration-filter", f"{2**63}"], ["--duration-filter must be at most", f"not {2**63}"]),
+    (
+        ["transactions", "describe", "--transactional-id", "\udcff", "--bootstrap-server", "127.0.0.1:1"],
+        ["--transactional-id: a transactional id is valid text"],
+    ),
+    (
+        ["transactions", "find-hanging", "--topic", "\udcff", "--bootstrap-server", "127.0.0.1:1"],
+        ["--topic: no topic can have this name"],
+    ),
     (["transactions", "describe"], ["--transactional-id", "--help"]),
     (["transactions", "describe", "--transactional-id", ""], ["--transactional-id is empty"]),
     (["transactions", "describe-producers", "--topic", "t"], ["--partition", "--help"]),
