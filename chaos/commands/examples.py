@@ -51,6 +51,12 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("gapless groups describe billing --bootstrap-server localhost:9092", "members, offsets and lag"),
         ("gapless groups reset-offsets billing --to earliest --execute", "read everything again"),
     ),
+    "transactions": (
+        ("gapless transactions list --state Ongoing", "what is open in the cluster that 'gapless up' started"),
+        ("gapless transactions find-hanging --broker-id 1", "what holds up readers, and no one will end"),
+        ("gapless transactions abort --topic orders --partition 0 --start-offset 42", "end it there"),
+        ("gapless transactions abort --transactional-id billing", "end what a producer has left open"),
+    ),
     "up": (
         ("gapless up --port 9092", "three brokers at 9092 to 9094, until Ctrl-C"),
         ("gapless up --brokers 1 --detach", "one broker in the background"),

@@ -8,38 +8,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from chaos.commands.cluster_admin import Json, Server, admin_of, print_table
 from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, parse_target, target_offsets
-from chaos.commands.runs.command import table
-from chaos.commands.up_state import DATA, STATE, Data, nothing_up, running
+from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.group_descriptions import DescribedGroup
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from cluster.config.errors import ConfigError
 from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
-from verifier.evidence.run_directory import read_json
 
-#: How long a command waits for the cluster.
-TIMEOUT_MS = 15_000
-LIST_HEADS = ("GROUP", "STATE", "TYPE")
+LIST_HEADS = ("group", "state", "type")
 
-Server = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT,...", help="Brokers to contact first. [dim]default: the cluster of 'gapless up'[/dim]"
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Group = Annotated[str, typer.Argument(metavar="GROUP", help="ID of the group.")]
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="IDs of the groups.")]
 
@@ -72,12 +59,12 @@ def list_groups(
     as_json: Json = False,
 ) -> int:
     """Print one line for each group."""
-    with _admin(bootstrap_server, data) as admin:
+    with admin_of(bootstrap_server, data, _reason) as admin:
         found = admin.list_groups(state or [])
     if as_json:
         print(json.dumps({each.group_id: asdict(each) for each in found}, indent=2))
     else:
-        _print([LIST_HEADS, *((each.group_id, each.state, each.protocol_type) for each in found)])
+        print_table(LIST_HEADS, [(each.group_id, each.state, each.protocol_type) for each in found])
     return int(Exit.VALID)
 
 
@@ -85,7 +72,7 @@ def describe(group: Groups, bootstrap_server: Server = None, data: Data = DATA, 
     """Print each group, and a line for each of its partitions. Exit status 1 if one does not exist."""
     told: dict[str, Any] = {}
     missing = []
-    with _admin(bootstrap_server, data) as admin:
+    with admin_of(bootstrap_server, data, _reason) as admin:
         for group_id, described in admin.describe_groups(group).items():
             committed = admin.list_group_offsets(group_id)
             if described.state == "Dead" and not committed:
@@ -96,7 +83,7 @@ def describe(group: Groups, bootstrap_server: Server = None, data: Data = DATA, 
             told[group_id] = {**asdict(described), "offsets": [row._asdict() for row in rows]}
             if not as_json:
                 print(printable(_headline(described)))
-                _print([tuple(map(str.upper, GroupOffsetRow._fields)), *(tuple(map(_cell, row)) for row in rows)])
+                print_table(GroupOffsetRow._fields, rows)
     if as_json:
         print(json.dumps(told, indent=2))
     for group_id in missing:
@@ -123,7 +110,7 @@ def reset_offsets(
 ) -> int:
     """Print where each partition continues now and then."""
     target = parse_target(to)
-    with _admin(bootstrap_server, data) as admin:
+    with admin_of(bootstrap_server, data, _reason) as admin:
         committed = admin.list_group_offsets(group)
         wanted = _wanted(admin, topic, committed)
         if not wanted:
@@ -145,7 +132,7 @@ def reset_offsets(
     if as_json:
         print(json.dumps({"executed": execute, "offsets": rows}, indent=2))
     else:
-        _print([tuple(map(str.upper, rows[0])), *(tuple(map(_cell, row.values())) for row in rows)])
+        print_table(rows[0], [row.values() for row in rows])
     if not execute:
         print("nothing was moved; repeat the command with --execute", file=sys.stderr)
     return int(Exit.VALID)
@@ -153,29 +140,11 @@ def reset_offsets(
 
 def delete(group: Groups, bootstrap_server: Server = None, data: Data = DATA) -> int:
     """Print what was deleted."""
-    with _admin(bootstrap_server, data) as admin:
+    with admin_of(bootstrap_server, data, _reason) as admin:
         for group_id in group:
             admin.delete_groups([group_id])
             print(printable(f"deleted {group_id}"))
     return int(Exit.VALID)
-
-
-@contextmanager
-def _admin(bootstrap_server: str | None, data: Path) -> Iterator[Admin]:
-    """Of the cluster that is meant. What it refuses is one line, and ends with 1."""
-    servers = _servers(data) if bootstrap_server is None else bootstrap_server
-    try:
-        admin = Admin(
-            {"bootstrap.servers": servers, "default.api.timeout.ms": TIMEOUT_MS, "client.id": "gapless-groups"}
-        )
-    except ConfigError as error:
-        raise BadRequest(f"--bootstrap-server: {error}") from error
-    with admin:
-        try:
-            yield admin
-        except (AdminError, TimeoutError) as error:
-            print(printable(f"gapless: {_reason(error)}"), file=sys.stderr)
-            raise typer.Exit(int(Exit.INVALID)) from error
 
 
 def _reason(error: AdminError | TimeoutError) -> str:
@@ -185,15 +154,6 @@ def _reason(error: AdminError | TimeoutError) -> str:
     if code is ErrorCode.GROUP_ID_NOT_FOUND:
         return f"{error}; 'gapless groups list' shows all"
     return str(error)
-
-
-def _servers(data: Path) -> str:
-    if running(data) is None:
-        raise BadRequest(f"{nothing_up(data)}; or name a cluster with --bootstrap-server")
-    try:
-        return str(read_json(data / STATE)["bootstrap.servers"])
-    except (OSError, ValueError, KeyError) as error:
-        raise BadRequest(f"{data / STATE} cannot be read: {error}; name the cluster with --bootstrap-server") from error
 
 
 def _headline(group: DescribedGroup) -> str:
@@ -232,11 +192,3 @@ def _offsets_at(admin: Admin, partitions: set[TopicPartition], timestamp: int) -
     views = admin.describe_topics(sorted({topic for topic, _ in partitions}))
     there = [key for key in partitions if key[0] in views and key[1] in views[key[0]].partitions]
     return {key: listed.offset for key, listed in admin.list_offsets(dict.fromkeys(there, timestamp)).items()}
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None else str(value)
-
-
-def _print(lines: list[tuple[str, ...]]) -> None:
-    print("\n".join(map(printable, table(lines))))

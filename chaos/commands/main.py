@@ -41,6 +41,7 @@ COMMANDS = {
     "down": "status",
     "fault": "fault",
     "groups": "groups",
+    "transactions": "transactions",
     "broker": "node",
     "proxy": "node",
     "list": "listing",

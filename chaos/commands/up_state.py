@@ -31,11 +31,12 @@ Data = Annotated[Path, typer.Option(help="Directory of the brokers' data and the
 
 
 def state_of(deployment: Deployment, observer: Observer, *, behind_links: bool, creates_topics: bool) -> dict[str, Any]:
-    """What ``up --json`` prints and ``up.json`` holds: where clients, metrics and the proxy are, and who runs."""
+    """What ``up --json`` prints and ``up.json`` holds: where clients, peers, metrics and proxy are, and who runs."""
     me = psutil.Process()
     direct = ",".join(observer.control_addresses())
     return {
         "bootstrap.servers": deployment.topology.bootstrap(CLIENTS) if behind_links else direct,
+        "peers": ",".join(deployment.topology.listeners[each]["PEERS"] for each in deployment.broker_ids),
         "zookeeper.connect": deployment.zookeeper_address,
         "metrics": observer.metrics_urls(),
         "proxy": deployment.topology.proxy,

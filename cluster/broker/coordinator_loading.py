@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from cluster.broker.coordinator_counters import GROUP, TRANSACTION
 from cluster.broker.metrics import Counters
 from cluster.broker.portions import Beside
 from cluster.coordinator.unreadable import UnreadableRecords
@@ -28,6 +29,9 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 3
 #: The pause before a partition that could not be read is read again.
 RETRY_S = 5.0
+
+#: What each coordinator has.
+_WHAT = {GROUP: "groups", TRANSACTION: "transactional ids"}
 
 #: Takes one batch, with its records; batches come in the order of the log. It runs off the event loop.
 TakeBatch = Callable[[BatchHeader, list[Record]], None]
@@ -66,6 +70,13 @@ async def read_partition(
         await asyncio.sleep(RETRY_S)
         if not is_wanted():
             return False
+
+
+def tell_loaded(log: PartitionLog, coordinator: str, count: int, took_ns: int, counters: Counters) -> None:
+    """A partition was loaded, with ``count`` groups or transactional ids."""
+    counters.coordinators.loaded(coordinator, took_ns)
+    level, what = logging.INFO if count else logging.DEBUG, _WHAT[coordinator]
+    logger.log(level, "%d %s of %s-%d, %d ms", count, what, log.topic, log.partition, took_ns // 1_000_000)
 
 
 def tell_unreadable(log: PartitionLog, unreadable: UnreadableRecords, counters: Counters) -> None:

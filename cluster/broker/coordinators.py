@@ -91,6 +91,7 @@ class Coordinators(NamedTuple):
             transactions,
             links,
             of_transactions,
+            replicas.counters,
             timeout_ms=timeout_ms,
             is_enabled=is_enabled,
         )

@@ -1,8 +1,8 @@
 """A broker's metrics as Prometheus asks for them: counters, and what the broker is at this moment.
 
-Owns the families and their names (docs/metrics.md). Everything but the counting is done on demand, in threads that
-only read. Does not own what is counted (``metrics``, ``request_metrics``), nor the bounds of the HTTP port
-(``cluster.seams.http_port``).
+Owns the families and their names (docs/metrics.md), but for the coordinators' (``coordinator_exposition``). Everything
+but the counting is done on demand, in threads that only read. Does not own what is counted (``metrics``,
+``request_metrics``), nor the bounds of the HTTP port (``cluster.seams.http_port``).
 """
 
 from __future__ import annotations
@@ -10,26 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
+from cluster.broker.metric_families import Labels, counter, gauge, histogram, seconds
 from cluster.broker.metrics import COUNTERS, Counters, TopicTraffic
 from cluster.broker.node import Node
 from cluster.broker.replicas.purgatory import DelayedFetch, DelayedProduce
 from cluster.broker.replicas.replica import Replica
-from cluster.broker.request_metrics import BUCKETS, Times
+from cluster.broker.request_metrics import Times
 from cluster.hosts import GuardedWsgi
 from cluster.metadata.store import SessionState
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.http_port import HttpPort
-
-#: The values of a family's labels, in their order.
-Labels = tuple[str, ...]
-
-_NS_PER_S = 1e9
-#: Times below this bucket (16 microseconds) are not told apart.
-_FIRST_BUCKET = 2
 
 _TOPICS: Mapping[str, tuple[str, Callable[[TopicTraffic], int]]] = {
     "topic_messages_in": ("Records appended for producers", lambda traffic: traffic.messages_in),
@@ -58,25 +52,27 @@ class BrokerCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         counters = self._counters
         for name, text in COUNTERS.items():
-            yield _counter(name, text, {(): getattr(counters, name)})
+            yield counter(name, text, {(): getattr(counters, name)})
         causes: dict[Labels, float] = {(cause,): float(times) for cause, times in dict(counters.truncations).items()}
-        yield _counter("truncations", "Times that a log of this follower was cut or begun again", causes, ("cause",))
+        yield counter("truncations", "Times that a log of this follower was cut or begun again", causes, ("cause",))
         yield from _requests(counters)
         topics = dict(counters.topics)
         for name, (text, value_of) in _TOPICS.items():
-            yield _counter(name, text, {(topic,): value_of(each) for topic, each in topics.items()}, ("topic",))
+            yield counter(name, text, {(topic,): value_of(each) for topic, each in topics.items()}, ("topic",))
         connections: dict[Labels, float] = {
             (listener,): float(count) for listener, count in dict(counters.connections).items()
         }
-        yield _gauge("connections", "Open connections", connections, ("listener",))
+        yield gauge("connections", "Open connections", connections, ("listener",))
         is_connected = counters.session_state is SessionState.CONNECTED
-        yield _gauge("zookeeper_connected", "Whether the session with ZooKeeper is connected", {(): is_connected})
-        yield _gauge("log_load_seconds", "How long the logs took to load at the start", {(): _s(counters.log_load_ns)})
-        yield _histogram(
+        yield gauge("zookeeper_connected", "Whether the session with ZooKeeper is connected", {(): is_connected})
+        yield gauge(
+            "log_load_seconds", "How long the logs took to load at the start", {(): seconds(counters.log_load_ns)}
+        )
+        yield histogram(
             "background_disk_seconds", "Syncs and checkpoints off the event loop", {(): counters.background_disk}
         )
         for name, value in self._gauges().items():
-            yield _gauge(name, name.replace("_", " "), {(): value})
+            yield gauge(name, name.replace("_", " "), {(): value})
 
 
 class NodeCollector(Collector):
@@ -116,14 +112,14 @@ class NodeCollector(Collector):
             **self._control(),
         }
         for name, (text, value) in gauges.items():
-            yield _gauge(name, text, {(): value})
-        yield _gauge("purgatory_size", "Requests that wait", self._waiting(), ("request",))
+            yield gauge(name, text, {(): value})
+        yield gauge("purgatory_size", "Requests that wait", self._waiting(), ("request",))
         if len(partitions) <= self._most_partitions:
             for name, (text, value_of) in _PARTITIONS.items():
                 values: dict[Labels, float] = {
                     (each.topic, str(each.partition)): float(value_of(each)) for each in partitions
                 }
-                yield _gauge(name, text, values, ("topic", "partition"))
+                yield gauge(name, text, values, ("topic", "partition"))
 
     def _control(self) -> dict[str, tuple[str, float]]:
         node = self._node
@@ -150,44 +146,15 @@ def _requests(counters: Counters) -> Iterator[Metric]:
     counts: dict[Labels, float] = {
         (api, str(version)): count for api, each in apis.items() for version, count in dict(each.versions).items()
     }
-    yield _counter("api_requests", "Requests by API and version", counts, ("api", "version"))
+    yield counter("api_requests", "Requests by API and version", counts, ("api", "version"))
     errors: dict[Labels, float] = {
         (key.name, ErrorCode.of(code).name): count for (key, code), count in dict(counters.api.errors).items()
     }
-    yield _counter("api_errors", "Errors answered, for each partition of Produce and Fetch", errors, ("api", "error"))
+    yield counter("api_errors", "Errors answered, for each partition of Produce and Fetch", errors, ("api", "error"))
     parts: dict[Labels, Times] = {
         (api, part): times for api, each in apis.items() for part, times in each.parts().items()
     }
-    yield _histogram("request_seconds", "Where the time of requests went", parts, ("api", "part"))
-
-
-def _s(elapsed_ns: int) -> float:
-    return elapsed_ns / _NS_PER_S
-
-
-def _counter(name: str, text: str, values: Mapping[Labels, float], labels: tuple[str, ...] = ()) -> CounterMetricFamily:
-    family = CounterMetricFamily(f"gapless_{name}", text, labels=labels)
-    for each, value in values.items():
-        family.add_metric(each, value)
-    return family
-
-
-def _gauge(name: str, text: str, values: Mapping[Labels, float], labels: tuple[str, ...] = ()) -> GaugeMetricFamily:
-    family = GaugeMetricFamily(f"gapless_{name}", text, labels=labels)
-    for each, value in values.items():
-        family.add_metric(each, value)
-    return family
-
-
-def _histogram(
-    name: str, text: str, values: Mapping[Labels, Times], labels: tuple[str, ...] = ()
-) -> HistogramMetricFamily:
-    family = HistogramMetricFamily(f"gapless_{name}", text, labels=labels)
-    for each, times in values.items():
-        counts = list(times.buckets)
-        bounds = [(f"{4**index / 1e6:g}", sum(counts[: index + 1])) for index in range(_FIRST_BUCKET, BUCKETS - 1)]
-        family.add_metric(each, [*bounds, ("+Inf", sum(counts))], _s(times.sum_ns))
-    return family
+    yield histogram("request_seconds", "Where the time of requests went", parts, ("api", "part"))
 
 
 class MetricsServer:

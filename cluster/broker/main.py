@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from cluster.broker import config_store
+from cluster.broker.coordinator_exposition import CoordinatorCollector
 from cluster.broker.exposition import BrokerCollector, MetricsServer, NodeCollector
 from cluster.broker.handlers import produce
 from cluster.broker.long_turns import LongTurns
@@ -185,7 +186,8 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
         return {"event_loop_lag_seconds": lag.worst_s(), "event_loop_longest_turn_seconds": longest_s}
 
     counters = BrokerCollector(node.counters, gauges)
-    collectors = [counters, NodeCollector(node, config["gapless.metrics.max.partitions"])]
+    of_node = NodeCollector(node, config["gapless.metrics.max.partitions"])
+    collectors = [counters, of_node, CoordinatorCollector(node, SystemClock().wall_ms)]
     try:
         return MetricsServer(collectors, port, config["gapless.metrics.host"])
     except OSError as error:

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from zlib import crc32
 
+from cluster.broker.coordinator_counters import CoordinatorCounters
 from cluster.broker.recent_batches import RecentBatches
 from cluster.broker.request_metrics import RequestMetrics, Times
 from cluster.metadata.store import SessionState
@@ -68,6 +69,7 @@ class Counters:
         "api",
         "background_disk",
         "connections",
+        "coordinators",
         "log_load_ns",
         "now_ns",
         "session_state",
@@ -82,6 +84,7 @@ class Counters:
         self.topics: dict[str, TopicTraffic] = {}
         self.connections: dict[str, int] = {}
         self.background_disk = Times()
+        self.coordinators = CoordinatorCounters()
         self.log_load_ns = 0
         self.session_state = SessionState.SUSPENDED
         self.produce_batches = 0

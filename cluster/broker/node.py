@@ -139,6 +139,11 @@ class Node:
         return self._control
 
     @property
+    def coordinators(self) -> Coordinators | None:
+        """None before ``start``."""
+        return self._coordinators
+
+    @property
     def is_started(self) -> bool:
         """Whether there are ``replicas`` and ``control``."""
         return self._replicas is not None and self._control is not None

@@ -21,6 +21,7 @@ from cluster.client.loop_thread import LoopThread
 from cluster.client.new_topic import NewTopic
 from cluster.client.offset_listing import ListedOffset
 from cluster.client.partition_calls import LogDirectory, ProducerState
+from cluster.client.transaction_descriptions import DescribedTransaction, FencedProducer, ListedTransaction
 from cluster.client.wiring import bootstrap_servers, checked_client_id
 from cluster.config.admin import validate
 from cluster.protocol.errors import ErrorCode
@@ -137,9 +138,11 @@ class Admin(Closeable):
         """Forget what lies below these offsets (-1: the high watermark). Returns where each log begins then."""
         return self._wait(self._admin.delete_records(before))
 
-    def describe_producers(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, list[ProducerState]]:
-        """The producers that the leader of each partition remembers."""
-        return self._wait(self._admin.describe_producers(partitions))
+    def describe_producers(
+        self, partitions: Iterable[TopicPartition], broker_id: int | None = None
+    ) -> dict[TopicPartition, list[ProducerState]]:
+        """The producers that the leader of each partition remembers, or that this broker does, which has a replica."""
+        return self._wait(self._admin.describe_producers(partitions, broker_id))
 
     def elect_leaders(
         self, kind: int = PREFERRED, partitions: Iterable[TopicPartition] | None = None
@@ -182,3 +185,28 @@ class Admin(Closeable):
     def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Forget what a group has committed of topics that it does not subscribe to."""
         self._wait(self._admin.delete_group_offsets(group_id, partitions))
+
+    # Transactions
+
+    def list_transactions(
+        self, states: Iterable[str] = (), producer_ids: Iterable[int] = (), *, longer_than_ms: int = -1
+    ) -> list[ListedTransaction]:
+        """All transactional ids, or those in these states (such as ``Ongoing``), of these producers, open so long."""
+        return self._wait(self._admin.list_transactions(states, producer_ids, longer_than_ms=longer_than_ms))
+
+    def describe_transactions(self, transactional_ids: Iterable[str]) -> dict[str, DescribedTransaction]:
+        """State, coordinator, producer and partitions. One that does not exist is an error."""
+        return self._wait(self._admin.describe_transactions(transactional_ids))
+
+    def fence_producers(self, transactional_ids: Iterable[str]) -> dict[str, FencedProducer]:
+        """Stop every producer that has one of these ids, and abort what it left open."""
+        return self._wait(self._admin.fence_producers(transactional_ids))
+
+    def abort_transaction(
+        self, partition: TopicPartition, producer_id: int, producer_epoch: int, coordinator_epoch: int = -1
+    ) -> None:
+        """Write an abort marker into a partition where a transaction hangs, as ``describe_producers`` reports it.
+
+        Our brokers serve it on their own listener alone, which ``bootstrap.servers`` has to name.
+        """
+        self._wait(self._admin.abort_transaction(partition, producer_id, producer_epoch, coordinator_epoch))

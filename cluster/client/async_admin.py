@@ -1,8 +1,8 @@
 """AsyncAdmin: questions and orders to a cluster, asked again until its deadline as long as the answer may change.
 
 Owns the questions about topics, and what a retry means for creating some that may have been created already. The other
-calls are in ``cluster_calls``, ``partition_calls`` and ``group_calls``, the choice of broker and the retries in
-``retried_calls``. Its form for programs without an event loop is ``cluster.client.admin``.
+calls are in ``cluster_calls``, ``partition_calls``, ``group_calls`` and ``transaction_admin_calls``, the choice of
+broker and the retries in ``retried_calls``. Its form for programs without an event loop is ``cluster.client.admin``.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from cluster.client.argument_checks import checked_list, checked_topics
 from cluster.client.cluster_view import ClusterView, TopicView
 from cluster.client.errors import AdminError
-from cluster.client.group_calls import GroupCalls
 from cluster.client.new_topic import NewTopic, creatable
 from cluster.client.retried_calls import Retriable, parse_address
+from cluster.client.transaction_admin_calls import TransactionAdminCalls
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import CreateTopicsRequest
 
 
-class AsyncAdmin(GroupCalls):
+class AsyncAdmin(TransactionAdminCalls):
     """``bootstrap`` is ``host:port`` strings. Every call may take ``timeout_ms`` and then raises ``TimeoutError``.
 
     Answers that do not change by waiting raise ``AdminError``; arguments that no request can carry ``TypeError`` and

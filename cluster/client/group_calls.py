@@ -13,7 +13,7 @@ from cluster.client.argument_checks import checked_keys, checked_list, checked_t
 from cluster.client.cluster_calls import require
 from cluster.client.cluster_view import BrokerAddress, TopicPartition, partition_name
 from cluster.client.committed_offset import OffsetAndMetadata, checked_offsets
-from cluster.client.coordinator_lookup import find_coordinator_request, found_coordinator
+from cluster.client.coordinator_lookup import GROUP, find_coordinator_request, found_coordinator
 from cluster.client.group_descriptions import DescribedGroup, ListedGroup, described_group
 from cluster.client.offset_messages import commit_codes, commit_request, fetch_request, fetched_offsets
 from cluster.client.partition_calls import PartitionCalls
@@ -143,18 +143,19 @@ class GroupCalls(PartitionCalls):
         await self._of_coordinator("OffsetCommit", checked_text(group_id, "the id of a group"), ask)
 
     async def _of_coordinator(
-        self, what: str, group_id: str, ask: Callable[[BrokerAddress], Awaitable[Found]]
+        self, what: str, key: str, ask: Callable[[BrokerAddress], Awaitable[Found]], key_type: int = GROUP
     ) -> Found:
-        """What the coordinator of the group says, asked again as long as that may change."""
+        """What the coordinator of a group, or of a transactional id, says; asked again as long as that may change."""
+        whose = f"{'group' if key_type == GROUP else 'transactional id'} {key}"
 
         async def attempt() -> Found:
-            found = found_coordinator(await self._ask_any(find_coordinator_request(group_id)))
-            require(found.error_code, f"the coordinator of group {group_id}")
+            found = found_coordinator(await self._ask_any(find_coordinator_request(key, key_type)))
+            require(found.error_code, f"the coordinator of {whose}")
             if found.broker is None:
-                raise Retriable(f"no coordinator of group {group_id}")
+                raise Retriable(f"no coordinator of {whose}")
             return await ask(found.broker)
 
-        return await self._retrying(f"{what} of group {group_id}", attempt)
+        return await self._retrying(f"{what} of {whose}", attempt)
 
     async def _ask_coordinator(self, coordinator: BrokerAddress, message: Request[Answer]) -> Answer:
         return await self._send((coordinator.host, coordinator.port), message)

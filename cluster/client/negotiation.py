@@ -8,11 +8,14 @@ from collections.abc import Mapping
 
 from cluster.client.connection import BrokerConnection
 from cluster.client.errors import UnsupportedVersion
-from cluster.protocol.apis import SUPPORTED, ApiKey
+from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import ApiVersionsRequest, ApiVersionsResponse
 
 Windows = Mapping[int, tuple[int, int]]
+
+#: Those that we speak. What brokers ask each other is also asked by an administrator, of brokers that serve it.
+OURS: Mapping[ApiKey, tuple[int, int]] = {**SUPPORTED, **INTER_BROKER}
 
 #: The version in which a broker is asked first.
 API_VERSIONS_VERSION = SUPPORTED[ApiKey.API_VERSIONS][1]
@@ -55,7 +58,7 @@ def read_api_versions(response: ApiVersionsResponse, version: int) -> dict[int, 
 
 def choose_version(api_key: ApiKey, windows: Windows) -> int:
     """The greatest version that both sides know. Raises ``UnsupportedVersion``."""
-    ours = SUPPORTED[api_key]
+    ours = OURS[api_key]
     theirs = windows.get(api_key)
     if theirs is None:
         raise UnsupportedVersion(f"the broker does not serve {api_key.name}")

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from cluster.client.argument_checks import checked_brokers, checked_integer, checked_keys, checked_numbers
 from cluster.client.cluster_calls import ClusterCalls, by_topic
-from cluster.client.cluster_view import TopicPartition
+from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.errors import AdminError
 from cluster.client.offset_listing import (
     CONSUMER,
@@ -106,39 +106,49 @@ class PartitionCalls(ClusterCalls):
         return await self._of_leaders("DeleteRecords", "records of", offsets, ask)
 
     async def describe_producers(
-        self, partitions: Iterable[TopicPartition]
+        self, partitions: Iterable[TopicPartition], broker_id: int | None = None
     ) -> dict[TopicPartition, list[ProducerState]]:
-        """The producers that the leader of each partition remembers."""
+        """The producers that the leader of each partition remembers, or that this broker does, which has a replica."""
         wanted = dict.fromkeys(checked_keys(partitions))
+        if broker_id is None:
+            return await self._of_leaders("DescribeProducers", "producers of", wanted, self._producers_of)
+        checked_integer(broker_id, "the id of a broker", 32)
+
+        async def attempt() -> dict[TopicPartition, list[ProducerState]]:
+            await self._metadata([])
+            found = {}
+            for key, answer in (await self._producers_of(broker_id, wanted)).items():
+                if isinstance(answer, ErrorCode):
+                    raise AdminError(answer, f"producers of {partition_name(key)} on broker {broker_id}")
+                found[key] = answer
+            return found
+
+        return await self._retrying("DescribeProducers", attempt)
+
+    async def _producers_of(
+        self, broker_id: int, asked: Mapping[TopicPartition, None]
+    ) -> Mapping[TopicPartition, list[ProducerState] | ErrorCode]:
         topic_class = DescribeProducersRequest.TopicRequest
-
-        async def ask(
-            leader: int, asked: Mapping[TopicPartition, None]
-        ) -> Mapping[TopicPartition, list[ProducerState] | ErrorCode]:
-            question = DescribeProducersRequest(
-                topics=[
-                    topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(asked).items()
-                ]
-            )
-            response = await self._ask_broker(leader, question)
-            return {
-                (topic.name, result.partition_index): ErrorCode.of(result.error_code)
-                or [
-                    ProducerState(
-                        entry.producer_id,
-                        entry.producer_epoch,
-                        entry.last_sequence,
-                        entry.last_timestamp,
-                        entry.coordinator_epoch,
-                        entry.current_txn_start_offset,
-                    )
-                    for entry in result.active_producers
-                ]
-                for topic in response.topics
-                for result in topic.partitions
-            }
-
-        return await self._of_leaders("DescribeProducers", "producers of", wanted, ask)
+        question = DescribeProducersRequest(
+            topics=[topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(asked).items()]
+        )
+        response = await self._ask_broker(broker_id, question)
+        return {
+            (topic.name, result.partition_index): ErrorCode.of(result.error_code)
+            or [
+                ProducerState(
+                    entry.producer_id,
+                    entry.producer_epoch,
+                    entry.last_sequence,
+                    entry.last_timestamp,
+                    entry.coordinator_epoch,
+                    entry.current_txn_start_offset,
+                )
+                for entry in result.active_producers
+            ]
+            for topic in response.topics
+            for result in topic.partitions
+        }
 
     async def log_directories(self, broker_ids: Iterable[int] | None = None) -> dict[int, dict[str, LogDirectory]]:
         """Broker id -> path -> what is there, of these brokers or of all that are alive."""

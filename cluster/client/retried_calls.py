@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from cluster.client.cluster_view import ClusterView, cluster_view
 from cluster.client.connection import BrokerConnection
+from cluster.client.errors import UnsupportedVersion
 from cluster.client.negotiation import api_versions, choose_version
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.message_classes import MetadataRequest, Request
@@ -95,10 +96,19 @@ class Asker:
         return await self._ask_broker(view.controller_id, message)
 
     async def _ask_broker(self, broker_id: int, message: Request[T]) -> T:
+        return await self._send(self._address_of(broker_id), message)
+
+    def _address_of(self, broker_id: int) -> tuple[str, int]:
         broker = None if self._view is None else self._view.brokers.get(broker_id)
         if broker is None:
             raise Retriable(f"broker {broker_id} is not alive")
-        return await self._send((broker.host, broker.port), message)
+        return broker.host, broker.port
+
+    async def _require_version(self, broker_id: int, api_key: ApiKey, least: int) -> None:
+        """That a broker serves this version or a later one. Raises ``UnsupportedVersion``."""
+        node = await self._node(self._address_of(broker_id))
+        if choose_version(api_key, node.windows) < least:
+            raise UnsupportedVersion(f"broker {broker_id} does not serve {api_key.name} {least}")
 
     async def _send(self, address: tuple[str, int], message: Request[T]) -> T:
         node = await self._node(address)

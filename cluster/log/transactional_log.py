@@ -58,6 +58,13 @@ class TransactionalLog(LogAppends):
         first = transactions.first_undecided(high_watermark)
         return high_watermark if first is None else min(high_watermark, max(first, self.log_start_offset))
 
+    def oldest_transaction_timestamp(self) -> int:
+        """The time of the newest record of the transaction that has been open the longest; -1 if none is open. For any
+        thread."""
+        producer_ids = [*self.producers.transactions.open.values()]
+        entry = self.producers.get(producer_ids[0]) if producer_ids else None
+        return -1 if entry is None else entry.last_timestamp
+
     def aborted_transactions(
         self, fetch_offset: int, found: ReadResult, upper_bound_offset: int
     ) -> list[tuple[int, int]]:

@@ -41,6 +41,7 @@ COMMANDS = {
     "up": ("--brokers", "--port", "--metrics-port", "--proxy", "--detach", "--data", "--json", "--quiet"),
     "fault": ("NAME", "TARGET", "--duration", "--data", "255"),
     "groups": ("list", "describe", "reset-offsets", "delete"),
+    "transactions": ("list", "describe", "describe-producers", "abort", "find-hanging"),
     "status": ("--data", "--json"),
     "down": ("--data",),
     "broker": ("--config", "--node-directory", "--defect"),

@@ -8,14 +8,14 @@ appended; and which partitions of ``__consumer_offsets`` are taken over and give
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
 from cluster.broker.checkpoints import Blocking
-from cluster.broker.coordinator_loading import TakeBatch, read_partition, tell_unreadable
+from cluster.broker.coordinator_counters import GROUP
+from cluster.broker.coordinator_loading import TakeBatch, read_partition, tell_loaded, tell_unreadable
 from cluster.broker.groups.group_answers import GroupAnswers
 from cluster.broker.groups.group_loading import feeding
 from cluster.broker.groups.group_timers import GroupTimers
@@ -41,8 +41,6 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random, derive
-
-logger = logging.getLogger(__name__)
 
 #: Characters of a client id, or of an instance's, that a member id begins with: it must fit into a record.
 MOST_PREFIX = 255
@@ -72,6 +70,7 @@ class GroupService:
         self._loop = asyncio.get_running_loop()
         self._config = config
         self._replicas = replicas
+        self._counters = replicas.counters.coordinators
         self._clock = clock
         self._random = random
         self._beside = Beside(blocking)
@@ -237,7 +236,7 @@ class GroupService:
 
     async def _load(self, replica: Replica, loader: GroupLoader) -> None:
         partition, chunk_bytes = replica.partition, self._config["offsets.load.buffer.size"]
-        began_ms = self._clock.monotonic_ms()
+        began_ns = self._clock.monotonic_ns()
 
         def is_wanted() -> bool:
             return self.coordinator.homes.get(partition) is loader.home
@@ -253,14 +252,16 @@ class GroupService:
         tell_unreadable(replica.log, loader.unreadable, self._replicas.counters)
         self._loading.pop(partition, None)
         self._carry_out(self.coordinator.loaded(loader, self._clock.wall_ms()))
-        groups, took_ms = len(self.coordinator.groups[partition]), self._clock.monotonic_ms() - began_ms
-        logger.log(logging.INFO if groups else logging.DEBUG, "%d groups of %r, %d ms", groups, replica, took_ms)
+        took_ns = self._clock.monotonic_ns() - began_ns
+        tell_loaded(replica.log, GROUP, len(self.coordinator.groups[partition]), took_ns, self._replicas.counters)
 
     def _timer_due(self, name: TimerName, deadline_ms: int) -> None:
         # The wall clock may have been set back since.
         self._carry_out(self.coordinator.timer_fired(name, max(self._clock.wall_ms(), deadline_ms)))
 
     def _append_settled(self, append: GroupAppend, error_code: ErrorCode, position: int) -> None:
+        if error_code is ErrorCode.NONE:
+            self._counters.group_stored(append.purpose)
         self._carry_out(self.coordinator.appended(append, error_code, position, self._clock.wall_ms()))
 
     def _carry_out(self, decision: GroupDecision, asking: object = None) -> None:

@@ -76,6 +76,12 @@ class MarkerSender:
         queued = sum(map(len, self._to_broker.values()))
         return f"<MarkerSender: {queued} queued, {len(self._parked)} parked, {len(self._later)} to be tried again>"
 
+    def queue_sizes(self) -> dict[str, int]:
+        """Transactions by what their markers wait for: their turn at a broker, a leader of their partition, or another
+        try. For any thread."""
+        of_brokers = sum(map(len, list(self._to_broker.values())))
+        return {"broker": of_brokers, "unknown destination": len(self._parked), "retry": len(self._later)}
+
     def add(self, markers: TransactionMarkers, *, is_retry: bool = False) -> None:
         """Send these, with what else comes up in this turn of the loop; after a pause with ``is_retry``."""
         if self._is_closed:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Set
 from functools import partial
 
 from cluster.broker.checkpoints import Blocking
-from cluster.broker.coordinator_loading import TakeBatch, read_partition, tell_unreadable
+from cluster.broker.coordinator_counters import TRANSACTION
+from cluster.broker.coordinator_loading import TakeBatch, read_partition, tell_loaded, tell_unreadable
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import Beside, chunks
@@ -70,6 +71,7 @@ class TransactionService:
         self.coordinator = coordinator
         self._config = config
         self._replicas = replicas
+        self._counters = replicas.counters
         self._sender = sender
         self._take_producer_id = take_producer_id
         self._clock = clock
@@ -115,6 +117,10 @@ class TransactionService:
     def wall_ms(self) -> int:
         """The time by which transactions are judged."""
         return self._clock.wall_ms()
+
+    def queue_sizes(self) -> dict[str, int]:
+        """Transactions by what their end waits for: markers, or another try of their record. For any thread."""
+        return {**self._sender.queue_sizes(), "log append retry": len(self._retries)}
 
     # requests
 
@@ -190,8 +196,7 @@ class TransactionService:
         if replica.leader is None:
             self._resign(replica.partition)
             return
-        elected = self.coordinator.elected(replica.partition, replica.leader_epoch)
-        self._carry_out(elected)
+        self._carry_out(elected := self.coordinator.elected(replica.partition, replica.leader_epoch))
         if elected.effects:
             self._stop_loading(replica.partition)
             # The end of the log is that of now: this broker appends nothing before it is read.
@@ -208,7 +213,7 @@ class TransactionService:
 
     async def _load(self, replica: Replica, epoch: int) -> None:
         partition, table = replica.partition, TransactionTable()
-        began_ms = self._clock.monotonic_ms()
+        began_ns = self._clock.monotonic_ns()
 
         def is_wanted() -> bool:
             return self.coordinator.owned.loading.get(partition) == epoch
@@ -225,12 +230,11 @@ class TransactionService:
         chunk_bytes, failed = self._config["transaction.state.log.load.buffer.size"], self._replicas.storage_failed
         if not await read_partition(replica.log, begin, self._beside, chunk_bytes, is_wanted, failed):
             return
-        tell_unreadable(replica.log, table.unreadable, self._replicas.counters)
+        tell_unreadable(replica.log, table.unreadable, self._counters)
         self._loading.pop(partition, None)
-        found, now_ms = table.transactions, self._clock.wall_ms()
-        self._carry_out(self.coordinator.loaded(partition, epoch, found, now_ms, frozenset(table.unavailable)))
-        ids, took_ms = len(table.transactions), self._clock.monotonic_ms() - began_ms
-        logger.log(logging.INFO if ids else logging.DEBUG, "%d transactional ids of %r, %d ms", ids, replica, took_ms)
+        found, lacking, now_ms = table.transactions, frozenset(table.unavailable), self._clock.wall_ms()
+        self._carry_out(self.coordinator.loaded(partition, epoch, found, now_ms, lacking))
+        tell_loaded(replica.log, TRANSACTION, len(found), self._clock.monotonic_ns() - began_ns, self._counters)
 
     async def abort_timed_out(self) -> None:
         """Abort the transactions that are open too long."""
@@ -279,6 +283,8 @@ class TransactionService:
     def _append_settled(
         self, append: AppendRecord, waiter: Waiter | None, error_code: ErrorCode, _position: int
     ) -> None:
+        if error_code is ErrorCode.NONE:
+            self._counters.coordinators.transaction_stored(append.transit.state, is_asked=waiter is not None)
         try:
             decision = self.coordinator.appended(append, error_code, self._clock.wall_ms())
         except IllegalTxnTransition:

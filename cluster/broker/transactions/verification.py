@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.broker.metadata_cache import MetadataCache
+from cluster.broker.metrics import Counters
 from cluster.broker.pauses import Shares
 from cluster.broker.replicas.ordered_appends import MayWrite
 from cluster.broker.replicas.replica import Replica
@@ -61,6 +62,7 @@ class Verifier:
         transactions: TransactionService,
         links: MarkerLinks,
         shares: Shares,
+        counters: Counters,
         *,
         timeout_ms: int,
         is_enabled: bool,
@@ -72,6 +74,7 @@ class Verifier:
         self._metadata = metadata
         self._transactions = transactions
         self._links = links
+        self._counters = counters
         self.is_enabled = is_enabled
 
     def __repr__(self) -> str:
@@ -132,6 +135,15 @@ class Verifier:
         return _told(code, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), may_write
 
     async def _ask(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, keys: frozenset[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        counters = self._counters
+        began_ns = counters.now_ns()
+        found = await self._answered(transactional_id, producer_id, producer_epoch, keys)
+        counters.coordinators.verified(counters.now_ns() - began_ns, found.values())
+        return found
+
+    async def _answered(
         self, transactional_id: str, producer_id: int, producer_epoch: int, keys: frozenset[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         number = self._transactions.partition_of(transactional_id)

@@ -1,10 +1,24 @@
 """What a producer counts, under Kafka's names for it.
 
 Owns the counters of one producer, and their meaning. Does not own when something happens. Written by the producer's
-own thread alone; a reader in another sees each number whole, if not all of one moment.
+own thread alone, but for the times of the program's calls; a reader in another sees each number whole, if not all of
+one moment.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster.client.producer.transaction.calls import TxnOperation
+
+#: The names of the times that calls about transactions take (KIP-761).
+_TIMES: Mapping[TxnOperation, str] = {
+    TxnOperation.INIT: "txn-init-time-ns-total",
+    TxnOperation.BEGIN: "txn-begin-time-ns-total",
+    TxnOperation.SEND_OFFSETS: "txn-send-offsets-time-ns-total",
+    TxnOperation.COMMIT: "txn-commit-time-ns-total",
+    TxnOperation.ABORT: "txn-abort-time-ns-total",
+}
 
 
 class ProducerMetrics:
@@ -23,6 +37,7 @@ class ProducerMetrics:
         "retry_total",
         "send_total",
         "split_total",
+        "times_ns",
         "turn_total",
     )
 
@@ -40,6 +55,7 @@ class ProducerMetrics:
         self.latency_max_ms = 0
         self.split_total = 0
         self.turn_total = 0
+        self.times_ns = dict.fromkeys(_TIMES, 0)
 
     def __repr__(self) -> str:
         return f"ProducerMetrics({self.send_total} records, {self.error_total} errors, {self.request_total} requests)"
@@ -60,6 +76,11 @@ class ProducerMetrics:
         self.latency_sum_ms += latency_ms
         self.latency_max_ms = max(self.latency_max_ms, latency_ms)
 
+    def called(self, operation: TxnOperation, elapsed_ns: int) -> None:
+        """A call about transactions has succeeded. As in Kafka, one that fails or times out does not count. To be
+        called with the producer's lock, by the program's thread."""
+        self.times_ns[operation] += elapsed_ns
+
     def read(self) -> dict[str, float]:
         """Kafka's names (``producer-metrics``) and their values."""
         return {
@@ -79,4 +100,5 @@ class ProducerMetrics:
             else 0.0,
             "request-latency-avg": self.latency_sum_ms / self.response_total if self.response_total else 0.0,
             "request-latency-max": self.latency_max_ms,
+            **{name: self.times_ns[operation] for operation, name in _TIMES.items()},
         }

@@ -83,7 +83,7 @@ class Producer(TransactionalMethods, Closeable):
         runner = ThreadRunner(f"producer-{settings.config['client.id']}") if runner is None else runner
         self._io = ProducerIo(shared, io, self._metrics, runner, on_retry)
         manager = shared.transactions
-        self._transactions = None if manager is None else TransactionCalls(shared, self._io, manager)
+        self._transactions = None if manager is None else TransactionCalls(shared, self._io, manager, self._metrics)
         self._appender = RecordAppender(shared, self._io.wakeup, lambda: not self._io.is_current_thread)
         # What every send needs, within reach.
         self._topics = shared.topics

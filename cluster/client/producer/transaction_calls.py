@@ -15,12 +15,13 @@ from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.delivery import FatalProducerError, TopicPartition
 from cluster.client.producer.io_thread import ProducerIo
+from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.shared_state import ProducerShared
-from cluster.client.producer.transaction.calls import TxnCall, copy_of
+from cluster.client.producer.transaction.calls import TxnCall, TxnOperation, copy_of
 from cluster.client.producer.transaction.manager import TransactionManager
 from cluster.client.producer.transaction.transaction_errors import TransactionError, TransactionTimeout
 from cluster.client.wiring import no_broker_answered
-from cluster.seams.units import ms_of_seconds, seconds_of_ms
+from cluster.seams.units import ms_of_seconds, seconds_of_ms, whole_ms_of_ns
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +29,13 @@ logger = logging.getLogger(__name__)
 class TransactionCalls:
     """Safe from any thread. In a callback nothing is waited for: a call that has no outcome at once times out."""
 
-    def __init__(self, shared: ProducerShared, io: ProducerIo, manager: TransactionManager) -> None:
+    def __init__(
+        self, shared: ProducerShared, io: ProducerIo, manager: TransactionManager, metrics: ProducerMetrics
+    ) -> None:
         self._shared = shared
         self._io = io
         self._manager = manager
+        self._metrics = metrics
         self._is_closing = False
         # Of this transaction, the offsets whose call timed out: the same ones again are not another call.
         self._offsets: tuple[Mapping[TopicPartition, OffsetAndMetadata], ConsumerGroupMetadata, TxnCall] | None = None
@@ -44,10 +48,13 @@ class TransactionCalls:
 
     def begin(self) -> None:
         self._io.check_alive()
+        clock = self._shared.clock
+        began_ns = clock.monotonic_ns()
         with self._shared.lock:
             self._refuse_if_closed()
             self._manager.begin_transaction()
             self._offsets = None
+            self._metrics.called(TxnOperation.BEGIN, clock.monotonic_ns() - began_ns)
 
     def send_offsets(self, offsets: Mapping[TopicPartition, object], group: object) -> None:
         """Raises ``TypeError`` and ``ValueError`` for what cannot be sent."""
@@ -94,15 +101,19 @@ class TransactionCalls:
         """Begin a call, or repeat it, and wait for its outcome. Raises what the call raises."""
         self._io.check_alive()
         shared = self._shared
-        began_ms = shared.clock.monotonic_ms()
+        began_ns = shared.clock.monotonic_ns()
         with shared.lock:
             self._refuse_if_closed()
             call = begin()
-            if not self._wait(call, self._deadline_ms(shared.settings.max_block_ms)):
-                waited_ms = shared.clock.monotonic_ms() - began_ms
+            is_done = self._wait(call, self._deadline_ms(shared.settings.max_block_ms))
+            elapsed_ns = shared.clock.monotonic_ns() - began_ns
+            if not is_done:
+                waited_ms = whole_ms_of_ns(elapsed_ns)
                 reason = "" if shared.version else f". {no_broker_answered(shared.settings.config)}"
                 raise TransactionTimeout.of(call.operation.value, waited_ms, reason)
             self._manager.acknowledged(call)
+            if call.error is None:
+                self._metrics.called(call.operation, elapsed_ns)
             if self._offsets is not None and self._offsets[2] is call:
                 self._offsets = None
         if isinstance(call.error, TransactionError):

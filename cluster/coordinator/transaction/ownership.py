@@ -38,6 +38,10 @@ class ServedPartition:
     def transactions(self) -> Mapping[str, TransactionMetadata]:
         return self._transactions
 
+    def all(self) -> list[TransactionMetadata]:
+        """All that is known at this moment, for any thread."""
+        return list(self._transactions.values())
+
     def put(self, metadata: TransactionMetadata) -> None:
         """Take what is known now."""
         self.taken.change(self._transactions.get(metadata.transactional_id), metadata)

@@ -147,6 +147,27 @@ def test_one_request_at_a_time() -> None:
     scene(check)
 
 
+def test_what_waits_is_counted() -> None:
+    """For its turn at a broker, for a leader, for another try; not what is on its way, nor what was written."""
+
+    async def check(scene: Scene) -> None:
+        nothing = {"broker": 0, "unknown destination": 0, "retry": 0}
+        scene.delay_s = 1.0
+        scene.sender.add(markers(THERE, AWAY))
+        scene.sender.add(markers(HERE, producer_id=8), is_retry=True)
+        assert scene.sender.queue_sizes() == {**nothing, "retry": 1}
+        await asyncio.sleep(RETRY_S + 0.1)
+        assert scene.sender.queue_sizes() == {**nothing, "unknown destination": 1}
+        scene.sender.add(markers(THERE, producer_id=9))
+        await asyncio.sleep(0.1)
+        assert scene.sender.queue_sizes() == {**nothing, "broker": 1, "unknown destination": 1}
+        scene.metadata.update(t2=PEER)
+        await asyncio.sleep(5)
+        assert scene.sender.queue_sizes() == nothing
+
+    scene(check)
+
+
 def test_a_small_transaction_does_not_wait_for_large_ones() -> None:
     """What comes up behind transactions of very many partitions is in the next request."""
 

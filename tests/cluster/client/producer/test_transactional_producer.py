@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -584,3 +585,62 @@ def test_a_thread_that_fails_leaves_no_call_waiting(monkeypatch: pytest.MonkeyPa
     with pytest.raises(FatalProducerError, match="ZeroDivisionError: a mistake"):
         bench.producer.init_transactions()
     bench.producer.close()
+
+
+def test_how_long_calls_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KIP-761: of each call the time of all that have succeeded, to the nanosecond; a failed one does not count."""
+    bench = TransactionalBench(max_block_ms=60_000)
+    monkeypatch.setattr(bench.producer._shared.changed, "wait", lambda timeout_s: turn_unlocked(bench))
+    begin = bench.producer._shared.transactions.begin_transaction
+
+    def slow_begin() -> None:
+        bench.clock.advance_ms(3)
+        begin()
+
+    monkeypatch.setattr(bench.producer._shared.transactions, "begin_transaction", slow_begin)
+    took = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
+
+    def told() -> dict[str, float]:
+        metrics = bench.producer.metrics()
+        return {name: metrics[f"txn-{name}-time-ns-total"] for name in took}
+
+    def make(name: str, call: Callable[[], None]) -> None:
+        began_ns = bench.clock.monotonic_ns()
+        call()
+        took[name] += bench.clock.monotonic_ns() - began_ns
+        assert told() == took
+
+    assert told() == took
+    make("init", bench.producer.init_transactions)
+    bench.until(lambda: bench.producer._shared.version)
+    bench.learn("t")
+    for _ in range(2):
+        make("begin", bench.producer.begin_transaction)
+        make("send-offsets", lambda: bench.producer.send_offsets_to_transaction({("t", 0): 1}, "group"))
+        make("commit", bench.producer.commit_transaction)
+    make("begin", bench.producer.begin_transaction)
+    future = bench.producer.send("t", b"v")
+    bench.accept(1, E.INVALID_RECORD)
+    bench.until(future.done)
+    with pytest.raises(AbortableTransactionError):
+        bench.producer.commit_transaction()
+    assert told() == took
+    make("abort", bench.producer.abort_transaction)
+    assert all(took.values())
+
+
+def test_a_call_that_times_out_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its repetition counts, from when it was made."""
+    bench = TransactionalBench(max_block_ms=1_000)
+    monkeypatch.setattr(bench.producer._shared.changed, "wait", lambda timeout_s: turn_unlocked(bench))
+    bench.silence(INIT)
+    with pytest.raises(TransactionTimeout):
+        bench.producer.init_transactions()
+    assert bench.producer.metrics()["txn-init-time-ns-total"] == 0
+    (number,) = (at for at, (_, header, _body) in enumerate(bench.selector.requests) if header.api_key == INIT)
+    _node, header, request = bench.selector.requests[number]
+    bench.selector.respond(number, bench.identify(request, header))
+    began_ns = bench.clock.monotonic_ns()
+    bench.producer.init_transactions()
+    took_ns = bench.clock.monotonic_ns() - began_ns
+    assert bench.producer.metrics()["txn-init-time-ns-total"] == took_ns > 0

@@ -1,0 +1,66 @@
+"""Which open transactions no coordinator will ever end: KIP-664's question, as rows. Pure.
+
+A transaction hangs in a partition if it is open in the log, and its coordinator does not have the partition in a
+transaction of that producer: then no marker will come, and the last stable offset stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from cluster.client.cluster_view import TopicPartition
+from cluster.client.partition_calls import ProducerState
+from cluster.client.transaction_descriptions import DescribedTransaction
+
+MS_PER_MINUTE = 60_000
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that a log has without its end. Epochs are -1 where there is none, times those of records."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    start_offset: int
+    last_timestamp: int
+    duration_minutes: int
+
+
+def open_transactions(
+    producers: Mapping[TopicPartition, Sequence[ProducerState]], longer_than_ms: int, now_ms: int
+) -> list[OpenTransaction]:
+    """Those whose last record is older than that, as Kafka's tool has it."""
+    return [
+        OpenTransaction(
+            *key,
+            each.producer_id,
+            each.producer_epoch,
+            each.coordinator_epoch,
+            each.current_txn_start_offset,
+            each.last_timestamp,
+            (now_ms - each.last_timestamp) // MS_PER_MINUTE,
+        )
+        for key, states in sorted(producers.items())
+        for each in states
+        if each.current_txn_start_offset >= 0 and now_ms - each.last_timestamp > longer_than_ms
+    ]
+
+
+def hanging(found: Iterable[OpenTransaction], described: Iterable[DescribedTransaction]) -> list[OpenTransaction]:
+    """Those that are in none of the transactions that coordinators have told of."""
+    awaited = {(each.producer_id, key) for each in described for key in each.partitions}
+    return [each for each in found if (each.producer_id, (each.topic, each.partition)) not in awaited]
+
+
+def still_open(
+    found: Iterable[OpenTransaction], producers: Mapping[TopicPartition, Sequence[ProducerState]]
+) -> list[OpenTransaction]:
+    """Those that a second look finds as they were. A marker may have come between the log's word and the coordinator's,
+    and then the transaction was only over."""
+    there = {
+        (key, each.producer_id, each.current_txn_start_offset) for key, states in producers.items() for each in states
+    }
+    return [each for each in found if ((each.topic, each.partition), each.producer_id, each.start_offset) in there]
