@@ -45,8 +45,8 @@ PAUSE_S = 1.0
 #: For a broker to come back into every ISR.
 RETURN_S = 120.0
 TOPIC = "t"
-#: More blanks than a node of ZooKeeper takes bytes.
-LONG_FIVE = " " * 1_500_000 + "5"
+#: Texts of about the most bytes that one may have, and of more than a node of ZooKeeper takes.
+LONG_BYTES, TOO_LONG_BYTES = 32_000, 1_500_000
 CONTROLLER, LEADER = "controller", "leader"
 
 #: One request: its API, version and fields; and the error it gets, or None if it is not waited for.
@@ -84,11 +84,15 @@ def assaults(victim: str) -> dict[str, list[Asked]]:
     many = [f"{victim}-{number}" for number in range(200)]
     return {
         "nothing, to compare with": [],
-        "a value of 1.5 MB of blanks": [
-            _create(_creation(f"blanks-{victim}", 1, **{"retention.ms": LONG_FIVE}), error=ErrorCode.NONE)
+        "a value of 32 KB of blanks": [
+            _create(_creation(f"blanks-{victim}", 1, **{"retention.ms": " " * LONG_BYTES + "5"}), error=ErrorCode.NONE)
         ],
-        "a value of 1.5 MB that is no number": [
-            _create(_creation("letters", 1, **{"retention.ms": "x" * 1_500_000}), error=ErrorCode.INVALID_CONFIG)
+        "a value of 32 KB that is no number": [
+            _create(_creation("letters", 1, **{"retention.ms": "x" * LONG_BYTES}), error=ErrorCode.INVALID_CONFIG)
+        ],
+        # Its connection is closed.
+        "a value of 1.5 MB of blanks": [
+            _create(_creation(f"long-{victim}", 1, **{"retention.ms": " " * TOO_LONG_BYTES + "5"}), error=None)
         ],
         "a topic of 100,000 partitions": [_create(_creation("large", 100_000), error=ErrorCode.POLICY_VIOLATION)],
         "a topic that grows to 100,000 partitions": [_grow(100_000, ErrorCode.POLICY_VIOLATION)],
