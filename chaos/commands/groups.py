@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.cluster_admin import Json, Server, admin_of, print_table
+from chaos.commands.cluster_admin import Json, Server, admin_of, print_table, sendable
 from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, parse_target, target_offsets
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
@@ -72,7 +72,7 @@ def describe(group: Groups, bootstrap_server: Server = None, data: Data = DATA, 
     """Print each group, and a line for each of its partitions. Exit status 1 if one does not exist."""
     told: dict[str, Any] = {}
     missing = []
-    with admin_of(bootstrap_server, data, _reason) as admin:
+    with admin_of(bootstrap_server, data, _reason) as admin, sendable("GROUP"):
         for group_id, described in admin.describe_groups(group).items():
             committed = admin.list_group_offsets(group_id)
             if described.state == "Dead" and not committed:
@@ -111,7 +111,8 @@ def reset_offsets(
     """Print where each partition continues now and then."""
     target = parse_target(to)
     with admin_of(bootstrap_server, data, _reason) as admin:
-        committed = admin.list_group_offsets(group)
+        with sendable("GROUP"):
+            committed = admin.list_group_offsets(group)
         wanted = _wanted(admin, topic, committed)
         if not wanted:
             raise BadRequest(f"group {group} has committed nothing; name a topic with --topic")
@@ -140,7 +141,7 @@ def reset_offsets(
 
 def delete(group: Groups, bootstrap_server: Server = None, data: Data = DATA) -> int:
     """Print what was deleted."""
-    with admin_of(bootstrap_server, data, _reason) as admin:
+    with admin_of(bootstrap_server, data, _reason) as admin, sendable("GROUP"):
         for group_id in group:
             admin.delete_groups([group_id])
             print(printable(f"deleted {group_id}"))

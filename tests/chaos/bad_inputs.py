@@ -17,6 +17,10 @@ BAD = [
     (["groups", "list"], ["no cluster is running in results/up", "--bootstrap-server"]),
     (["groups", "list", "--bootstrap-server", "x"], ["--bootstrap-server", "not a host:port address: 'x'"]),
     (["groups", "describe"], ["GROUP", "--help"]),
+    *[
+        (["groups", *words, "\udcff", "--bootstrap-server", "127.0.0.1:1"], ["GROUP: the id of a group is valid text"])
+        for words in (["describe"], ["delete"], ["reset-offsets", "--to", "latest"])
+    ],
     (["groups", "reset-offsets", "g", "--to", "soon"], ["--to soon", "earliest, latest", "-10"]),
     (["transactions"], ["list, describe, describe-producers, abort or find-hanging", "'gapless transactions --help'"]),
     (["transactions", "list"], ["no cluster is running in results/up", "--bootstrap-server"]),
