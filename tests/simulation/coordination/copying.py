@@ -109,6 +109,7 @@ class Copier:
         try:
             try:
                 await self._written(life, producer, transaction, records)
+                transaction.ending_s = self._world.loop.now
                 await producer.repeat(producer.producer.commit_transaction)
                 return self._note(transaction, is_committed=True)
             except FatalTransactionError:

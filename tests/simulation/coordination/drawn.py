@@ -58,6 +58,7 @@ def drawn(seed: int, *, is_unclean: bool) -> Drawn | None:
             "transaction.state.log.segment.bytes": str(random.choice((1000, 4000, 1_000_000))),
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(random.choice((100, 500))),
             "offsets.topic.num.partitions": str(random.choice((1, 2))),
+            "offsets.retention.check.interval.ms": str(random.choice((500, 2000))),
             "offsets.commit.timeout.ms": str(random.choice((1000, 5000))),
             "group.min.session.timeout.ms": "500",
             "group.initial.rebalance.delay.ms": str(random.choice((0, 300))),

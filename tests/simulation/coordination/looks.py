@@ -15,7 +15,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
 from cluster.seams.randomness import derive
 from tests.simulation.client import Client
-from tests.simulation.coordination.told import Look, Told
+from tests.simulation.coordination.told import Look, StableEnd, Told
 from tests.simulation.seen import TopicPartition
 from tests.simulation.world import World
 
@@ -85,6 +85,7 @@ class Looks:
             client.connection.close()
         if error is not ErrorCode.NONE or self._leader(key) != before:
             return None
+        self._told.ends.append(StableEnd(key, self._world.loop.now, offset))
         latest = self._stable.get(key, 0)
         self._stable[key] = max(latest, offset)
         if offset < latest:

@@ -23,6 +23,8 @@ class Transaction:
     values: dict[bytes, TopicPartition] = field(default_factory=dict)
     acknowledged: dict[bytes, int] = field(default_factory=dict)
     is_committed: bool | None = None
+    #: When its program asked for the commit.
+    ending_s: float = 0.0
 
 
 @dataclass
@@ -46,6 +48,14 @@ class Start(NamedTuple):
     offset: int
 
 
+class StableEnd(NamedTuple):
+    """Where a partition ended for a reader of committed records, by its leader."""
+
+    key: TopicPartition
+    told_s: float
+    offset: int
+
+
 class Look(NamedTuple):
     """What the coordinator said is committed for a partition, by its tag; None: nothing."""
 
@@ -66,6 +76,7 @@ class Told:
     commits: list[Commit] = field(default_factory=list)
     starts: list[Start] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    ends: list[StableEnd] = field(default_factory=list)
     #: (group, partition) -> offset -> the value that was delivered.
     delivered: dict[tuple[str, TopicPartition], dict[int, bytes]] = field(default_factory=dict)
     #: Groups whose members are given what is committed alone.

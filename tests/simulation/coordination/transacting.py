@@ -37,6 +37,7 @@ class TransactionalWriter:
         self._random = derive(world.topology.seed, self.name)
         self._settings = settings_of(self._random)
         self._numbers = self._lives = 0
+        self._zombies: list[asyncio.Task[None]] = []
         assert world.topology.coordination is not None
         self._partitions = range(world.topology.coordination.partitions)
 
@@ -50,6 +51,8 @@ class TransactionalWriter:
         while not self.is_stopping and self._numbers < TRANSACTIONS:
             life = await self._transaction(life)
             await asyncio.sleep(self._random.choice(PAUSES_S))
+        if self._zombies:
+            await asyncio.wait(self._zombies)
         await life.close()
 
     async def _another(self) -> ProducerLife:
@@ -100,6 +103,7 @@ class TransactionalWriter:
     async def _decided(self, life: ProducerLife, transaction: Transaction, *, commit: bool) -> None:
         may_be_committed = False
         if commit:
+            transaction.ending_s = self._world.loop.now
             try:
                 await life.repeat(life.producer.commit_transaction)
                 return self._note(transaction, is_committed=True)
@@ -132,28 +136,22 @@ class TransactionalWriter:
         return await self._another()
 
     async def _rival(self, zombie: ProducerLife, transaction: Transaction) -> ProducerLife:
-        """Another producer takes the id in the middle of the transaction of one whose program does not know it."""
+        """Another producer takes the id in the middle of the transaction of one whose program does not know it, and
+        begins one of its own meanwhile."""
 
         async def unaware() -> None:
-            await self._written(zombie, transaction)
-            await self._decided(zombie, transaction, commit=True)
+            try:
+                await self._written(zombie, transaction)
+                await self._decided(zombie, transaction, commit=True)
+                self._world.events.count("zombie was in time")
+            except FatalTransactionError as error:
+                self._world.events.count(f"zombie {error.error_code.name}")
+                self._failed(transaction, error)
+            zombie.kill()
 
-        running = asyncio.get_running_loop().create_task(unaware())
-        try:
-            await asyncio.sleep(self._random.choice((0.0, 0.02, 0.2)))
-            rival = await self._another()
-            await asyncio.wait([running])
-        finally:
-            running.cancel()
-        if (error := running.exception()) is None:
-            self._world.events.count("zombie was in time")
-        elif isinstance(error, FatalTransactionError):
-            self._world.events.count(f"zombie {error.error_code.name}")
-            self._failed(transaction, error)
-        else:
-            raise error
-        zombie.kill()
-        return rival
+        self._zombies.append(self._world.background(unaware, f"{zombie.name} unaware"))
+        await asyncio.sleep(self._random.choice((0.0, 0.02, 0.2)))
+        return await self._another()
 
     def _failed(self, transaction: Transaction, error: FatalTransactionError) -> None:
         self._world.events.count(f"transaction failed {error.error_code.name}")

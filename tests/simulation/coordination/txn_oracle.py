@@ -36,6 +36,7 @@ def judge(told: Told, logs: Mapping[TopicPartition, TxnLog], appends: Appends) -
             findings.append(("phantom", f"{value!r} at {_spelled(found)} was never sent"))
         elif len(found) > 1:
             findings.append(("duplicate", f"{value!r} stands at {_spelled(found)}"))
+    findings += _stable_ends(told, places)
     for transaction in told.transactions:
         findings += _whole(transaction, places)
         findings += _fenced(transaction, told, places, appends)
@@ -72,6 +73,24 @@ def _read(key: TopicPartition, log: TxnLog, reader: list[tuple[int, bytes, int]]
             text = f"{name}: a reader of committed records was given {value!r} at {offset}, due is {wanted}"
             return [("poll-skip" if is_skip else "nonmonotonic-poll", text)]
     return [("poll-skip", f"{name}: a reader of committed records was not given {due[len(given)]}")]
+
+
+def _stable_ends(told: Told, places: _Places) -> list[Finding]:
+    """No stable end is beyond the first record of a transaction that its program has not even asked to commit yet."""
+    findings = []
+    for transaction in told.transactions:
+        if not transaction.is_committed:
+            continue
+        first: dict[TopicPartition, int] = {}
+        for value in transaction.values:
+            for key, stood in places.get(value, ()):
+                first[key] = min(stood.record.offset, first.get(key, stood.record.offset))
+        for key, told_s, offset in told.ends:
+            if told_s < transaction.ending_s and offset > first.get(key, offset):
+                name = f"{key[0]}-{key[1]}"
+                text = f"{name} was stable to {offset} at {told_s:g} s, {transaction.tag} was open from {first[key]} on"
+                findings.append(("precommitted-read", text))
+    return findings
 
 
 def _whole(transaction: Transaction, places: _Places) -> list[Finding]:
