@@ -17,6 +17,7 @@ from tests.simulation.coordination import group_oracle, txn_log, txn_oracle
 from tests.simulation.coordination.copying import Copier
 from tests.simulation.coordination.decisions import audit, decisions
 from tests.simulation.coordination.drawn import INPUT, OUTPUT, TOPIC_CONFIG, Drawn
+from tests.simulation.coordination.late import LateProducer
 from tests.simulation.coordination.looks import Looks
 from tests.simulation.coordination.member_life import settings_of
 from tests.simulation.coordination.members import Member
@@ -51,7 +52,11 @@ class Coordination:
             (TRANSACTIONS_TOPIC, number) for number in range(int(counts["transaction.state.log.num.partitions"]))
         ]
         self._offsets = [(OFFSETS_TOPIC, number) for number in range(int(counts["offsets.topic.num.partitions"]))]
-        self._writers = [TransactionalWriter(world, number, self.told) for number in range(drawn.writers)]
+        self._writers: list[TransactionalWriter | LateProducer] = [
+            TransactionalWriter(world, number, self.told) for number in range(drawn.writers)
+        ]
+        late = [LateProducer(world, n, drawn.partitions, len(self._states), self.told) for n in range(drawn.late)]
+        self._writers += late
         random = derive(world.topology.seed, "groups")
         isolation = random.choice(("read_committed", "read_committed", "read_uncommitted"))
         reading = {**settings_of(random), "isolation.level": isolation}

@@ -24,11 +24,13 @@ TOPIC_CONFIG = {
 
 @dataclass(frozen=True)
 class Drawn:
-    """``writers`` are transactional ids that write, ``members`` those of a group that reads, ``copiers`` those of
-    another group that copies, each with its transactional id; ``partitions`` those of the topic that is written to.
+    """``writers`` are transactional ids that write, ``late`` those of which a record comes late, ``members`` those of a
+    group that reads, ``copiers`` those of another group that copies, each with its transactional id; ``partitions``
+    those of the topic that is written to.
     """
 
     writers: int
+    late: int
     members: int
     copiers: int
     partitions: int
@@ -37,7 +39,7 @@ class Drawn:
     def __str__(self) -> str:
         settings = " ".join(f"{key}={value}" for key, value in sorted(self.properties.items()))
         return (
-            f"{self.writers} transactional, {self.members} members, {self.copiers} copiers, "
+            f"{self.writers} transactional, {self.late} late, {self.members} members, {self.copiers} copiers, "
             f"{self.partitions} partitions, {settings}"
         )
 
@@ -50,6 +52,7 @@ def drawn(seed: int, *, is_unclean: bool) -> Drawn | None:
     members, copiers = random.choice(((0, 0), (2, 0), (3, 0), (0, 2), (2, 2)))
     return Drawn(
         writers=random.choice((1, 2)),
+        late=random.choice((0, 0, 1)),
         members=members,
         copiers=copiers,
         partitions=random.choice((2, 3)),
