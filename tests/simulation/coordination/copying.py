@@ -1,7 +1,7 @@
 """Copying: members of a group that copy what they are given, offsets and copies in one transaction (KIP-447).
 
 Owns what such a program does: each record is to be copied once, whatever happens. After an error that it cannot judge
-it begins anew, as another member with another producer. Does not own what keeps copies single: that is under test.
+it begins again, as another member with another producer. Does not own what keeps copies single: that is under test.
 """
 
 from __future__ import annotations

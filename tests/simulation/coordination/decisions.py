@@ -29,18 +29,28 @@ class Decision(NamedTuple):
 
 
 def decisions(history: Mapping[int, Entry]) -> list[Decision]:
-    """Those of one partition of ``__transaction_state``, in their order."""
-    found = []
+    """Those of one partition of ``__transaction_state``, in their order.
+
+    A decision whose append was abandoned, since its replicas did not come in time, may be in the log all the same, and
+    another one behind it, without a completion between: no marker was sent for it, and the last one counts (seed 1502).
+    """
+    found: list[Decision] = []
+    undone: dict[str, Decision] = {}
     for offset in sorted(history):
         key, value, is_tombstone = history[offset]
         if is_tombstone:
             continue
         transactional_id = decode_key(key)
         metadata = decode_value(transactional_id, value)
+        before = undone.pop(transactional_id, None)
         if metadata.state in PREPARED:
+            if before is not None:
+                found.remove(before)
             producer = (metadata.producer_id, metadata.producer_epoch)
             is_commit = metadata.state is TransactionState.PREPARE_COMMIT
-            found.append(Decision(transactional_id, producer, is_commit, metadata.topic_partitions))
+            decision = Decision(transactional_id, producer, is_commit, metadata.topic_partitions)
+            undone[transactional_id] = decision
+            found.append(decision)
     return found
 
 
