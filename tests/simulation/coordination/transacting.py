@@ -21,6 +21,8 @@ TRANSACTIONS = 30
 PAUSES_S = (0.0, 0.0, 0.05, 0.2)
 WITHIN_S = (0.0, 0.0, 0.0, 0.02, 0.2)
 STILL_S = (0.5, 1.5, 4.0)
+#: Enough for a record to be in the log, if all is well.
+WRITTEN_S = 0.1
 #: How likely each end of a transaction is; else it is committed.
 ENDS = {"abort": 0.2, "crash": 0.07, "rival": 0.08, "still": 0.05}
 
@@ -80,11 +82,9 @@ class TransactionalWriter:
         try:
             if end == "rival":
                 return await self._rival(life, transaction)
-            await self._written(life, transaction)
+            await self._written(life, transaction, is_still=end == "still")
             if end == "crash":
                 return await self._crashed(life, transaction, is_committing=self._random.random() < 0.5)
-            if end == "still":
-                await life.stand_still(self._random.choice(STILL_S))
             await self._decided(life, transaction, commit=end != "abort")
         except FatalTransactionError as error:
             self._failed(transaction, error)
@@ -92,12 +92,16 @@ class TransactionalWriter:
             return await self._another()
         return life
 
-    async def _written(self, life: ProducerLife, transaction: Transaction) -> None:
+    async def _written(self, life: ProducerLife, transaction: Transaction, *, is_still: bool = False) -> None:
+        """Some records in some partitions; ``is_still``: it stands still between two of these."""
         life.producer.begin_transaction()
-        count = self._random.randint(1, len(self._partitions))
-        for partition in self._random.sample(self._partitions, count):
-            for number in range(self._random.choice((1, 1, 3))):
-                life.send(transaction, f"{transaction.tag}.{partition}.{number}".encode(), INPUT, partition)
+        count = self._random.randint(2 if is_still else 1, len(self._partitions))
+        for number, partition in enumerate(self._random.sample(self._partitions, count)):
+            if is_still and number == 1:
+                await asyncio.sleep(WRITTEN_S)
+                await life.stand_still(self._random.choice(STILL_S))
+            for each in range(self._random.choice((1, 1, 3))):
+                life.send(transaction, f"{transaction.tag}.{partition}.{each}".encode(), INPUT, partition)
             await asyncio.sleep(self._random.choice(WITHIN_S))
 
     async def _decided(self, life: ProducerLife, transaction: Transaction, *, commit: bool) -> None:

@@ -31,8 +31,8 @@ def test_one_fetcher_for_each_leader() -> None:
 
 
 def test_a_role_that_is_taken_while_the_broker_stops_opens_nothing() -> None:
-    """LeaderAndIsr opens logs in steps, and continues after the fetchers are closed: one more would fetch into logs that
-    are closed, and never end."""
+    """LeaderAndIsr opens logs in steps, and continues after the fetchers are closed: one more would fetch into
+    logs that are closed, and never end."""
     make = Mock()
     fetchers = Fetchers(make)
     fetchers.close()
