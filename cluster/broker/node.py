@@ -317,6 +317,8 @@ class Node:
         if self._proposals is not None:
             await self._proposals.close()
         self._fetchers.close()
+        if self._services is not None:
+            self._services.topic_creator.close()
         if self._coordinators is not None:
             await self._coordinators.stop()
         self._admission.close()

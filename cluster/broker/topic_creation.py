@@ -38,6 +38,7 @@ class TopicCreator:
         self._plan = plan
         self._timeout_ms = timeout_ms
         self._asking: dict[str, asyncio.Task[None]] = {}
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"TopicCreator(asking for {sorted(self._asking)})"
@@ -45,8 +46,14 @@ class TopicCreator:
     def create(self, name: str) -> None:
         """Begin; the client asks again, and finds the topic then. One request per name at a time."""
         has_room = name in INTERNAL_TOPICS or len(self._asking) < MOST_ASKED_FOR
-        if name not in self._asking and has_room:
+        if name not in self._asking and has_room and not self._is_closed:
             self._asking[name] = asyncio.get_running_loop().create_task(self._create(name))
+
+    def close(self) -> None:
+        """Ask for nothing anymore: the broker stops."""
+        self._is_closed = True
+        for asking in self._asking.values():
+            asking.cancel()
 
     async def _create(self, name: str) -> None:
         try:

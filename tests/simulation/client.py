@@ -128,7 +128,14 @@ class Client:
         return Fetched(ErrorCode(found.error_code), found.high_watermark, records, found.diverging, raw, next_offset)
 
     async def list_offset(
-        self, topic: str, timestamp: int, *, partition: int = 0, leader_epoch: int = -1, version: int = 7
+        self,
+        topic: str,
+        timestamp: int,
+        *,
+        partition: int = 0,
+        leader_epoch: int = -1,
+        version: int = 7,
+        only_committed: bool = False,
     ) -> tuple[ErrorCode, int]:
         """(error, offset) for a time, or -1 for the end, -2 for the start."""
         request = request_class(ApiKey.LIST_OFFSETS)
@@ -136,7 +143,9 @@ class Client:
             partition_index=partition, timestamp=timestamp, current_leader_epoch=leader_epoch
         )
         message = request(
-            replica_id=-1, isolation_level=0, topics=[request.ListOffsetsTopic(name=topic, partitions=[asked])]
+            replica_id=-1,
+            isolation_level=int(only_committed),
+            topics=[request.ListOffsetsTopic(name=topic, partitions=[asked])],
         )
         response = await self.connection.send(message, version)
         found = response.topics[0].partitions[0]

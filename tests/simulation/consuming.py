@@ -56,7 +56,14 @@ class ConsumingReader:
     """One consumer of one partition, from offset 0 until it is stopped."""
 
     def __init__(
-        self, world: World, number: int, key: TopicPartition, evidence: Evidence, *, takes_away: bool = False
+        self,
+        world: World,
+        number: int | str,
+        key: TopicPartition,
+        evidence: Evidence,
+        *,
+        takes_away: bool = False,
+        isolation: str | None = None,
     ) -> None:
         self.name = f"consumer {number}"
         self.key = key
@@ -68,6 +75,8 @@ class ConsumingReader:
         self._read: list[tuple[int, bytes, int]] = []
         self._random = derive(world.topology.seed, "consumer", number)
         self._settings = settings_of(self._random, takes_away=takes_away)
+        if isolation is not None:
+            self._settings["isolation.level"] = isolation
         #: How often a program looks that nothing has come for.
         self._interval_s = self._random.choice((0.05, 0.1, 0.3))
         self._has_come = asyncio.Event()

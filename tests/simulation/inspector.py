@@ -31,6 +31,7 @@ from cluster.metadata.memory_tree import MemoryTree
 from cluster.metadata.paths import CONTROLLER_EPOCH, state_path
 from cluster.metadata.store import NoNodeError
 from cluster.metadata.znodes import StateNode
+from tests.simulation.coordinator_looks import CoordinatorLooks
 from tests.simulation.faulty_storage import FaultyStorage
 from tests.simulation.nodes import MemoryCluster
 from tests.support.virtual_time import VirtualTimeLoop
@@ -102,6 +103,10 @@ class Inspector:
                     self._look_at(partition, seen)
             if has_changed:
                 self._look_at_fetchers(node)
+        if node._coordinators is not None:
+            if seen.coordinators is None:
+                seen.coordinators = CoordinatorLooks(node._coordinators)
+            seen.coordinators.look()
         office = node.control._candidate._office
         if office is not None:
             self._look_at_controller(office.controller, node.control._queue, seen)
@@ -173,13 +178,14 @@ class _Known:
 class _Seen:
     """What one life of a broker was when it was last looked at."""
 
-    __slots__ = ("controller", "life", "logs", "replicas")
+    __slots__ = ("controller", "coordinators", "life", "logs", "replicas")
 
     def __init__(self, life: Hashable) -> None:
         self.life = life
         self.replicas: dict[Replica, tuple[object, ...]] = {}
         self.logs: dict[Replica, _Known] = {}
         self.controller: list[object] = []
+        self.coordinators: CoordinatorLooks | None = None
 
 
 def _facts(partition: Replica) -> tuple[object, ...]:

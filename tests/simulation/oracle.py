@@ -23,9 +23,9 @@ from tests.simulation.readings import readers
 def judge(evidence: Evidence) -> list[Finding]:
     """Everything that is wrong with one partition."""
     decoded = {broker_id: _decode(log, evidence.starts[broker_id]) for broker_id, log in evidence.logs.items()}
-    findings = [*_two_leaders(evidence)]
+    findings = [*two_leaders(evidence)]
     if evidence.kept is None:
-        findings += _replicas_differ(evidence)
+        findings += replicas_differ(evidence)
     else:
         findings += compacted_replicas_differ({broker_id: records for broker_id, (_, records) in decoded.items()})
     # Each log that there is: where they differ, any of them may be the wrong one.
@@ -65,7 +65,7 @@ def _from(log: bytes, start: int) -> bytes:
     return b""
 
 
-def _replicas_differ(evidence: Evidence) -> list[Finding]:
+def replicas_differ(evidence: Evidence) -> list[Finding]:
     """All replicas hold the same bytes: offsets, epochs, producers and records."""
     start = max(evidence.starts.values())
     logs = [(broker_id, _from(log, start)) for broker_id, log in sorted(evidence.logs.items())]
@@ -81,7 +81,7 @@ def _parting(one: bytes, other: bytes) -> int:
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
-def _two_leaders(evidence: Evidence) -> list[Finding]:
+def two_leaders(evidence: Evidence) -> list[Finding]:
     """A leader epoch has one leader."""
     return [
         ("split-brain", f"brokers {sorted(brokers)} both led epoch {epoch}")

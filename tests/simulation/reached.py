@@ -13,6 +13,8 @@ from tests.simulation.faulty_storage import CALLS
 from tests.simulation.nemesis.catalogue import MOVES
 
 ERRORS = tuple(code.name for code in ErrorCode)
+#: Of transactions, as their programs know them.
+OUTCOMES = ("aborted", "committed", "in doubt")
 REQUESTS = (
     "AlterPartitionReassignmentsRequest",
     "CreatePartitionsRequest",
@@ -42,6 +44,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "unclean election",
         "unclean election on request",
     ),
+    "commit ": ("CommitFailed", "RebalanceInProgress", "RetriableCommitFailed", "stored"),
     "consumer was told ": (
         "CorruptRecord",
         "LogTruncated",
@@ -50,6 +53,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "PartitionError",
         "TopicRecreated",
     ),
+    "copies ": OUTCOMES,
+    "copies failed ": ERRORS,
+    "copies to be aborted ": ERRORS,
     "disk error at ": CALLS,
     "duplicate ": ("after failover", "below the window", "from the cache"),
     "election: ": ("clean", "unclean"),
@@ -60,6 +66,9 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "producer failed ": ERRORS,
     "producer retried ": ERRORS,
     "refused ": ERRORS,
+    "transaction ": OUTCOMES,
+    "transaction failed ": ERRORS,
+    "transaction to be aborted ": ERRORS,
     "truncation: ": (
         "diverging epoch",
         "leader begins later",
@@ -72,15 +81,20 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         for where in ("above", "below")
         for size in ("0", "1", "2 to 9", "10 or more")
     ),
+    "zombie ": ("was in time", *ERRORS),
 }
 SINGLE = (
     "acknowledged",
     "add-partition",
     "broker ended by its disk",
     "controller failover",
+    "copier crashed",
     "isr expand",
     "isr shrink",
     "leader election",
+    "member crashed",
+    "member fenced",
+    "member lost its partitions",
     "partition cut by an unclean election",
     "partition without a leader",
     "producer began again",
@@ -88,10 +102,14 @@ SINGLE = (
     "producer reset",
     "producer stood still",
     "reader found its position deleted",
+    "rebalance of a member",
+    "record after the end of its transaction",
     "record compacted away",
     "records consumed",
+    "records consumed by a group",
     "segment compacted",
     "session expired",
+    "transactional producer crashed",
     "truncated record",
     "unsynced tail lost",
 )

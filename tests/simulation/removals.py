@@ -13,20 +13,31 @@ from dataclasses import dataclass, replace
 from unittest import mock
 
 from cluster.broker.control.links.channels import BrokerChannel
+from cluster.broker.handlers import list_offsets
+from cluster.broker.replicas import writes
 from cluster.broker.replicas.follower_log import FollowerLog
+from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
+from cluster.broker.transactions.verification import Verifier
 from cluster.controller import leadership, partitions
+from cluster.coordinator.group import removing
+from cluster.coordinator.group.coordinator import GroupCoordinator
+from cluster.coordinator.transaction import coordinator as transaction_coordinator
+from cluster.coordinator.transaction import requests
+from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import ProducerEntry, SequenceVerdict, VerdictKind
+from cluster.log.transactional_log import TransactionalLog
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import InSyncReplicas
 from cluster.replication.leader import LeaderState
 from tests.simulation import golden_removals as without
+from tests.simulation.coordination import without as unsafe
 
 
 @dataclass(frozen=True)
@@ -146,6 +157,10 @@ def _read_to_the_end(
     return _read(log, offset, max_bytes, log.log_end_offset, at_least_one)
 
 
+#: Before KIP-890 no coordinator was asked whether a partition is in a transaction.
+_UNVERIFIED = ((Verifier, "unverified", unsafe.no_questions), (writes, "check_verified", lambda *_arguments: None))
+
+
 REMOVALS: dict[str, Removal] = {
     "keep-the-tail": Removal(keep_the_tail),
     "cut-to-the-watermark": Removal(cut_to_the_watermark),
@@ -168,4 +183,26 @@ REMOVALS: dict[str, Removal] = {
         patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)
     ),  # KIP-460
     "leave-names-unsynced": Removal(patches=((LocalLog, "_unsynced_directories", lambda _log: ()),)),  # KAFKA-3968
+    # Of transactions and groups.
+    "end-whichever-is-open": Removal(patches=((requests, "end_txn", unsafe.end_whichever_is_open),)),
+    "take-what-comes-late": Removal(patches=_UNVERIFIED),  # KIP-890
+    "take-fenced-producers": Removal(
+        lambda rules: replace(rules, check_sequence=unsafe.take_any_epoch), patches=_UNVERIFIED
+    ),
+    "time-out-unfenced": Removal(
+        patches=((transaction_coordinator, "abort_if_timed_out", unsafe.time_out_in_the_same_epoch),)
+    ),
+    "read-undecided": Removal(patches=((TransactionalLog, "last_stable_offset", unsafe.stable_is_committed),)),
+    "name-no-aborted": Removal(patches=((TransactionalLog, "aborted_transactions", unsafe.name_no_aborted),)),
+    "add-in-memory": Removal(patches=((TransactionCoordinator, "add_partitions", unsafe.add_in_memory),)),
+    "do-not-resume": Removal(patches=((TransactionCoordinator, "loaded", unsafe.do_not_resume),)),
+    "answer-before-it-is-stored": Removal(
+        patches=((TransactionCoordinator, "end_txn", unsafe.answer_before_it_is_stored),)
+    ),
+    "fetch-unstable-offsets": Removal(patches=((GroupCoordinator, "fetch_offsets", unsafe.fetch_unstable),)),  # KIP-447
+    "commit-from-memory": Removal(patches=((GroupCoordinator, "commit", unsafe.answer_from_memory),)),
+    "expire-by-commit-time": Removal(patches=((removing, "expired_offsets", unsafe.expire_by_commit_time),)),  # KIP-211
+    "refuse-above-the-watermark": Removal(patches=((Replica, "read", unsafe.refuse_above_the_watermark),)),
+    "end-at-the-watermark": Removal(patches=((list_offsets, "look_up", unsafe.end_at_the_watermark),)),
+    "end-one-later": Removal(patches=((list_offsets, "look_up", unsafe.end_one_later),)),
 }

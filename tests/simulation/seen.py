@@ -23,6 +23,13 @@ class SeenCluster(MemoryCluster):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.partitions: list[TopicPartition] = []
+        #: Those of other topics: of transactional programs, and of the coordinators themselves.
+        self.beside: list[TopicPartition] = []
+
+    @property
+    def everything(self) -> list[TopicPartition]:
+        """All partitions that there are."""
+        return [*self.partitions, *self.beside]
 
     # What ZooKeeper says
 
@@ -81,7 +88,7 @@ class SeenCluster(MemoryCluster):
 
     def is_whole(self) -> bool:
         """Whether every partition has a leader and all replicas in its ISR, in ZooKeeper and in its leader's eyes."""
-        for topic, partition in self.partitions:
+        for topic, partition in self.everything:
             state, registration = self.state(topic, partition), self.registration(topic)
             if registration is None or partition in registration.adding or partition in registration.removing:
                 return False
@@ -96,7 +103,7 @@ class SeenCluster(MemoryCluster):
 
     def are_equal(self) -> bool:
         """Whether all replicas end at the same offset, which is committed and known to be."""
-        for key in self.partitions:
+        for key in self.everything:
             replicas = [self.replica(broker_id, key) for broker_id in self.assigned(*key)]
             ends = {replica and (replica.log.log_end_offset, replica.high_watermark) for replica in replicas}
             if len(ends) != 1 or any(end is None or end[0] != end[1] for end in ends):

@@ -17,6 +17,7 @@ from cluster.invariants import InvariantBroken
 from cluster.protocol.batch import iter_batches
 from cluster.seams.randomness import derive
 from tests.simulation.clients import SimulatedClients
+from tests.simulation.coordination.coordination import Coordination
 from tests.simulation.evidence import Evidence
 from tests.simulation.inspector import Inspector
 from tests.simulation.kept import Finding
@@ -99,6 +100,8 @@ class Story:
         self.inspector = Inspector(self.world, self._broken)
         self.clients = SimulatedClients(self.world, draw(derive(topology.seed, "moves"), MOVES, topology))
         self.nemesis = Nemesis(self.world, self.clients, MOVES, kept)
+        drawn = topology.coordination
+        self.coordination = None if drawn is None else Coordination(self.world, drawn)
         self._random = derive(topology.seed, "end")
 
     def __repr__(self) -> str:
@@ -124,6 +127,8 @@ class Story:
             self.clients.add_partition((TOPIC, number))
         for number in range(self.topology.writers):
             self.clients.add_writer((TOPIC, number % self.topology.partitions))
+        if self.coordination is not None:
+            await self.coordination.begin()
         await self.nemesis.run()
         await asyncio.sleep(self._random.choice((0.2, 1.0)))
         self.inspector.inspect_all()
@@ -143,11 +148,21 @@ class Story:
         await self._reach("every partition has its whole ISR", world.is_whole, WHOLE_S)
         world.events.note("story", f"whole; {world.traffic}")
         self.clients.stop_writing()
+        if self.coordination is not None:
+            self.coordination.stop_writing()
         await self._reach("writers are done", self.clients.all_is_written, DRAIN_S)
         self.clients.write_once()
         await self._reach("a new write to each partition is acknowledged", self.clients.all_is_written, WRITE_S)
         await self._reach("replicas are equal", world.are_equal, DRAIN_S)
         await self._reach("readers are at the end", self.clients.all_is_read, DRAIN_S)
+        if self.coordination is not None:
+            await self._settle_beside(self.coordination)
+
+    async def _settle_beside(self, coordination: Coordination) -> None:
+        for what, condition, timeout_s in coordination.steps():
+            await self._reach(what, condition, timeout_s)
+        await self._reach("replicas are equal", self.world.are_equal, DRAIN_S)
+        await coordination.look()
 
     async def _reach(self, what: str, condition: Callable[[], bool], timeout_s: int) -> None:
         try:
@@ -170,6 +185,8 @@ class Story:
                 evidence.ledger.descends(() if replica is None else replica.log.epochs.entries)
             world.problems += judge(evidence)
             self._count(evidence)
+        if self.coordination is not None:
+            world.problems += self.coordination.judge()
         for broker_id, failure in world.failures:
             world.problems.append(("broker-failed", f"broker {broker_id}: {failure}"))
 
@@ -190,6 +207,8 @@ class Story:
         world = self.world
         world.retire_all()
         self.clients.leave()
+        if self.coordination is not None:
+            self.coordination.leave()
         for broker_id in sorted(world.processes):
             await world.leave(broker_id)
         for name, text in world.problems:

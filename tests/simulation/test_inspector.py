@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import copy_context
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,11 @@ import pytest
 from cluster.broker.replicas import invariants as replica_invariants
 from cluster.client.producer import invariants as producer_invariants
 from cluster.controller import invariants as context_invariants
+from cluster.coordinator.group import invariants as group_invariants
+from cluster.coordinator.group.requests import MemberIdentity
+from cluster.coordinator.transaction import invariants as transaction_invariants
+from cluster.coordinator.transaction.ownership import ServedPartition
+from cluster.coordinator.transaction.state import TransactionMetadata
 from cluster.invariants import InvariantBroken
 from cluster.log import invariants as log_invariants
 from cluster.log import producer_invariants as log_producer_invariants
@@ -18,16 +24,18 @@ from tests.simulation.client import Client, batch
 from tests.simulation.inspector import Inspector
 from tests.simulation.nodes import MemoryCluster
 from tests.support.invariants import stated
-from tests.support.virtual_time import run
+from tests.support.virtual_time import OWNER, run
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "simulation.md"
 MODULES = (
     context_invariants,
+    group_invariants,
     leader_invariants,
     log_invariants,
     log_producer_invariants,
     producer_invariants,
     replica_invariants,
+    transaction_invariants,
 )
 
 
@@ -68,7 +76,26 @@ def elect_somebody_else(cluster: MemoryCluster, leader: int) -> None:
     )
 
 
+def coordinate_no_producer(cluster: MemoryCluster, leader: int) -> None:
+    """A coordinator has a transactional id that it gave no producer id."""
+    owned = cluster.nodes[leader]._coordinators.transactions.coordinator.owned
+    metadata = TransactionMetadata("id", -1, 0, 1000, 0)
+    owned.served[owned.partition_of("id")] = ServedPartition(0, {"id": metadata})
+
+
+def miscount_a_group(cluster: MemoryCluster, leader: int) -> None:
+    """A coordinator's groups take more than any of them does; it is seen when somebody asks it for anything."""
+    groups = cluster.nodes[leader]._coordinators.groups
+    groups.coordinator.room.taken_bytes += 1
+    context = copy_context()
+    context.run(OWNER.set, cluster.processes[leader].life)
+    asked = MemberIdentity("m", generation_id=1)
+    asyncio.get_running_loop().call_soon(groups.heartbeat, "g", asked, context=context)
+
+
 BREAKS = [
+    ("producer-ids", coordinate_no_producer),
+    ("room-counted", miscount_a_group),
     ("watermark-in-log", commit_too_much),
     ("producer-batches", forget_a_batch),
     ("fetch-at-the-end", fetch_from_elsewhere),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cluster.seams.randomness import Random, derive
+from tests.simulation.coordination.drawn import Drawn, drawn
 
 TOPIC = "t"
 #: The share of the seeds whose topics allow unclean elections, whose logs lose their heads, which are compacted; the
@@ -43,12 +44,15 @@ class Topology:
     is_skewed: bool = False
     #: Tombstones may go while the seed lasts.
     tombstones_go: bool = False
+    #: Transactional programs and groups, if it has any.
+    coordination: Drawn | None = None
 
     def __str__(self) -> str:
         settings = " ".join(f"{key}={value}" for key, value in sorted(self.properties.items()))
+        beside = "" if self.coordination is None else f"; {self.coordination}"
         return (
             f"seed {self.seed}: {self.brokers} brokers, {self.partitions} partitions, {self.writers} writers, "
-            f"codec {self.codec}, {self.steps} steps, {settings}"
+            f"codec {self.codec}, {self.steps} steps, {settings}{beside}"
         )
 
 
@@ -79,6 +83,7 @@ def topology(seed: int) -> Topology:
     is_compacted = cleanup.random() < COMPACTED and not is_unclean
     tombstones_go = is_compacted and cleanup.random() < 0.5
     properties |= _cleanup(cleanup, is_retained=is_retained, is_compacted=is_compacted, tombstones_go=tombstones_go)
+    coordination = drawn(seed, is_unclean=is_unclean)
     return Topology(
         seed=seed,
         brokers=random.choice([3, 3, 3, 3, 4]),
@@ -88,11 +93,12 @@ def topology(seed: int) -> Topology:
         is_synced=is_synced,
         is_unclean=is_unclean,
         steps=random.choice([3, 5, 8]),
-        properties=properties,
+        properties=properties if coordination is None else properties | coordination.properties,
         is_retained=is_retained,
         is_compacted=is_compacted,
         is_skewed=derive(seed, "weather").random() < SKEWED,
         tombstones_go=tombstones_go,
+        coordination=coordination,
     )
 
 

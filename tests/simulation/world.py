@@ -51,6 +51,8 @@ class World(SeenCluster):
         self.problems: list[tuple[str, str]] = []
         #: (partition, topic id) -> what was appended to it
         self._ledgers: dict[tuple[TopicPartition, UUID | None], Ledger] = {}
+        #: (partition, leader epoch, base offset) -> when a transactional batch was appended there.
+        self.appended_at: dict[tuple[TopicPartition, int, int], float] = {}
         #: Extra milliseconds of a direction.
         self.slow: dict[tuple[str, str], float] = {}
         #: Those that shut down.
@@ -103,6 +105,8 @@ class World(SeenCluster):
             else:
                 ledger.append(batch_id, due._replace(base_offset=info.first_offset))
                 ledger.descends(log.epochs.entries)
+                if header.is_transactional:
+                    self.appended_at[(log.topic, log.partition), leader_epoch, info.first_offset] = self.loop.now
             return info
 
         def truncate(log: PartitionLog, offset: int) -> int:
@@ -303,7 +307,7 @@ class World(SeenCluster):
             return super().log_bytes(broker_id, topic, partition)
 
     def _log_sizes(self, broker_id: int) -> int:
-        return sum(len(self.log_bytes(broker_id, *key)) for key in self.partitions)
+        return sum(len(self.log_bytes(broker_id, *key)) for key in self.everything)
 
 
 def _size(records: int) -> str:

@@ -19,12 +19,18 @@ class Fetchers:
         self._make = make
         self._fetchers: dict[int, Fetcher] = {}
         self._leaders: dict[TopicPartition, int] = {}
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"<Fetchers {sorted(self._fetchers)} for {len(self._leaders)} partitions>"
 
     def follow(self, partition: Replica) -> None:
-        """Follow the leader that the partition names now, in the epoch and from the offset it has now."""
+        """Follow the leader that the partition names now, in the epoch and from the offset it has now.
+
+        Nothing happens after ``close``: roles are taken in steps, some of which may come later.
+        """
+        if self._is_closed:
+            return
         leader_id = partition.leader_id
         if self._leaders.get(partition.key) not in (None, leader_id):
             self.leave(partition.key)
@@ -45,6 +51,8 @@ class Fetchers:
                 del self._fetchers[leader_id]
 
     def close(self) -> None:
+        """Follow no one anymore."""
+        self._is_closed = True
         for fetcher in self._fetchers.values():
             fetcher.close()
         self._fetchers.clear()

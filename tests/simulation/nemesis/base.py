@@ -150,7 +150,7 @@ class Nemesis:
 
     def leader(self) -> int | None:
         """Who leads one of the partitions."""
-        state = self.world.state(*self.random.choice(self.world.partitions))
+        state = self.world.state(*self.random.choice(self.world.everything))
         return None if state is None or state.leader < 0 else state.leader
 
     @property

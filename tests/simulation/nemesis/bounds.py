@@ -24,7 +24,7 @@ def others_have_it(nemesis: Nemesis, broker_id: int) -> bool:
     world = nemesis.world
     if nemesis.busy or not all(world.is_known(each) for each in world.broker_ids):
         return False
-    states = [world.state(*key) for key in world.partitions]
+    states = [world.state(*key) for key in world.everything]
     if not all(state is None or broker_id not in state.isr or len(state.isr) > 1 for state in states):
         return False
     # What it has asked for may still arrive after its end, and leave it alone in a set.
@@ -36,7 +36,7 @@ def others_have_it(nemesis: Nemesis, broker_id: int) -> bool:
 def spare_the_others(nemesis: Nemesis, broker_id: int) -> None:
     """Let no fault begin until each partition is, or since now has been, without that broker in its in-sync set."""
     world, poorer = nemesis.world, nemesis.poorer
-    before = {key: world.observer.written_without(key, broker_id) for key in world.partitions}
+    before = {key: world.observer.written_without(key, broker_id) for key in world.everything}
     poorer.add(broker_id)
 
     async def wait() -> None:

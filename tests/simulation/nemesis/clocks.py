@@ -9,6 +9,8 @@ from __future__ import annotations
 from tests.simulation.nemesis.base import Nemesis
 
 RATES = (0.7, 0.95, 1.05, 1.5)
+#: A transaction is open until its time is over, by the clock of its coordinator.
+SMALL_JUMPS_MS = (-3000, -1000, 1000, 3000, 60_000)
 JUMPS_MS = (-6 * 3_600_000, -60_000, -1000, 1000, 60_000, 6 * 3_600_000)
 
 
@@ -17,7 +19,7 @@ async def jump(nemesis: Nemesis) -> None:
     world = nemesis.world
     broker_id = nemesis.random.choice(world.broker_ids)
     clock = world.clocks[broker_id]
-    clock.ahead_ms = nemesis.random.choice(JUMPS_MS)
+    clock.ahead_ms = nemesis.random.choice(JUMPS_MS if world.topology.coordination is None else SMALL_JUMPS_MS)
     nemesis.begin("clock-jump", f"{broker_id} by {clock.ahead_ms} ms")
     await nemesis.last(0.5, 3.0, 1000.0)
     clock.ahead_ms = 0

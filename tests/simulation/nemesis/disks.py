@@ -48,7 +48,7 @@ async def wipe(nemesis: Nemesis) -> None:
     if broker_id is None or not others_have_it(nemesis, broker_id):
         return
     nemesis.busy.add(broker_id)
-    topic, partition = random.choice(world.partitions)
+    topic, partition = random.choice(world.everything)
     what = random.choice(("/data", f"/data/{topic}-{partition}"))
     nemesis.begin("wipe", f"{broker_id} {what}")
     spare_the_others(nemesis, broker_id)

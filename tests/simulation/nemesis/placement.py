@@ -15,7 +15,7 @@ SIZES = (2, 3, 3)
 
 async def reassign(nemesis: Nemesis) -> None:
     """Two or three brokers, in any order, get a partition; mostly the rest of it is done while other things happen."""
-    topic, partition = nemesis.random.choice(nemesis.world.partitions)
+    topic, partition = nemesis.random.choice(nemesis.world.everything)
     targets = nemesis.random.sample(nemesis.world.broker_ids, nemesis.random.choice(SIZES))
     request = request_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
     moved = request.ReassignableTopic
@@ -32,7 +32,7 @@ async def reassign(nemesis: Nemesis) -> None:
 
 
 async def _elect(nemesis: Nemesis, name: str, kind: ElectionType) -> None:
-    topic, partition = nemesis.random.choice(nemesis.world.partitions)
+    topic, partition = nemesis.random.choice(nemesis.world.everything)
     request = request_class(ApiKey.ELECT_LEADERS)
     wanted = request.TopicPartitions(topic=topic, partitions=[partition])
     message = request(election_type=kind.value, topic_partitions=[wanted], timeout_ms=TIMEOUT_MS)
