@@ -13,7 +13,7 @@ export PYTHON
 WORKERS ?= 2
 PYTEST = $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --no-loadscope-reorder --durations=20
 
-# Real processes last: what is quick fails first.
+# Real processes last: with one process, what is quick fails first; with two, one begins at the end (tests/conftest.py).
 SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
