@@ -11,9 +11,10 @@ export PYTHON
 
 # Processes that run tests side by side; ARGS="-n 0" runs them in one, as a debugger wants.
 WORKERS ?= 2
-PYTEST = $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --no-loadscope-reorder --durations=20
+# Where it is told to keep no bytecode, each of them would compile again every test that has changed since the set-up.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --no-loadscope-reorder --durations=20
 
-# Real processes last: what is quick fails first.
+# Real processes last: with one process, what is quick fails first; with two, one begins at the end (tests/conftest.py).
 SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +33,51 @@ SHARED = "shared_cluster"
 UNSHARED = ("tests/verifier/test_main.py", "tests/verifier/test_robustness.py")
 #: Files of long tests that share nothing.
 APART = ("test_run.py", "test_interrupt.py")
-#: These, and a file of one long run for all its tests, come first in their directory.
+#: These, and a file of one long run for all its tests, come last in their directory, and are handed out first.
 LONG = (*APART, "test_correct_run.py")
 #: Their directory, whose tests come after all others.
 LAST = "tests/integration/"
+#: What shares something and keeps processors busy for minutes: after what is quick, and not at the end.
+BUSY = "tests/verifier/"
+#: Directories of quick tests, which come before that.
+QUICK = ("tests/architecture/", "tests/chaos/", "tests/cluster/", "tests/conformance/", "tests/evidence/")
 
 
 class Together(LoadScopeScheduling):
     """Hands out tests by file, and files that share something dear to one worker.
 
+    Every other worker takes from the end, where real processes are: these mostly wait, while what others take from the
+    front computes. Where they meet, in the middle, tests are short, and none is left alone with a long one.
+
     pytest-xdist's own groups, made of marks, need a pytest older than 9.2.
     """
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """Where each test stands: a list of ten thousand is not searched for each of them."""
+        return {nodeid: place for place, nodeid in enumerate(self.collection or ())}
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return nodeid if file.endswith(APART) else _group(file)
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        scope, unit = self.workqueue.popitem(last=_takes_from_the_end(self.nodes.index(node)))
+        work = self.assigned_work[node]
+        # what is done would be counted again after each test
+        for done in [name for name, tests in work.items() if all(tests.values())]:
+            del work[done]
+        work[scope] = unit
+        node.send_runtest_some([self._places[nodeid] for nodeid, is_done in unit.items() if not is_done])
+
     def _reschedule(self, node: WorkerController) -> None:
         """Hand out more to a process that has one test left, not two: each of them may take a minute."""
         if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
             super()._reschedule(node)
+
+
+def _takes_from_the_end(worker: int) -> bool:
+    return worker % 2 == 1
 
 
 @cache
@@ -66,12 +91,14 @@ def _group(file: str) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Real processes last, the long ones of them first: what is left in the end is short, and keeps both cores busy."""
+    """Quick tests first, real processes last: the ends of the list are handed out first, what is short in the end."""
     items.sort(key=_turn)
 
 
 def _turn(item: pytest.Item) -> int:
-    return item.nodeid.startswith(LAST) and 1 + (not item.path.name.endswith(LONG))
+    if item.nodeid.startswith(LAST):
+        return 3 + item.path.name.endswith(LONG)
+    return 0 if item.nodeid.startswith(QUICK) else 1 if item.nodeid.startswith(BUSY) else 2
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

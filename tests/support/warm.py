@@ -3,9 +3,9 @@
     .venv/bin/python -m pytest --collect-only -qq -p tests.support.warm
     .venv/bin/python -m tests.support.warm
 
-Collecting has pytest keep the test modules as it rewrites them (unless PYTHONDONTWRITEBYTECODE is set); a few draws
-have hypothesis keep its tables of Unicode and the constants of our modules. It is half a minute of processor time for
-each process of the gate, and changes no outcome. Owns no test.
+Collecting has pytest keep the test modules as it rewrites them (unless PYTHONDONTWRITEBYTECODE is set, which
+``make test`` unsets); a few draws have hypothesis keep its tables of Unicode and the constants of our modules. It is
+half a minute of processor time for each process of the gate, and changes no outcome. Owns no test.
 """
 
 from __future__ import annotations
