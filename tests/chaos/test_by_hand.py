@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import stat
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -219,9 +219,28 @@ def test_data_of_another_number_of_brokers_is_warned_of(existing: list[int], bro
     assert (warning is None) if said is None else (warning is not None and said in warning)
 
 
+def _is_free(port: int) -> bool:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def two_free_ports() -> Iterator[socket.socket]:
+    """A listener on the second of them: next to a port that is free there may be one that another process has."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            taken = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            if _is_free(taken.getsockname()[1] - 1):
+                break
+        yield taken
+
+
 def test_ports_are_checked_beforehand_by_number() -> None:
     """One of the following brokers' is named, and so are two options that take the same."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
+    with two_free_ports() as taken:
         port = taken.getsockname()[1]
         with pytest.raises(BadRequest, match=f"--port {port - 1}: port {port}, of broker 2: address already in use"):
             check_ports(3, {"--port": port - 1, "--metrics-port": 0})
