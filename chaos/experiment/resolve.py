@@ -49,7 +49,7 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     typed_consumer = consumer.validate(consumer_text, asked.client, profile.consumer_base(asked.client))
     defects, planted = _defects(asked.defects)
     partitions = workload.partitions or DEFAULT_PARTITIONS
-    faults, left_out = ((), []) if asked.schedule is not None else faults_of(asked)
+    faults, left_out = ((), []) if asked.schedule is not None else faults_of(asked, workload)
     experiment = Experiment(
         asked=asked,
         workload=workload,
