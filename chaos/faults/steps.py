@@ -16,7 +16,7 @@ from chaos.faults.damage import Damage, FrameAct
 from cluster.protocol.apis import ApiKey
 from cluster.seams.clock import Clock
 
-#: How long a frame of the step that was drawn is waited for, and then one of any step.
+#: How long a frame of the step that was drawn is waited for, and then one of the others; without others, twice that.
 PATIENCE_MS = 4_000
 _LOOK_MS = 10.0
 
@@ -118,7 +118,7 @@ class Trap:
 
     async def wait(self, drawn: CoordinatorStep, others: Sequence[CoordinatorStep]) -> CoordinatorStep | None:
         """The step at which a frame is held now: the drawn one, or if it does not come up, another; or None."""
-        if await self._comes(drawn):
+        if await self._comes(drawn, PATIENCE_MS if others else 2 * PATIENCE_MS):
             return drawn
         await self._damage.heal()
         for step in others:
@@ -127,7 +127,7 @@ class Trap:
             await self._damage.heal()
         return None
 
-    async def _comes(self, step: CoordinatorStep, timeout_ms: float = PATIENCE_MS) -> bool:
+    async def _comes(self, step: CoordinatorStep, timeout_ms: float) -> bool:
         links = links_of_step(self._cluster.link_names, self._seat.broker_id, to_brokers=step.to_brokers)
         act = FrameAct("hold", tuple(map(int, step.api_keys)), step.direction, count=1, lossy=self._lossy)
         await self._damage.act_on_frames(links, act)
