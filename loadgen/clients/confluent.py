@@ -50,7 +50,7 @@ class ConfluentProducer:
     def __init__(self, config: Mapping[str, str], callbacks: ClientCallbacks, clock: Clock) -> None:
         self._callbacks = callbacks
         self._clock = clock
-        self._first_sequence = -1
+        self._first_sequences: dict[int, int] = {}
         self._connections = LostConnections()
         listener = AttemptListener(self._on_failed_attempt, is_debugged="debug" in config)
         debug = ",".join(filter(None, (config.get("debug"), ATTEMPTS)))
@@ -63,8 +63,7 @@ class ConfluentProducer:
             self._producer.produce(topic, value, key, partition=partition, on_delivery=on_delivery)
         except KafkaException as error:
             raise ClientRefusal(Failure(describe_exception(error), is_fatal=is_fatal(error))) from error
-        if self._first_sequence < 0:
-            self._first_sequence = sequence
+        self._first_sequences.setdefault(partition, sequence)
 
     def poll(self) -> None:
         self._producer.poll(0)
@@ -89,10 +88,10 @@ class ConfluentProducer:
     def _on_error(self, error: KafkaError) -> None:
         self._callbacks.on_error(failure_of(error))
 
-    def _on_failed_attempt(self, error: str, records: int, number: int) -> None:
-        """librdkafka numbers the records of a partition from 1, and there is one partition to a producer."""
-        if number and self._first_sequence >= 0:
-            first = self._first_sequence + number - 1
+    def _on_failed_attempt(self, error: str, records: int, number: int, partition: int) -> None:
+        """librdkafka numbers the records of a partition from 1, and a producer has one stream to a partition."""
+        if number and partition in self._first_sequences:
+            first = self._first_sequences[partition] + number - 1
             self._callbacks.on_retry(Retried(first_line(error), records, first, first + records - 1))
         else:
             self._callbacks.on_retry(Retried(first_line(error), records))

@@ -19,7 +19,8 @@ client_logger = logging.getLogger("librdkafka")
 #: The context of librdkafka's debugging whose lines tell about every attempt that failed.
 ATTEMPTS = "msg"
 _FAILED_ATTEMPT = re.compile(
-    r"MessageSet with (?P<records>\d+) message\(s\) \(MsgId (?P<message_id>\d+), BaseSeq -?\d+\) "
+    r"\[(?P<partition>\d+)\]: MessageSet with (?P<records>\d+) message\(s\) "
+    r"\(MsgId (?P<message_id>\d+), BaseSeq -?\d+\) "
     r"encountered error: (?P<error>.*) \(actions (?P<actions>[^)]*)\)"
 )
 
@@ -31,7 +32,7 @@ class AttemptListener:
     became of its records. confluent-kafka asks for ``log`` alone.
     """
 
-    def __init__(self, on_failed_attempt: Callable[[str, int, int], None], *, is_debugged: bool) -> None:
+    def __init__(self, on_failed_attempt: Callable[[str, int, int, int], None], *, is_debugged: bool) -> None:
         self._on_failed_attempt = on_failed_attempt
         self._is_debugged = is_debugged
 
@@ -45,17 +46,17 @@ class AttemptListener:
                 self._on_failed_attempt(*failed)
 
 
-def failed_attempt(facility: str, line: str) -> tuple[str, int, int] | None:
-    """An failed attempt that may be repeated, by a line of librdkafka's log; None for any other line.
+def failed_attempt(facility: str, line: str) -> tuple[str, int, int, int] | None:
+    """A failed attempt that may be repeated, by a line of librdkafka's log; None for any other line.
 
-    The error, how many records, and the number of the first: 1 is the first record that this producer sent to the
-    partition; 0 stands for not told, which is so without idempotence.
+    The error, how many records, the number of the first, and the partition: 1 is the first record that this producer
+    sent to the partition; 0 stands for not told, which is so without idempotence.
     """
     match = _FAILED_ATTEMPT.search(line) if facility == "MSGSET" else None
     # one whose connection broke is only said to need a refresh, and is repeated anyway
     if match is None or "Permanent" in match["actions"]:
         return None
-    return match["error"], int(match["records"]), int(match["message_id"])
+    return match["error"], int(match["records"]), int(match["message_id"]), int(match["partition"])
 
 
 class LostConnections:

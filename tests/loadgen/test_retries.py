@@ -89,7 +89,7 @@ def _native() -> Factory:
 
 def test_a_failed_attempt_is_known_by_its_line() -> None:
     """Also one whose connection broke; not one that is given up, nor one that was delivered."""
-    assert failed_attempt("MSGSET", LINE) == ("Local: Broker transport failure", 17, 101)
+    assert failed_attempt("MSGSET", LINE) == ("Local: Broker transport failure", 17, 101, 0)
     assert failed_attempt("MSGSET", LINE.replace("Refresh,", "Permanent,")) is None
     assert failed_attempt("MSGSET", LINE.partition(" encountered")[0] + " delivered") is None
     assert failed_attempt("FAIL", LINE) is None
@@ -97,7 +97,7 @@ def test_a_failed_attempt_is_known_by_its_line() -> None:
 
 def test_debugging_lines_are_for_the_listener_alone(caplog: pytest.LogCaptureFixture) -> None:
     """Nobody asked for them; what librdkafka says to people is passed on, and everything if debugging was asked for."""
-    told: list[tuple[str, int, int]] = []
+    told: list[tuple[str, int, int, int]] = []
 
     def tell(*attempt: Any) -> None:
         told.append(attempt)
@@ -106,7 +106,7 @@ def test_debugging_lines_are_for_the_listener_alone(caplog: pytest.LogCaptureFix
         AttemptListener(tell, is_debugged=False).log(10, "%s [%s] %s", "MSGSET", "p", LINE)
         AttemptListener(tell, is_debugged=False).log(40, "%s [%s] %s", "FAIL", "p", "gone")
         AttemptListener(tell, is_debugged=True).log(10, "%s [%s] %s", "PRODUCE", "p", "asked for")
-    assert told == [("Local: Broker transport failure", 17, 101)]
+    assert told == [("Local: Broker transport failure", 17, 101, 0)]
     assert [record.getMessage() for record in caplog.records] == ["FAIL [p] gone", "PRODUCE [p] asked for"]
 
 
