@@ -6,7 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from loadgen.documents import DocumentError, kind_of, load_yaml, read_text
-from loadgen.kinds import TRANSACTIONS
+from loadgen.kinds import BANK, TRANSACTIONS
 from loadgen.workload import DEFAULT_OUTSTANDING, UNLIMITED, Workload, WorkloadError
 
 CATALOGUE: dict[str, Workload] = {
@@ -58,6 +58,15 @@ CATALOGUE: dict[str, Workload] = {
             streams=12,
             kind=TRANSACTIONS,
             transactions={"partitions": 3, "records": 12, "aborts": 0.1},
+        ),
+        Workload(
+            "bank",
+            "6 transactional producers that transfer amounts between two accounts each, 4 transfers in a transaction",
+            rate=192,
+            partitions=6,
+            streams=12,
+            kind=BANK,
+            transactions={"partitions": 2, "records": 8, "aborts": 0.2},
         ),
     )
 }

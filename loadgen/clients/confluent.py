@@ -29,7 +29,7 @@ from loadgen.clients.base import (
     first_line,
 )
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
-from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, LostConnections, client_logger
+from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, KeptLines, LostConnections, client_logger
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 from loadgen.spans import ReadRecord
 
@@ -52,10 +52,10 @@ class ConfluentProducer:
         self._clock = clock
         self._first_sequences: dict[int, int] = {}
         self._connections = LostConnections()
-        listener = AttemptListener(self._on_failed_attempt, is_debugged="debug" in config)
+        self._lines = KeptLines(AttemptListener(self._on_failed_attempt, is_debugged="debug" in config))
         debug = ",".join(filter(None, (config.get("debug"), ATTEMPTS)))
         own = {**config, "debug": debug, "stats_cb": self._on_statistics}
-        self._producer = TellingProducer(own, self._on_error, listener)
+        self._producer = TellingProducer(own, self._on_error, self._lines)
 
     def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
         on_delivery = partial(self._on_delivery, sequence)
@@ -67,6 +67,7 @@ class ConfluentProducer:
 
     def poll(self) -> None:
         self._producer.poll(0)
+        self._lines.pass_on()
 
     def purge(self) -> None:
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)

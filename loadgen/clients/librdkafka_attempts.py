@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +45,26 @@ class AttemptListener:
             failed = failed_attempt(arguments[0], str(arguments[2]))
             if failed is not None:
                 self._on_failed_attempt(*failed)
+
+
+class KeptLines:
+    """librdkafka's logger where its lines may come out of another thread than ``poll``'s: they wait for that one.
+
+    Under Locust the locks of logging are greenlets' locks. A thread that waits for one may wait forever.
+    """
+
+    def __init__(self, listener: AttemptListener) -> None:
+        self._listener = listener
+        self._lines: deque[tuple[Any, ...]] = deque()
+
+    def log(self, *line: Any) -> None:
+        """One line, by any thread."""
+        self._lines.append(line)
+
+    def pass_on(self) -> None:
+        """What has come up, by the thread that polls."""
+        while self._lines:
+            self._listener.log(*self._lines.popleft())
 
 
 def failed_attempt(facility: str, line: str) -> tuple[str, int, int, int] | None:

@@ -21,9 +21,10 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.units import ms_of_ns, ns_of_seconds
 from loadgen.clients.base import ProducerClient, ProducerFactory
 from loadgen.clients.choice import producer_factory
+from loadgen.kinds import BANK
 from loadgen.pace import partition_of
 from loadgen.recorder import Recorder
-from loadgen.records import StreamRecords
+from loadgen.records import StreamRecords, TransferRecords
 from loadgen.settings import LoadSettings
 from loadgen.stream import ProducerStream
 from loadgen.unwritten import WrittenState, likely_cause
@@ -99,7 +100,7 @@ class LoadProcess:
             stream=number,
             topic=settings.topic,
             partition=partition_of(number, settings.partitions),
-            records=StreamRecords(settings.run_id, number, self._sizes, self._keys),
+            records=self._records(number),
             recorder=self.recorder,
             clock=self.clock,
             make_client=make_client or producer_factory(bootstrap, own, settings, self.clock),
@@ -109,6 +110,11 @@ class LoadProcess:
         )
         self._streams.append(stream)
         return stream
+
+    def _records(self, number: int) -> StreamRecords:
+        if self.settings.kind == BANK:
+            return TransferRecords(self.settings.run_id, number, self._sizes)
+        return StreamRecords(self.settings.run_id, number, self._sizes, self._keys)
 
     def next_reader(self) -> str:
         """The client of the reader that starts: they take those of the settings in turn."""
