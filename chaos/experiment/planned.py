@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.choices import DEFAULT_FAULTS, LOAD_GROUPS
@@ -25,13 +25,8 @@ from loadgen.workload import Workload
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
 MOST_NAMED = 4
-#: Kind of a workload -> whose coordinators its users keep at work.
-_COORDINATED: Mapping[str, frozenset[CoordinatorKind]] = {
-    "transactions": frozenset(("transaction",)),
-    "bank": frozenset(("transaction",)),
-    "groups": frozenset(("group",)),
-    "pipeline": frozenset(("transaction", "group")),
-}
+#: The kinds of workload whose users are members of groups.
+_GROUPED = ("groups", "pipeline")
 
 
 def check_schedule(experiment: Experiment) -> None:
@@ -67,7 +62,12 @@ def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
 
 def coordinators_at_work(workload: Workload) -> frozenset[CoordinatorKind]:
     """Which coordinators this load asks for something all the time."""
-    return _COORDINATED.get(getattr(workload, "kind", ""), frozenset())
+    kinds: set[CoordinatorKind] = set()
+    if workload.is_transactional:
+        kinds.add("transaction")
+    if workload.kind in _GROUPED:
+        kinds.add("group")
+    return frozenset(kinds)
 
 
 def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:

@@ -88,7 +88,14 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
     foreign, warnings = resolve(Asked(seed=1, zookeeper="h:1", faults="all"))
     assert set(FAULTS) - set(foreign.faults) == {*of_zookeeper(), *of_coordinators()}
     assert resolve(Asked(seed=1, faults="all")) == (resolve(Asked(seed=1, faults="all"))[0], [])
+    transactional, warnings = resolve(Asked(seed=1, faults="all", workload="transactions"))
+    left_out = {name for name in of_coordinators() if FAULTS[name].needs_coordinator == "group"}
+    assert set(FAULTS) - set(transactional.faults) == left_out and warnings == []
     for asked, says in (
+        (
+            Asked(seed=1, faults="hold-markers", workload="bank", toxiproxy="http://h:1"),
+            "--faults hold-markers: it needs gapless's own proxy, and --toxiproxy names another",
+        ),
         (Asked(seed=1, brokers=1, replication_factor=1, faults="kill-leader"), "--faults kill-leader: it needs 2 br"),
         (
             Asked(seed=1, replication_factor=1, faults="reset,pause-leader"),
@@ -165,7 +172,7 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
         (Asked(seed=1, time_limit_s=2), "--time-limit"),
         (Asked(seed=1, producer_config=["bootstrap.servers=b:1"]), "--producer-config bootstrap.servers=b:1"),
         (Asked(seed=1, consumer_config=["client.id=me"]), "--consumer-config client.id=me"),
-        (Asked(seed=1, producer_config=["transactional.id=t"]), "no transactions"),
+        (Asked(seed=1, producer_config=["transactional.id=t"]), "producers has its own"),
         (Asked(seed=1, rate=0), "rate"),
         (Asked(seed=1, record_bytes=47), "48"),
         (Asked(seed=1, client="nativ"), "--client nativ"),
