@@ -31,6 +31,7 @@ class HoldMarkers(Fault):
     async def choose(self) -> str:
         wanted = self.injection.target.get("transactional_id")
         seat = await choose_seat(self.cluster, "transaction", self.random, wanted)
+        self._broker_id = seat.broker_id
         self._links = links_of_step(self.cluster.link_names, seat.broker_id, to_brokers=True)
         if not self._links:
             raise PreconditionMissing(f"broker {seat.broker_id} has no link to another broker")
@@ -50,7 +51,8 @@ class HoldMarkers(Fault):
 
     async def bites(self) -> Probe:
         counts = await self.damage.frame_counts()
-        return Probe(counts.acted > 0, {"link": self._link, "frames_hit": counts.acted})
+        seen = {"broker": self._broker_id, "markers_link": self._link, "frames_hit": counts.acted}
+        return Probe(counts.acted > 0, seen)
 
     async def heal(self) -> None:
         self._hit = (await self.damage.frame_counts()).acted

@@ -40,6 +40,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 TOPIC, PARTITIONS = "ledger", 3
 GROUP = "readers-of-the-ledger"
+#: A coordinator that has just been given back to its preferred replica would not be where its fault waits for it.
+STAYING = ("auto.leader.rebalance.enable=false",)
 
 
 class Load(AbstractContextManager["Load"]):
@@ -87,6 +89,9 @@ class Ledger:
         self._producer.begin()
         for partition in range(PARTITIONS):
             self._producer.send(TOPIC, partition, value)
+        # before it aborts too: librdkafka may else abort what its coordinator was never told of, and take the answer
+        # INVALID_TXN_STATE for fatal
+        self._producer.flush()
         commit = self._number % 3 != 0
         self._again(lambda: self._producer.end(commit=commit))
         if commit:
@@ -143,7 +148,7 @@ class Readers:
 def conducted(directory: Path, *injections: Injection) -> list[Mapping[str, Any]]:
     """Start a cluster with a link before everything, break it under load, and read what was committed; the record."""
     require("java")
-    settings, _ = resolve(Asked(seed=5, faults="none", partitions=PARTITIONS))
+    settings, _ = resolve(Asked(seed=5, faults="none", partitions=PARTITIONS, broker_config=STAYING))
     run = RunDirectory(directory)
     run.prepare()
     clock = SystemClock()

@@ -56,6 +56,7 @@ _VALUES: Mapping[str, str] = {
     "batches_while_cut": "{} batches reached the log meanwhile",
     "retries": "{} batches were resent",
     "step": "at {}",
+    "markers_link": "its markers on link {}",
     "frames": "{} requests or responses of its kind came by",
     "frames_hit": "{} of them were hit",
     "sessions_expired": "{} ZooKeeper sessions expired",
