@@ -14,7 +14,7 @@ from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
 from chaos.faults.base import CoordinatorKind, Process
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
-from chaos.links import Links, act_on_frames
+from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
 from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import RunDirectory
@@ -62,8 +62,8 @@ class AsyncLinks:
         return Marks(link, (await asyncio.to_thread(one),))
 
     async def frame_counts(self, marks: Marks) -> FrameCounts:
-        found = await asyncio.to_thread(self._links.stats, marks.link)
-        seen = [] if found is None else [found.frames[name] for name in marks.toxics if name in found.frames]
+        asked = (asyncio.to_thread(frames_seen, self._links, marks.link, name) for name in marks.toxics)
+        seen = [each for each in await asyncio.gather(*asked) if each is not None]
         return FrameCounts(sum(each.matched for each in seen), sum(each.acted for each in seen))
 
     async def heal(self, marks: Marks) -> None:
