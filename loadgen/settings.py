@@ -6,12 +6,22 @@ user who starts Standalone Locust gives ``--kafka-*`` options instead (``loadgen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.kinds import (
+    STREAMS,
+    TRANSACTIONAL,
+    PlanSpec,
+    TransactionPlan,
+    check_kind,
+    check_streams,
+    parse_plan,
+    streams_per_user,
+)
 from loadgen.shapes import RateShape, ShapeSpec, parse_shape
 from loadgen.spec import SpecError
 from verifier.evidence.run_directory import read_json, write_json_atomic
@@ -35,11 +45,13 @@ FINAL_CLIENTS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
 DEFAULT_READERS = (CONFLUENT, NATIVE)
 DEFAULT_FINAL_READERS = (CONFLUENT, KAFKA_PYTHON)
 
+ISOLATION, READ_COMMITTED = "isolation.level", "read_committed"
+
 #: Keys of a client that a load decides itself, and why no one else can.
 _OWN_KEYS = {
     "bootstrap.servers": "the load sets its own addresses",
     "client.id": "each of the load's clients has a name of its own",
-    "transactional.id": "the load has no transactions",
+    "transactional.id": "each of a transactional workload's producers has its own, and others have none",
 }
 
 
@@ -55,8 +67,11 @@ class LoadSettings:
     ``outstanding`` above 0 there is no rate: each producer sends as fast as it is acknowledged, with
     at most that many records unacknowledged. ``value_bytes`` is the size of a value, header included, or a distribution
     of sizes. ``producer_config`` and ``consumer_config`` are the client's own keys, on top of the defaults of its
-    adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. The producers are shared by
-    ``processes``. ``readers`` has the client of each live reader, ``final_readers`` those of the final phase.
+    adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. ``producers`` is the number of
+    streams, of which each producer user writes one, unless ``kind`` says otherwise (``loadgen.kinds``, which also owns
+    the form of ``transactions``); they are shared by ``processes``. ``readers`` has the client of each live reader,
+    ``final_readers`` those of the final phase; the live ones of ``uncommitted_reader`` see
+    what is aborted, too.
     """
 
     run_id: int
@@ -80,6 +95,9 @@ class LoadSettings:
     first_stream: int = 0
     reserve_sequences: int = 4096
     flush_timeout_s: float = 20.0
+    kind: str = STREAMS
+    transactions: PlanSpec | None = None
+    uncommitted_reader: str = ""
     producer_config: dict[str, ConfigValue] = field(default_factory=dict)
     consumer_config: dict[str, ConfigValue] = field(default_factory=dict)
 
@@ -107,6 +125,8 @@ class LoadSettings:
                 raise SettingsError(f"{name} has {unknown[0]!r}; use one of {', '.join(known)}")
         try:
             parse_shape(self.shape), parse_sizes(self.value_bytes), parse_keys(self.keys)
+            check_kind(self.kind, self.transactions)
+            check_streams(self.kind, self.transactions, self.producers, self.partitions)
         except SpecError as error:
             raise SettingsError(str(error)) from error
 
@@ -139,7 +159,36 @@ class LoadSettings:
     @property
     def rate_per_producer(self) -> float:
         """Records per second of one producer user."""
-        return self.rate / max(1, self.producers)
+        return self.rate * self.streams_per_user / max(1, self.producers)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether its producers have a ``transactional.id``."""
+        return self.kind in TRANSACTIONAL
+
+    def reads_committed(self, client: str, *, is_final: bool) -> bool:
+        """Whether a reader of that client is to be handed only what is committed, unless the configuration says so.
+
+        Where transactions are written, all are, but the live readers of ``uncommitted_reader``.
+        """
+        if (asked := self.consumer_config.get(ISOLATION)) is not None:
+            return asked == READ_COMMITTED
+        return self.is_transactional and (is_final or client != self.uncommitted_reader)
+
+    @property
+    def streams_per_user(self) -> int:
+        """How many streams one producer user writes."""
+        return streams_per_user(self.kind, self.transactions)
+
+    @property
+    def users(self) -> int:
+        """How many producer users there are."""
+        return self.producers // self.streams_per_user
+
+    @property
+    def transaction_plan(self) -> TransactionPlan:
+        """What its producers do in each transaction."""
+        return parse_plan(self.kind, self.transactions)
 
     def with_changes(self, changes: Mapping[str, Any]) -> LoadSettings:
         """A copy with some fields changed. Raises ``SettingsError``, also for an unknown field."""
@@ -167,6 +216,11 @@ class LoadSettings:
             return cls(**values)
         except TypeError as error:
             raise SettingsError(f"{path}: {error}") from error
+
+
+def uncommitted_reader(readers: Sequence[str]) -> str:
+    """The client whose live readers see what is aborted, too: the first one, if there are others beside it."""
+    return readers[0] if len(set(readers)) > 1 else ""
 
 
 def refuse_own_keys(option: str, config: Mapping[str, object]) -> None:

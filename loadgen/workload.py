@@ -11,8 +11,10 @@ shape: {bursts: {every_s: 10, for_s: 2, factor: 8}}
 value_bytes: {lognormal: {median: 300, sigma: 1.0, most: 20000}}
 keys: {zipf: {keys: 1000, exponent: 1.1}}
 partitions: 6
-streams: 12             # producers, each of one stream on one partition
+streams: 12             # each on one partition; one producer writes one, or one of each partition of its transactions
 compression: lz4
+kind: transactions      # what its users do: streams, if it says nothing
+transactions: {partitions: 3, records: 12, aborts: 0.1}
 ```
 """
 
@@ -24,6 +26,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.kinds import BANK, STREAMS, TRANSACTIONAL, PlanSpec, check_kind, check_streams, streams_per_user
 from loadgen.settings import SettingsError
 from loadgen.shapes import ShapeSpec, parse_shape
 from loadgen.spec import SpecError
@@ -54,6 +57,8 @@ class Workload:
     partitions: int | None = None
     streams: int | None = None
     compression: str | None = None
+    kind: str = STREAMS
+    transactions: PlanSpec | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -79,6 +84,13 @@ class Workload:
             parse_sizes(self.value_bytes)
         if self.keys is not None:
             parse_keys(self.keys)
+        check_kind(self.kind, self.transactions)
+        if self.kind == BANK and self.keys not in (None, "none"):
+            raise SpecError(f"kind: {BANK} has keys of its own; leave out keys")
+        if self.is_transactional and rate == UNLIMITED:
+            raise SpecError(f"kind: {self.kind} works only with a rate in records per second")
+        if self.streams is not None:
+            check_streams(self.kind, self.transactions, self.streams, self.partitions or self.streams)
 
     def with_options(
         self, options: Mapping[str, tuple[str, Any]], defaults: Mapping[str, Any] | None = None
@@ -112,6 +124,16 @@ class Workload:
             except WorkloadError as error:
                 return WorkloadError(f"{options[name][0]} {value}: {error.__cause__}")
         return None
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether its producers have a ``transactional.id``."""
+        return self.kind in TRANSACTIONAL
+
+    @property
+    def streams_per_user(self) -> int:
+        """How many streams one of its producers writes."""
+        return streams_per_user(self.kind, self.transactions)
 
     @property
     def is_unlimited(self) -> bool:
@@ -152,6 +174,8 @@ class Workload:
             "value_bytes": self.value_bytes,
             "keys": self.keys,
             "outstanding": self.outstanding or DEFAULT_OUTSTANDING if self.is_unlimited else None,
+            "kind": None if self.kind == STREAMS else self.kind,
+            "transactions": self.transactions,
         }
         return {name: value for name, value in said.items() if value is not None}
 

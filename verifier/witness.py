@@ -40,7 +40,12 @@ CLOSED_NS = 500_000_000
 
 #: These end a connection immediately, or affect only what brokers send: they hold back nothing that a producer sent.
 _HOLD_NOTHING = frozenset(
-    ("reset", "drop-response", "kill-leader", "kill-follower", "kill-controller", "rolling-restart")
+    (
+        *("reset", "drop-response", "kill-leader", "kill-follower", "kill-controller", "rolling-restart"),
+        # What these hold is lost with its connection, and so nothing is late.
+        *("kill-transaction-coordinator", "kill-group-coordinator", "drop-end-txn-response"),
+        *("repeat-end-txn", "hold-markers"),
+    )
 )
 
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.

@@ -32,7 +32,9 @@ def fault(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TARGET]", help="A partition (orders-0) or a link (b1-b2). Default: the first partition."
+            metavar="[TARGET]",
+            help="A partition (orders-0) or a link (b1-b2); for faults on coordinators, a transactional ID or a group. "
+            "Default: the first partition, or any ID or group.",
         ),
     ] = None,
     duration: Annotated[

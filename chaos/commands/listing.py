@@ -12,6 +12,7 @@ import typer
 from chaos.exits import BadRequest
 from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.planned import FOLLOWERS
+from chaos.faults.base import Fault
 from chaos.faults.catalogue import DEFAULT, FAULTS, GROUPS
 from cluster.defects import CATALOGUE
 from cluster.process.topology import ZOOKEEPER, LinkName, link_names
@@ -54,7 +55,10 @@ def list_what(
     for name, summary in entries.items():
         print(f"{name:{width}}  {summary}")
     if what is What.FAULTS:
-        print(f"({DEFAULT}): the default of --faults; --faults all selects every fault", file=sys.stderr)
+        print(
+            f"({DEFAULT}): the default of --faults; --faults all selects every fault that the workload suits",
+            file=sys.stderr,
+        )
     return 0
 
 
@@ -74,10 +78,16 @@ def _summary(link: LinkName) -> str:
     return f"broker {opener}'s requests to broker {target}: fetches as its follower, any others as controller"
 
 
+def _mark(fault: type[Fault]) -> str:
+    """Whether it is one of the default faults, or needs a load of a kind."""
+    if fault.needs_coordinator is not None:
+        return f" (needs a workload with {fault.needs_coordinator}s)"
+    return f" ({DEFAULT})" * (fault.name in GROUPS[DEFAULT])
+
+
 def _entries(what: What) -> dict[str, str]:
     if what is What.FAULTS:
-        mark = f" ({DEFAULT})"
-        return {name: f"{fault.summary}{mark * (name in GROUPS[DEFAULT])}" for name, fault in FAULTS.items()}
+        return {name: f"{fault.summary}{_mark(fault)}" for name, fault in FAULTS.items()}
     if what is What.CHECKS:
         from verifier.checks import CHECKS
 

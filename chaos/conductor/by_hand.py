@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 BIT, NO_BITE, CUT_SHORT, REFUSED, NOT_HEALED = "bit", "did not bite", "cut short", "refused", "not healed"
 ASK_TIMEOUT_MS = 5_000
 LONGEST_S = 3600.0
+#: What a fault on a coordinator takes in place of a partition or a link; whether it is in use shows when it begins.
+_COORDINATED = {"transactional_id": "a transactional ID", "group": "a group"}
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]{0,8})\Z")
 
 
@@ -76,10 +78,15 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: Brea
         raise FaultRefused(f"--duration must be above 0 and at most {LONGEST_S:g} s, not {duration_s!r}")
     if not topics:
         raise FaultRefused("the cluster has no topic yet, and probes need partitions: create a topic first")
-    topic, where = _aimed(target, topics, cluster.links)
+    key = next((each for each in _COORDINATED if each in fault.targets), None)
+    if key is not None and target is not None and target not in cluster.links:
+        topic, where = min(topics), {key: str(target)}
+    else:
+        topic, where = _aimed(target, topics, cluster.links)
     if "link" in where and "link" not in fault.targets:
         takers = ", ".join(each.name for each in FAULTS.values() if "link" in each.targets)
-        raise FaultRefused(f"{name} takes TOPIC-PARTITION, not the link {target!r}; {takers} take a link")
+        takes = "TOPIC-PARTITION" if key is None else _COORDINATED[key]
+        raise FaultRefused(f"{name} takes {takes}, not the link {target!r}; {takers} take a link")
     if (why := _toothless(fault, where, cluster)) is not None:
         raise FaultRefused(f"{name} cannot bite: {why}")
     return PlannedFault(topic, Injection(0.0, name, float(duration_s), where))

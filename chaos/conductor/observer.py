@@ -20,6 +20,7 @@ from cluster.seams.transport import Transport
 from cluster.seams.units import seconds_of_ms
 
 if TYPE_CHECKING:
+    from chaos.conductor.coordinators import CoordinatorSurvey
     from cluster.client.async_admin import AsyncAdmin
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,12 @@ class Observer:
     def control_addresses(self) -> list[str]:
         """``host:port`` of each known control listener, in the order of the brokers' ids."""
         return [self._control[broker] for broker in sorted(self._control)]
+
+    def coordinators(self) -> CoordinatorSurvey:
+        """Who coordinates what, as the brokers say now."""
+        from chaos.conductor.coordinators import CoordinatorSurvey
+
+        return CoordinatorSurvey(dict(self._control), self._transport, ASK_TIMEOUT_MS)
 
     def admin(self, timeout_ms: int) -> AsyncAdmin:
         """An admin client over all known control listeners."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Mapping
+from typing import Any
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
-from chaos.faults.base import Process
-from chaos.faults.damage import Direction, LinkTraffic, Marks
-from chaos.links import Links
+from chaos.faults.base import CoordinatorKind, Process
+from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
+from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
 from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import RunDirectory
@@ -49,6 +51,20 @@ class AsyncLinks:
     async def reset_connections(self, link: str, direction: Direction) -> Marks:
         name = f"reset{next(self._numbers)}"
         return Marks(link, await asyncio.to_thread(self._links.reset_connections, link, direction, name))
+
+    async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
+        name = f"{act.act}{next(self._numbers)}"
+
+        def one() -> str:
+            more: dict[str, Any] = {"count": act.count, "lossy": act.lossy, "delay_ms": act.delay_ms}
+            return act_on_frames(self._links, link, act.act, act.direction, act.api_keys, name=name, **more)
+
+        return Marks(link, (await asyncio.to_thread(one),))
+
+    async def frame_counts(self, marks: Marks) -> FrameCounts:
+        asked = (asyncio.to_thread(frames_seen, self._links, marks.link, name) for name in marks.toxics)
+        seen = [each for each in await asyncio.gather(*asked) if each is not None]
+        return FrameCounts(sum(each.matched for each in seen), sum(each.acted for each in seen))
 
     async def heal(self, marks: Marks) -> None:
         await asyncio.to_thread(self._links.heal, marks.link, marks.toxics)
@@ -129,6 +145,12 @@ class Target:
 
     async def controller(self) -> int | None:
         return (await self._observer.view()).controller
+
+    async def coordinated(self, kind: CoordinatorKind) -> Mapping[str, int]:
+        return await self._observer.coordinators().in_use(kind)
+
+    async def coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
+        return await self._observer.coordinators().find(kind, key)
 
     async def alive(self) -> frozenset[int]:
         return (await self._observer.view()).alive

@@ -16,14 +16,17 @@ from chaos.experiment.choices import DEFAULT_FAULTS, LOAD_GROUPS
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import Experiment
 from chaos.faults.accepted import integer
-from chaos.faults.base import Fault
+from chaos.faults.base import CoordinatorKind, Fault
 from chaos.faults.catalogue import FAULTS, GROUPS, UnknownFault, check_faults, parse_faults
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
+from loadgen.workload import Workload
 
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
 MOST_NAMED = 4
+#: The kinds of workload whose users are members of groups.
+_GROUPED = ("groups", "pipeline")
 
 
 def check_schedule(experiment: Experiment) -> None:
@@ -43,7 +46,7 @@ def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
         yield str(error)
         return
     fault = FAULTS[injection.fault]
-    if (why := impossible(injection.fault, experiment.asked)) is not None:
+    if (why := impossible(injection.fault, experiment.asked, experiment.workload)) is not None:
         yield f"{why}; take it out"
     yield from _unknown("target", injection.target, fault.targets)
     yield from _unknown("parameters", injection.parameters, [rule.name for rule in fault.accepts])
@@ -57,9 +60,24 @@ def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
             yield f"parameter {rule.name} must be {rule.words}, not {value!r}"
 
 
-def impossible(fault: str, asked: Asked) -> str | None:
+def coordinators_at_work(workload: Workload) -> frozenset[CoordinatorKind]:
+    """Which coordinators this load asks for something all the time."""
+    kinds: set[CoordinatorKind] = set()
+    if workload.is_transactional:
+        kinds.add("transaction")
+    if workload.kind in _GROUPED:
+        kinds.add("group")
+    return frozenset(kinds)
+
+
+def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
     """Why a kind of fault can never bite in this run, so that a run with it is never valid; or None."""
     kind = FAULTS[fault]
+    needed = kind.needs_coordinator
+    if needed is not None and needed not in coordinators_at_work(workload):
+        return f"it needs a workload with {needed}s, and workload {workload.name} has none"
+    if kind.acts_on_frames and asked.toxiproxy is not None:
+        return "it needs gapless's own proxy, and --toxiproxy names another: Toxiproxy knows no frames of Kafka's"
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
         return "a ZooKeeper given with --zookeeper is never broken"
     if asked.brokers < kind.least_brokers:
@@ -72,18 +90,22 @@ def impossible(fault: str, asked: Asked) -> str | None:
     return None
 
 
-def faults_of(asked: Asked) -> tuple[tuple[str, ...], list[str]]:
-    """The kinds of ``--faults``, and a line on those of a group that were left out since they can never bite here.
+def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[str]]:
+    """The kinds of ``--faults``, and a line on each of a group that was left out since it can never bite here.
+
+    A group has those on coordinators only where the load keeps coordinators at work.
 
     Raises ExperimentError if one that can never bite was asked for by its name, UnknownFault for an unknown one.
     """
     text = asked.faults or DEFAULT_FAULTS
     names = parse_faults(text)
-    wrong = {name: why for name in names if (why := impossible(name, asked)) is not None}
+    wrong = {name: why for name in names if (why := impossible(name, asked, workload)) is not None}
     by_name = [name for name in wrong if text not in GROUPS]
     if by_name:
         raise ExperimentError(f"--faults {by_name[0]}: {wrong[by_name[0]]}; leave it out")
-    left_out = [f"--faults {text} without {name}: {why}" for name, why in wrong.items()]
+    # What another load would be needed for is no part of what this run's set means, and no news.
+    told = {name: why for name, why in wrong.items() if FAULTS[name].needs_coordinator is None}
+    left_out = [f"--faults {text} without {name}: {why}" for name, why in told.items()]
     return tuple(name for name in names if name not in wrong), left_out
 
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from chaos.faults.accepted import Rule
 from chaos.faults.damage import Damage, LinkControl
@@ -19,6 +19,9 @@ from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
+
+#: What has a coordinator: a transactional id, or a consumer group.
+CoordinatorKind = Literal["transaction", "group"]
 
 
 class PreconditionMissing(Exception):
@@ -106,6 +109,14 @@ class ClusterUnderTest(Protocol):
 
     async def controller(self) -> int | None: ...
 
+    async def coordinated(self, kind: CoordinatorKind) -> Mapping[str, int]:
+        """The transactional ids or groups in use, each with the broker that says it coordinates it."""
+        ...
+
+    async def coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
+        """Where most brokers say the coordinator of this transactional id or group is; None if they know of none."""
+        ...
+
     async def alive(self) -> frozenset[int]:
         """The brokers that the cluster itself counts as alive."""
         ...
@@ -163,6 +174,10 @@ class Fault(ABC):
     least_replicas: ClassVar[int] = 1
     #: Whether it hits the links of clients, unless its target names another.
     hits_client_links: ClassVar[bool] = False
+    #: Which coordinators the load must keep at work, else there is nothing that it could hit.
+    needs_coordinator: ClassVar[CoordinatorKind | None] = None
+    #: Whether it acts on frames of Kafka's, which only our own proxy knows.
+    acts_on_frames: ClassVar[bool] = False
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection

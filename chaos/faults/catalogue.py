@@ -7,14 +7,22 @@ from collections.abc import Sequence
 
 from chaos.faults.base import Fault
 from chaos.faults.cut_link import CutLink
+from chaos.faults.delay_end_txn import DelayEndTxn
+from chaos.faults.drop_end_txn_response import DropEndTxnResponse
 from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
+from chaos.faults.hold_markers import HoldMarkers
 from chaos.faults.isolate_broker import IsolateBroker
 from chaos.faults.kill_controller import KillController
 from chaos.faults.kill_follower import KillFollower
+from chaos.faults.kill_group_coordinator import KillGroupCoordinator
 from chaos.faults.kill_leader import KillLeader
+from chaos.faults.kill_transaction_coordinator import KillTransactionCoordinator
+from chaos.faults.pause_group_coordinator import PauseGroupCoordinator
 from chaos.faults.pause_leader import PauseLeader
+from chaos.faults.pause_transaction_coordinator import PauseTransactionCoordinator
 from chaos.faults.pause_zookeeper import PauseZookeeper
+from chaos.faults.repeat_end_txn import RepeatEndTxn
 from chaos.faults.reset import Reset
 from chaos.faults.restart_zookeeper import RestartZookeeper
 from chaos.faults.rolling_restart import RollingRestart
@@ -22,8 +30,13 @@ from chaos.faults.slow_link import SlowLink
 
 _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
 _MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart)
+#: For loads with transactions or with groups.
+_ON_COORDINATORS = (
+    *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
+    *(DelayEndTxn, RepeatEndTxn, DropEndTxnResponse, HoldMarkers),
+)
 
-FAULTS: dict[str, type[Fault]] = {fault.name: fault for fault in (*_BASIC, *_MORE)}
+FAULTS: dict[str, type[Fault]] = {fault.name: fault for fault in (*_BASIC, *_MORE, *_ON_COORDINATORS)}
 
 #: What a run breaks unless it is told otherwise: what fits into its default minute.
 DEFAULT = "basic"

@@ -37,6 +37,29 @@ class Marks:
     model: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class FrameAct:
+    """What is done to frames of Kafka's of some APIs (docs/proxy.md "Frames"): to ``count`` of each link, 0 for all.
+
+    ``lossy``: what a hold holds is lost when it ends. ``delay_ms`` is a delay's.
+    """
+
+    act: Literal["hold", "delay", "drop", "repeat", "cut"]
+    api_keys: tuple[int, ...]
+    direction: Literal["request", "response"]
+    count: int = 0
+    lossy: bool = False
+    delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FrameCounts:
+    """Frames that came by since then, and those of them that were acted on."""
+
+    matched: int = 0
+    acted: int = 0
+
+
 class LinkControl(Protocol):
     """What a fault may do to links. A link is named opener first: ``b2-b1``, ``producers-b3``, ``b1-zk``.
 
@@ -57,6 +80,14 @@ class LinkControl(Protocol):
 
     async def reset_connections(self, link: str, direction: Direction) -> Marks:
         """Reset each connection at its next bytes of that direction."""
+        ...
+
+    async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
+        """Act on single frames. Raises an error that names the mend where the proxy is not ours."""
+        ...
+
+    async def frame_counts(self, marks: Marks) -> FrameCounts:
+        """What these toxics did to frames so far."""
         ...
 
     async def heal(self, marks: Marks) -> None:
@@ -114,6 +145,19 @@ class Damage:
     async def reset_connections(self, link: str, direction: Direction) -> None:
         """Reset what runs over this link."""
         self._marks.append(await self._links.reset_connections(link, direction))
+
+    async def act_on_frames(self, links: Sequence[str], act: FrameAct) -> None:
+        """Act on frames of all of these links."""
+
+        async def one(link: str) -> None:
+            self._marks.append(await self._links.act_on_frames(link, act))
+
+        await asyncio.gather(*(one(link) for link in links))
+
+    async def frame_counts(self) -> FrameCounts:
+        """What all of it did to frames so far. What was removed meanwhile counts no longer."""
+        found = await asyncio.gather(*(self._links.frame_counts(marks) for marks in self._marks))
+        return FrameCounts(sum(each.matched for each in found), sum(each.acted for each in found))
 
     async def heal(self) -> None:
         """Remove whatever is left of it."""

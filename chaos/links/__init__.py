@@ -16,10 +16,12 @@ from chaos.links.errors import (
     LinkTimeout,
     LinkUnreachable,
 )
+from chaos.links.frames import act_on_frames, frames_seen
 from chaos.links.links import Links, StallModel
-from chaos.links.state import LinkState, LinkStats, ServerStats, StreamStats, ToxicState
+from chaos.links.state import FramesSeen, LinkState, LinkStats, ServerStats, StreamStats, ToxicState
 
 __all__ = [
+    "FramesSeen",
     "LinkConflict",
     "LinkError",
     "LinkMismatch",
@@ -35,4 +37,6 @@ __all__ = [
     "StallModel",
     "StreamStats",
     "ToxicState",
+    "act_on_frames",
+    "frames_seen",
 ]

@@ -46,8 +46,17 @@ class StreamStats:
 
 
 @dataclass(frozen=True, slots=True)
+class FramesSeen:
+    """What a toxic that acts on frames has seen: those that matched, those that it acted on, and the last one's API."""
+
+    matched: int
+    acted: int
+    last_api_key: int
+
+
+@dataclass(frozen=True, slots=True)
 class LinkStats:
-    """Counters of a link since it was created."""
+    """Counters of a link since it was created; ``frames`` by the names of the toxics that are there."""
 
     connections_active: int
     connections_accepted: int
@@ -55,6 +64,7 @@ class LinkStats:
     dials_failed: int
     request: StreamStats
     response: StreamStats
+    frames: Mapping[str, FramesSeen] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +105,16 @@ def link_stats(answer: Mapping[str, Any]) -> LinkStats:
         dials_failed=connections["dial_failed"],
         request=_stream_stats(streams["upstream"]),
         response=_stream_stats(streams["downstream"]),
+        frames={name: _frames_seen(seen) for name, seen in answer["frames"].items()},
     )
 
 
 def _stream_stats(answer: Mapping[str, Any]) -> StreamStats:
     return StreamStats(**{name: int(answer[name]) for name in StreamStats.__slots__})
+
+
+def _frames_seen(answer: Mapping[str, Any]) -> FramesSeen:
+    return FramesSeen(**{name: int(answer[name]) for name in FramesSeen.__slots__})
 
 
 def server_stats(answer: Mapping[str, Any]) -> ServerStats:

@@ -12,9 +12,11 @@ from collections.abc import Iterable
 from typing import Protocol, cast
 
 from chaos.proxy import addresses, sockets
+from chaos.proxy.frames import Dialogue
 from chaos.proxy.link import Link
 from chaos.proxy.pipe import Direction
 from chaos.proxy.toxic import Toxic
+from chaos.proxy.toxics.frames import SURPLUS
 from cluster.seams.randomness import Random
 from cluster.seams.units import seconds_of_ms
 
@@ -77,6 +79,7 @@ class ProxyEndpoint(asyncio.Protocol):
         counters.bytes_in += len(data)
         if link.fast and self._write_straight_to is not None:
             counters.bytes_out += len(data)
+            link.walk.advance(data)
             self._write_straight_to.write(data)
         else:
             link.receive(data)
@@ -188,6 +191,8 @@ class ProxiedConnection:
         self.links: dict[Direction, Link] = {}
         self.accepted_at = asyncio.get_running_loop().time()
         self._owner = owner
+        self._dialogue = Dialogue(on_repeat=self._request_repeated)
+        self._swallows_surplus = False
         self._aborted = False
         self._dialing: asyncio.Task[None] | None = asyncio.create_task(self._dial())
         # Not a finally in the task: one that is cancelled before its first step runs none.
@@ -237,7 +242,14 @@ class ProxiedConnection:
         def random_for(toxic_name: str) -> Random:
             return self._owner.random_for(self.index, direction, toxic_name)
 
-        return Link(direction, source, sink, self._owner.toxics(direction), random_for, self.reset)
+        return Link(direction, source, sink, self._owner.toxics(direction), random_for, self.reset, self._dialogue)
+
+    def _request_repeated(self) -> None:
+        """From now on second answers are swallowed, as long as the connection lives."""
+        if not self._swallows_surplus:
+            self._swallows_surplus = True
+            name = SURPLUS.name
+            self.links[Direction.DOWNSTREAM].add(Toxic(name, SURPLUS, Direction.DOWNSTREAM, Direction.DOWNSTREAM))
 
     def reset(self) -> None:
         """Send a RST to both sides."""

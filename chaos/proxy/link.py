@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from chaos.proxy.frames import Dialogue, FrameWalk
 from chaos.proxy.pipe import CHUNK_BYTES, Chunk, Direction, Pipe, StreamCounters
 from chaos.proxy.toxic import Toxic
 from chaos.proxy.toxics.base import Stage, pass_all
+from chaos.proxy.toxics.frames import FrameStage
 from cluster.seams.randomness import Random
 
 #: Rounds of all stages before other links have their turn; a round moves at most a pipe's capacity.
@@ -65,8 +67,11 @@ class Link:
         toxics: Iterable[Toxic],
         random_for: Callable[[str], Random],
         reset: Callable[[], None],
+        dialogue: Dialogue,
     ) -> None:
         self.direction = direction
+        #: told of everything that is delivered
+        self.walk = FrameWalk(direction, dialogue)
         self.counters = StreamCounters()
         #: the source may write to the sink directly
         self.fast = True
@@ -77,6 +82,7 @@ class Link:
         self._sink = sink
         self._random_for = random_for
         self._reset = reset
+        self._dialogue = dialogue
         self._blocked = False  # the sink's write buffer is full
         self._reading = True
         self._pumping = False
@@ -169,6 +175,9 @@ class Link:
         random = self._random_for(toxic.name)
         applies = random.random() < toxic.toxicity
         stage = toxic.toxic_type.stage(toxic.attributes, random, self.counters, self._loop.time())
+        if isinstance(stage, FrameStage):
+            # What is not delivered yet is the input of a stage at the end of the chain.
+            stage.place(toxic.tally, self.walk, self.direction, self._dialogue)
         self._pipes[-1].capacity = stage.input_capacity
         self._pipes.append(Pipe())
         self._fitted.append(_Fitted(toxic, stage, random, applies))
@@ -213,6 +222,7 @@ class Link:
         while last.chunks and not self._blocked:
             data = last.pop().data
             self.counters.bytes_out += len(data)
+            self.walk.advance(data)
             self._sink.write(data)
 
     def _step_stages(self) -> float | None:

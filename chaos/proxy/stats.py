@@ -6,10 +6,12 @@ Counters themselves live with the links and proxies; this module reads them. Ext
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 
 from chaos.proxy.connection import ProxiedConnection
 from chaos.proxy.pipe import Direction, StreamCounters
 from chaos.proxy.proxy import Proxy
+from chaos.proxy.toxics.frames import FRAME_TOXICS
 from cluster.seams.units import ms_of_seconds
 
 _LAG_INTERVAL_S = 0.05
@@ -60,6 +62,7 @@ def proxy_stats(proxy: Proxy) -> dict[str, object]:
             "dial_failed": counters.dial_failed,
         },
         "streams": {direction.value: _stream(*proxy.stream_totals(direction)) for direction in Direction},
+        "frames": {toxic.name: asdict(toxic.tally) for toxic in proxy.all_toxics() if toxic.toxic_type in FRAME_TOXICS},
     }
 
 

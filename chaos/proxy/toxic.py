@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from chaos.proxy import errors, go_json
+from chaos.proxy.frames import FrameTally
 from chaos.proxy.pipe import Direction
 from chaos.proxy.toxics import TOXIC_TYPES
 from chaos.proxy.toxics.base import ToxicType
@@ -33,6 +34,8 @@ class Toxic:
     direction: Direction
     toxicity: float = 1.0
     attributes: dict[str, int] = field(default_factory=dict)
+    #: counts only if it acts on frames
+    tally: FrameTally = field(default_factory=FrameTally)
 
     def to_json(self) -> dict[str, object]:
         """The keys in Toxiproxy's order; a whole toxicity prints without a fraction."""
@@ -74,6 +77,8 @@ class ToxicInput:
         attributes = dict.fromkeys(self.toxic_type.attributes, 0) | _attributes(self.found, self.toxic_type)
         toxicity = go_json.float32(self.found["toxicity"]) if "toxicity" in self.found else 1.0
         _validate(self.toxic_type, attributes, toxicity)
+        if self.toxic_type.upstream_only and self.direction is not Direction.UPSTREAM:
+            raise errors.invalid(f"stream was invalid, {self.toxic_type.name} acts on requests: use upstream")
         return Toxic(self.name, self.toxic_type, self.stream, self.direction, toxicity, attributes)
 
 
@@ -119,6 +124,8 @@ def _attributes(found: dict[str, go_json.Json], toxic_type: ToxicType) -> dict[s
 def _validate(toxic_type: ToxicType, attributes: dict[str, int], toxicity: float) -> None:
     if not 0.0 <= toxicity <= 1.0:
         raise errors.invalid("toxicity was invalid, must be between 0 and 1")
+    if toxic_type.certain and toxicity != 1.0:
+        raise errors.invalid(f"toxicity was invalid, {toxic_type.name} takes every connection: use 1")
     problem = toxic_type.validate(attributes)
     if problem is not None:
         raise errors.invalid(problem)

@@ -1,4 +1,6 @@
-"""The sweep ``nightly``: every fault set with every workload, with seeds of the date. Owns its matrix and its order.
+"""The sweep ``nightly``: every fault set with every workload that it suits, with seeds of the date.
+
+Owns its matrix and its order.
 
 A night seldom has the time for all of it (``--minutes``). The order therefore goes through the matrix diagonally, each
 night from another place: the first cells have a different fault set each, and a workload that was not first the night
@@ -11,18 +13,27 @@ import math
 from collections.abc import Iterator, Mapping
 
 from chaos.experiment.asked import Asked
+from chaos.experiment.planned import coordinators_at_work
+from chaos.faults.catalogue import FAULTS, GROUPS, parse_faults
 from chaos.sweeps.model import SEED, Cell, Sweep, Wanted, parse_filter
+from loadgen.workload import Workload
 from loadgen.workloads import CATALOGUE
 
 NAME = "nightly"
 SUMMARY = "every fault set with every workload, seeded by the date (for CI; limit it with --minutes)"
 
 TIME_LIMIT_S = 40.0
-#: Name -> the faults, and whether some begin while another lasts. The first three share out all faults there are.
+#: Name -> the faults, and whether some begin while another lasts. All but the last one share out all faults there are.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart", False),
     "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
     "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
+    "transactions": (
+        "kill-transaction-coordinator,pause-transaction-coordinator,delay-end-txn,repeat-end-txn,"
+        "drop-end-txn-response,hold-markers",
+        False,
+    ),
+    "groups": ("kill-group-coordinator,pause-group-coordinator", False),
     "composed": ("all", True),
 }
 #: Seeds of one date: yyyymmdd001 and so on.
@@ -44,14 +55,22 @@ def build(wanted: Wanted) -> Sweep:
     return Sweep(NAME, SUMMARY, "faults", tuple(_cells(wanted, tuple(range(first, first + rounds)))))
 
 
+def suits(faults: str, workload: Workload) -> bool:
+    """Whether all faults of a set can hit something under this load. Of ``all``, what cannot is left out of a run."""
+    if faults in GROUPS:
+        return True
+    needed = {FAULTS[name].needs_coordinator for name in parse_faults(faults)}
+    return needed - {None} <= coordinators_at_work(workload)
+
+
 def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
     # what has no rate wears out a small machine, the harness with it: it comes when the others have had their turn
-    paced = [name for name, workload in CATALOGUE.items() if not workload.is_unlimited]
     for row, (fault_set, (faults, overlap)) in enumerate(FAULT_SETS.items()):
-        for column, workload in enumerate(CATALOGUE):
-            place = (
-                (paced.index(workload) - row - wanted.day) % len(paced) if workload in paced else len(paced) + column
-            )
+        suited = [name for name, workload in CATALOGUE.items() if suits(faults, workload)]
+        paced = [name for name in suited if not CATALOGUE[name].is_unlimited]
+        for workload in suited:
+            last = len(CATALOGUE) + suited.index(workload)
+            place = (paced.index(workload) - row - wanted.day) % len(paced) if workload in paced else last
             for number, seed in enumerate(seeds):
                 asked = Asked(
                     seed=seed,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from chaos.faults.damage import LinkTraffic, Marks
+from chaos.faults.base import CoordinatorKind
+from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from cluster.process.topology import link_names
+
+#: What is done to single frames cuts no link.
+FRAMES = ("hold", "delay", "drop", "repeat", "cut")
 
 
 @dataclass
@@ -40,11 +44,13 @@ class FakeLinks:
     toxics: dict[str, dict[str, tuple[str, bool]]] = field(default_factory=dict)
     counted: dict[str, list[int]] = field(default_factory=dict)
     unanswered: set[str] = field(default_factory=set)
+    #: Links on which no frame comes by.
+    without_frames: set[str] = field(default_factory=set)
     deaf: bool = False
     made: int = 0
 
     def is_cut(self, link: str) -> bool:
-        return any(kind not in ("stall", "reset") for kind, _ in self.toxics.get(link, {}).values())
+        return any(kind not in ("stall", "reset", *FRAMES) for kind, _ in self.toxics.get(link, {}).values())
 
     def _add(self, link: str, kind: str, lossless: bool) -> Marks:
         self.made += 1
@@ -64,6 +70,13 @@ class FakeLinks:
 
     async def reset_connections(self, link: str, direction: str) -> Marks:
         return self._add(link, "reset", True)
+
+    async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
+        return self._add(link, act.act, not act.lossy)
+
+    async def frame_counts(self, marks: Marks) -> FrameCounts:
+        present = len(await self.remaining(marks)) if marks.link not in self.without_frames else 0
+        return FrameCounts(2 * present, present)
 
     async def heal(self, marks: Marks) -> None:
         for name in marks.toxics:
@@ -119,6 +132,7 @@ class FakeCluster:
         self.processes = {broker_id: FakeProcess(1000 + broker_id) for broker_id in self.broker_ids}
         self.counters = {"gapless_produce_retries_total": 0.0, "gapless_produce_batches_total": 0.0}
         self.retries_after_cut = True
+        self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
         self._zookeeper_links = {name for name in self.link_names if name.endswith("-zk")}
         self.own_zookeeper: FakeZooKeeper | None = FakeZooKeeper(500, self.links, self._zookeeper_links)
@@ -165,6 +179,13 @@ class FakeCluster:
     async def controller(self) -> int | None:
         reachable = self._reachable()
         return reachable[0] if reachable else None
+
+    async def coordinated(self, kind: CoordinatorKind) -> dict[str, int]:
+        reachable = self._reachable()
+        return {f"{kind}-{number}": reachable[0] for number in range(self.coordinated_ids if reachable else 0)}
+
+    async def coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
+        return await self.controller()
 
     async def alive(self) -> frozenset[int]:
         return frozenset(self._reachable())

@@ -36,11 +36,14 @@ from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from tests.chaos.fake_cluster import FakeCluster
+from tests.support.faults import of_coordinators
 from verifier.evidence.run_directory import RunDirectory
 
 TOPICS = {"orders": 3, "a-1": 1}
 LINKS = [str(name) for name in link_names((1, 2), ("producers", "readers"))]
 CLUSTER = BreakableCluster(LINKS, 2, 2_000, clients_behind_links=True)
+#: What faults on coordinators take, in words.
+TAKES = {"transaction": "a transactional ID", "group": "a group"}
 STATE: dict[str, Any] = {
     "bootstrap.servers": "127.0.0.1:9092,127.0.0.1:9093",
     "metrics": ["http://127.0.0.1:1/metrics", "http://127.0.0.1:2/metrics"],
@@ -106,8 +109,20 @@ def test_a_link_is_for_faults_of_links(fault: str) -> None:
     if "link" in FAULTS[fault].targets:
         assert planned(request, TOPICS, CLUSTER).injection.target == {"link": "b1-b2"}
     else:
-        with pytest.raises(FaultRefused, match=f"{fault} takes TOPIC-PARTITION, not the link 'b1-b2'; cut-link"):
+        kind = FAULTS[fault].needs_coordinator
+        with pytest.raises(
+            FaultRefused, match=f"{fault} takes {TAKES.get(kind, 'TOPIC')}.*, not the link 'b1-b2'; cut-link"
+        ):
             planned(request, TOPICS, CLUSTER)
+
+
+@pytest.mark.parametrize("fault", of_coordinators())
+def test_faults_on_coordinators_take_what_is_coordinated(fault: str) -> None:
+    """A transactional id or a group by its name, or any of those in use."""
+    key = "group" if FAULTS[fault].needs_coordinator == "group" else "transactional_id"
+    request = {"fault": fault, "target": "orders-1"}
+    assert planned(request, TOPICS, CLUSTER).injection.target == {key: "orders-1"}
+    assert key not in planned({"fault": fault}, TOPICS, CLUSTER).injection.target
 
 
 @pytest.mark.parametrize(

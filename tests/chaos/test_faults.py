@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -15,6 +17,9 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.memory_storage import MemoryStorage
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
 from tests.support.faults import of_zookeeper
+from verifier.closing import Closing
+from verifier.completeness.targets import misnamed
+from verifier.effectiveness import fault_record
 
 RECORD = "/run/faults.jsonl"
 
@@ -51,6 +56,14 @@ def test_a_fault_bites_and_leaves_nothing(name: str) -> None:
     assert not any(cluster.links.toxics.values())
     assert cluster.own_zookeeper is not None
     assert cluster.own_zookeeper.serves()
+
+
+@pytest.mark.parametrize("name", sorted(FAULTS))
+def test_the_verifier_finds_that_a_fault_hit_what_it_named(name: str) -> None:
+    """Target and probe name the same brokers and links: otherwise the run would be unknown."""
+    record = fault_record(_conduct(FakeCluster(), Injection(0.0, name, 0.01, {"partition": 1})), 1)
+    closing = SimpleNamespace(faults=record, looks={})
+    assert [*misnamed(cast(Closing, closing))] == []
 
 
 @pytest.mark.parametrize("name", sorted(FAULTS))

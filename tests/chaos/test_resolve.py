@@ -14,7 +14,7 @@ from chaos.experiment.resolve import load_seconds, overrun, plan, resolve
 from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.schedules.model import Injection, Schedule
 from cluster.config.errors import ConfigError
-from tests.support.faults import of_zookeeper
+from tests.support.faults import of_coordinators, of_zookeeper
 
 
 def _given(*injections: Injection) -> ScheduleFile:
@@ -83,18 +83,33 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
     assert set(alone.faults) == {"cut-link", "drop-response", "drop-packets"}
     assert "--faults basic without kill-leader: it needs 2 brokers to take effect, but there is --brokers 1" in warnings
     single, warnings = resolve(Asked(seed=1, replication_factor=1, faults="all"))
-    assert set(FAULTS) - set(single.faults) == {"kill-leader", "pause-leader", "rolling-restart"}
+    assert set(FAULTS) - set(single.faults) == {"kill-leader", "pause-leader", "rolling-restart", *of_coordinators()}
     assert len(warnings) == 3 and "--replication-factor 1" in warnings[0]
     foreign, warnings = resolve(Asked(seed=1, zookeeper="h:1", faults="all"))
-    assert set(FAULTS) - set(foreign.faults) == set(of_zookeeper())
+    assert set(FAULTS) - set(foreign.faults) == {*of_zookeeper(), *of_coordinators()}
     assert resolve(Asked(seed=1, faults="all")) == (resolve(Asked(seed=1, faults="all"))[0], [])
+    transactional, warnings = resolve(Asked(seed=1, faults="all", workload="transactions"))
+    left_out = {name for name in of_coordinators() if FAULTS[name].needs_coordinator == "group"}
+    assert set(FAULTS) - set(transactional.faults) == left_out and warnings == []
     for asked, says in (
+        (
+            Asked(seed=1, faults="hold-markers", workload="bank", toxiproxy="http://h:1"),
+            "--faults hold-markers: it needs gapless's own proxy, and --toxiproxy names another",
+        ),
         (Asked(seed=1, brokers=1, replication_factor=1, faults="kill-leader"), "--faults kill-leader: it needs 2 br"),
         (
             Asked(seed=1, replication_factor=1, faults="reset,pause-leader"),
             "--faults pause-leader: it needs 2 replicas",
         ),
         (Asked(seed=1, zookeeper="h:1", faults="pause-zookeeper"), "--faults pause-zookeeper: a ZooKeeper given"),
+        (
+            Asked(seed=1, faults="kill-leader,hold-markers", workload="small"),
+            "--faults hold-markers: it needs a workload with transactions, and workload small has none; leave it out",
+        ),
+        (
+            Asked(seed=1, faults="kill-group-coordinator"),
+            "it needs a workload with groups, and workload steady has none",
+        ),
     ):
         with pytest.raises(ExperimentError, match=says):
             resolve(asked)
@@ -157,7 +172,7 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
         (Asked(seed=1, time_limit_s=2), "--time-limit"),
         (Asked(seed=1, producer_config=["bootstrap.servers=b:1"]), "--producer-config bootstrap.servers=b:1"),
         (Asked(seed=1, consumer_config=["client.id=me"]), "--consumer-config client.id=me"),
-        (Asked(seed=1, producer_config=["transactional.id=t"]), "no transactions"),
+        (Asked(seed=1, producer_config=["transactional.id=t"]), "producers has its own"),
         (Asked(seed=1, rate=0), "rate"),
         (Asked(seed=1, record_bytes=47), "48"),
         (Asked(seed=1, client="nativ"), "--client nativ"),

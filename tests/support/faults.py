@@ -8,3 +8,8 @@ from chaos.faults.catalogue import FAULTS
 def of_zookeeper() -> tuple[str, ...]:
     """Those that break ZooKeeper itself."""
     return tuple(name for name, fault in FAULTS.items() if fault.hits == "zookeeper")
+
+
+def of_coordinators() -> tuple[str, ...]:
+    """Those that hit what only a load with transactions or groups keeps at work."""
+    return tuple(name for name, fault in FAULTS.items() if fault.needs_coordinator is not None)

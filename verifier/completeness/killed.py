@@ -20,7 +20,9 @@ from verifier.evidence.units import ns_of_seconds, seconds_of_ns
 KILLED = -9
 
 #: A fault that kills a process is named ``kill-...``. These kill brokers alone; today's faults kill no other process.
-_BROKERS_ALONE = frozenset(("kill-leader", "kill-follower", "kill-controller"))
+_BROKERS_ALONE = frozenset(
+    ("kill-leader", "kill-follower", "kill-controller", "kill-transaction-coordinator", "kill-group-coordinator")
+)
 #: Shuts brokers down cleanly, and kills one that does not stop in time.
 _ROLLING = "rolling-restart"
 _ZOOKEEPER = "restart-zookeeper"

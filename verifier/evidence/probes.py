@@ -21,6 +21,8 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "leader_moved": ("another broker led the partition", "no other broker led the partition"),
     "leaders_moved": ("what it led had moved", "what it led had not moved"),
     "controller_moved": ("another broker was the controller", "no other broker was the controller"),
+    "coordinator_moved": ("another broker was the coordinator", "no other broker was the coordinator"),
+    "came_by": ("it was caught at its step", "no request or response of its step came by"),
     "controller_changed": ("the controller changed", "the controller stayed"),
     "isr_full": ("every replica was in its ISR", "some replica was not in its ISR"),
     "links_clear": ("nothing of it was left on the links", "something of it was left on the links"),
@@ -53,6 +55,10 @@ _VALUES: Mapping[str, str] = {
     "closed_connections": "{} connections were closed",
     "batches_while_cut": "{} batches reached the log meanwhile",
     "retries": "{} batches were resent",
+    "step": "at {}",
+    "markers_link": "its markers on link {}",
+    "frames": "{} requests or responses of its kind came by",
+    "frames_hit": "{} of them were hit",
     "sessions_expired": "{} ZooKeeper sessions expired",
     "led": "leader of {}",
 }
@@ -63,6 +69,8 @@ _ONE: Mapping[str, str] = {
     "closed_connections": "1 connection was closed",
     "batches_while_cut": "1 batch reached the log meanwhile",
     "retries": "1 batch was resent",
+    "frames": "1 request or response of its kind came by",
+    "frames_hit": "1 of them was hit",
     "sessions_expired": "1 ZooKeeper session expired",
 }
 #: They name something, and count nothing.

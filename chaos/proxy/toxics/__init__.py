@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chaos.proxy.toxics.bandwidth import BANDWIDTH
 from chaos.proxy.toxics.base import ToxicType
+from chaos.proxy.toxics.frames import FRAME_TOXICS
 from chaos.proxy.toxics.latency import LATENCY
 from chaos.proxy.toxics.limit_data import LIMIT_DATA
 from chaos.proxy.toxics.noop import NOOP
@@ -15,5 +16,8 @@ from chaos.proxy.toxics.timeout import TIMEOUT
 
 TOXIC_TYPES: dict[str, ToxicType] = {
     toxic_type.name: toxic_type
-    for toxic_type in (BANDWIDTH, LATENCY, LIMIT_DATA, NOOP, RESET_PEER, SLICER, SLOW_CLOSE, STALL, TIMEOUT)
+    for toxic_type in (
+        *(BANDWIDTH, LATENCY, LIMIT_DATA, NOOP, RESET_PEER, SLICER, SLOW_CLOSE, STALL, TIMEOUT),
+        *FRAME_TOXICS,
+    )
 }

@@ -76,6 +76,7 @@ class ToxicType:
     """A type of toxic: its name in the API, its integer attributes in the order they are printed, its stage.
 
     ``go_name`` and ``integer_kind`` only appear in texts of errors. ``validate`` returns what is wrong, or None.
+    ``certain``: its toxicity is always 1. ``upstream_only``: it acts on requests alone.
     """
 
     name: str
@@ -84,3 +85,5 @@ class ToxicType:
     stage: Callable[[Attributes, Random, StreamCounters, float], Stage]
     integer_kind: Literal["int", "int64"] = "int64"
     validate: Callable[[Attributes], str | None] = accept_any
+    certain: bool = False
+    upstream_only: bool = False

@@ -9,6 +9,7 @@ from typing import Any, cast
 from hypothesis import strategies as st
 
 from chaos.proxy.connection import ProxyEndpoint
+from chaos.proxy.frames import Dialogue
 from chaos.proxy.link import Link
 from chaos.proxy.pipe import Direction
 from chaos.proxy.toxic import Toxic
@@ -80,11 +81,12 @@ class Rig:
         def random_for(name: str) -> Random:
             return derive(seed, name)
 
-        self.link = Link(Direction.UPSTREAM, client, server, (), random_for, self._reset)
-        back = Link(Direction.DOWNSTREAM, server, client, (), random_for, self._reset)
+        self.dialogue = Dialogue()
+        self.link = Link(Direction.UPSTREAM, client, server, (), random_for, self._reset, self.dialogue)
+        back = Link(Direction.DOWNSTREAM, server, client, (), random_for, self._reset, self.dialogue)
         client.wire(self.link, back, server)
         server.wire(back, self.link, client)
-        self.client, self.server = client, server
+        self.client, self.server, self.back = client, server, back
 
     def _reset(self) -> None:
         self.was_reset = True

@@ -16,10 +16,12 @@ import pytest
 from chaos.commands import sweep as command
 from chaos.commands.main import run_command
 from chaos.conductor.progress import Progress
+from chaos.experiment.asked import Asked
+from chaos.experiment.resolve import resolve
 from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Wanted, parse_filter
-from chaos.sweeps.nightly import FAULT_SETS, build
+from chaos.sweeps.nightly import FAULT_SETS, build, suits
 from chaos.sweeps.outcome import CellOutcome, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.report.words import red_lines
@@ -30,18 +32,31 @@ from loadgen.workloads import CATALOGUE
 from tests.chaos.sweeps.finished import finish
 
 DAY = 20260101
+SUITED = {
+    name: [workload for workload in CATALOGUE if suits(faults, CATALOGUE[workload])]
+    for name, (faults, _) in FAULT_SETS.items()
+}
 
 
 def test_the_matrix_is_all_there_is() -> None:
-    """Three sets share out the faults of the catalogue, the fourth composes them; each goes with every workload."""
+    """The sets but the last share out the faults of the catalogue, which composes them; each with what it suits."""
     *parts, composed = FAULT_SETS.values()
     shared = [name for faults, _ in parts for name in parse_faults(faults)]
     missing = sorted(set(FAULTS) - set(shared))
     assert not missing, f"add it to a set in chaos/sweeps/nightly.py: {', '.join(missing)}"
-    assert sorted(shared) == sorted(FAULTS) and len(parts) == 3
+    assert sorted(shared) == sorted(FAULTS)
     assert sorted(parse_faults(composed[0])) == sorted(FAULTS) and composed[1]
     places = [(cell.labels["faults"], cell.labels["workload"]) for cell in build(Wanted(day=DAY)).cells]
-    assert sorted(places) == sorted((faults, workload) for faults in FAULT_SETS for workload in CATALOGUE)
+    assert sorted(places) == sorted((faults, workload) for faults in FAULT_SETS for workload in SUITED[faults])
+    assert all(SUITED[faults] == [*CATALOGUE] for faults in ("crashes", "network", "zookeeper", "composed"))
+
+
+def test_a_set_on_coordinators_goes_with_what_keeps_them_at_work() -> None:
+    """And no fault of it would be refused there."""
+    for faults in ("transactions", "groups"):
+        for workload in SUITED[faults]:
+            resolve(Asked(seed=1, faults=FAULT_SETS[faults][0], workload=workload))
+        assert "steady" not in SUITED[faults]
 
 
 def test_a_short_night_has_every_fault_set_and_a_week_every_workload() -> None:
@@ -49,11 +64,13 @@ def test_a_short_night_has_every_fault_set_and_a_week_every_workload() -> None:
     seen = set()
     for day in range(DAY, DAY + 7):
         cells = build(Wanted(day=day)).filtered([])
-        first = cells[: len(FAULT_SETS)]
-        assert [cell.labels["faults"] for cell in first] == [*FAULT_SETS]
-        assert len({cell.labels["workload"] for cell in first}) == len(FAULT_SETS)
+        sets = [faults for faults in FAULT_SETS if SUITED[faults]]
+        first = cells[: len(sets)]
+        assert [cell.labels["faults"] for cell in first] == sets
+        any_load = [cell.labels["workload"] for cell in first if SUITED[cell.labels["faults"]] == [*CATALOGUE]]
+        assert len(set(any_load)) == len(any_load) == 4
         seen |= {cell.labels["workload"] for cell in first}
-        assert {cell.labels["workload"] for cell in cells[-len(FAULT_SETS) :]} == {"unlimited"}
+        assert {cell.labels["workload"] for cell in cells[-4:]} == {"unlimited"}
     assert seen == CATALOGUE.keys() - {"unlimited"}
 
 

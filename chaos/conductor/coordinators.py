@@ -1,0 +1,89 @@
+"""Which transactional ids and groups there are, and which broker coordinates each: asked of every broker by itself.
+
+Owns the asking and the adding up. Control listeners have no proxy before them, so a broker that is cut off answers
+too, and says what it believes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import TypeVar
+
+from chaos.faults.base import CoordinatorKind
+from cluster.client.connection import BrokerConnection
+from cluster.client.coordinator_lookup import GROUP, TRANSACTION, find_coordinator_request, found_coordinator
+from cluster.client.retried_calls import parse_address
+from cluster.protocol.apis import SUPPORTED, ApiKey
+from cluster.protocol.errors import ErrorCode
+from cluster.protocol.message_classes import ListGroupsRequest, ListTransactionsRequest, Request
+from cluster.seams.transport import Transport
+
+logger = logging.getLogger(__name__)
+
+_Answer = TypeVar("_Answer")
+
+_KEY_TYPES: Mapping[CoordinatorKind, int] = {"transaction": TRANSACTION, "group": GROUP}
+#: Of what is not in use: no client would notice that its coordinator is gone.
+_IDLE = frozenset(("Empty", "Dead"))
+
+
+class CoordinatorSurvey:
+    """``control`` is each broker's control listener, ``host:port``. Who does not answer in time is left out."""
+
+    def __init__(self, control: Mapping[int, str], transport: Transport, timeout_ms: int) -> None:
+        self._control = control
+        self._transport = transport
+        self._timeout_ms = timeout_ms
+
+    async def in_use(self, kind: CoordinatorKind) -> dict[str, int]:
+        """The transactional ids, or the groups with members, each with its coordinator, in order."""
+        ask = self._transactions if kind == "transaction" else self._groups
+        found: dict[str, int] = {}
+        for broker_id, keys in zip(self._control, await asyncio.gather(*map(ask, self._control)), strict=True):
+            found |= dict.fromkeys(keys, broker_id)
+        return dict(sorted(found.items()))
+
+    async def find(self, kind: CoordinatorKind, key: str) -> int | None:
+        """Whom most of the brokers that answer name. Asks for no id that is not in use: its topic would be created."""
+
+        async def ask(broker_id: int) -> int | None:
+            answer = await self._ask(broker_id, find_coordinator_request(key, _KEY_TYPES[kind]))
+            broker = None if answer is None else found_coordinator(answer).broker
+            return None if broker is None else broker.broker_id
+
+        votes = Counter(each for each in await asyncio.gather(*map(ask, self._control)) if each is not None)
+        return votes.most_common(1)[0][0] if votes else None
+
+    async def _transactions(self, broker_id: int) -> list[str]:
+        answer = await self._ask(
+            broker_id, ListTransactionsRequest(state_filters=[], producer_id_filters=[], duration_filter=-1)
+        )
+        if answer is None or answer.error_code != ErrorCode.NONE:
+            return []
+        return [each.transactional_id for each in answer.transaction_states if each.transaction_state not in _IDLE]
+
+    async def _groups(self, broker_id: int) -> list[str]:
+        answer = await self._ask(broker_id, ListGroupsRequest(states_filter=[], types_filter=[]))
+        if answer is None or answer.error_code != ErrorCode.NONE:
+            return []
+        return [each.group_id for each in answer.groups if (each.group_state or "") not in _IDLE]
+
+    async def _ask(self, broker_id: int, message: Request[_Answer]) -> _Answer | None:
+        host, port = parse_address(self._control[broker_id])
+        try:
+            connection = await BrokerConnection.open(
+                self._transport, host, port, client_id="gapless-conductor", timeout_ms=self._timeout_ms
+            )
+        except OSError as error:
+            logger.debug("broker %d cannot be reached: %r", broker_id, error)
+            return None
+        try:
+            return await connection.send(message, SUPPORTED[ApiKey(message.API_KEY)][1], self._timeout_ms)
+        except OSError as error:
+            logger.debug("broker %d does not answer: %r", broker_id, error)
+            return None
+        finally:
+            connection.close()

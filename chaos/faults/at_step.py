@@ -1,0 +1,71 @@
+"""What faults that break a coordinator at a step share: the coordinator and the step are drawn, its frame is caught.
+
+Owns that. What is done to the broker while the frame is held is each fault's own.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from chaos.faults.base import CoordinatorKind, Fault, Probe
+from chaos.faults.steps import STEPS, CoordinatorStep, Trap, choose_seat, has_moved
+
+
+class AtStep(Fault):
+    """Waits for a frame of the step that was asked for; of another one if the step was drawn and does not come up."""
+
+    least_brokers = 2
+    least_replicas = 2
+    hits_client_links = True
+    acts_on_frames = True
+
+    _broker_id: int
+    _came: CoordinatorStep | None = None
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> CoordinatorKind:
+        """What its target coordinates."""
+
+    @property
+    @abstractmethod
+    def wanted(self) -> str | None:
+        """Whose coordinator the injection names as its target, if it does."""
+
+    async def choose(self) -> str:
+        self._seat = await choose_seat(self.cluster, self.coordinates, self.random, self.wanted)
+        self._broker_id = self._seat.broker_id
+        steps = STEPS[self.coordinates]
+        self._step = steps[self.injection.parameters.get("step") or self.random.choice(sorted(steps))]
+        return f"{self._seat}, at {self._step.name}"
+
+    async def at_step(self, break_broker: Callable[[], Awaitable[None]], *, lossy: bool) -> None:
+        """Break it while the frame is held, then let the frame go, or lose it; nothing if no frame comes by."""
+        others = [step for step in STEPS[self.coordinates].values() if step is not self._step]
+        trap = Trap(self.cluster, self._seat, self.clock, self.damage, lossy=lossy)
+        self._came = await trap.wait(self._step, [] if "step" in self.injection.parameters else others)
+        if self._came is not None:
+            await break_broker()
+        await self.damage.heal()
+
+    @property
+    def came_by(self) -> bool:
+        """Whether it was broken: a frame came by."""
+        return self._came is not None
+
+    def nothing_came(self) -> Probe:
+        """What the probe says then."""
+        return Probe(False, {"broker": self._broker_id, "came_by": False})
+
+    async def moved(self) -> tuple[bool, Mapping[str, Any]]:
+        """Whether another broker took over, waiting for it within reason, and what shows it."""
+        moved = await has_moved(self.cluster, self._seat, self.clock, self.patience_ms)
+        return moved, {"step": self._came.name if self._came else "", "coordinator_moved": moved}
+
+    @classmethod
+    def missed(cls, seen: Mapping[str, Any]) -> str:
+        if seen.get("came_by") is False:
+            return "no such request or response came by; does anything use this coordinator, through the links?"
+        return super().missed(seen)

@@ -1,0 +1,20 @@
+"""``delay-end-txn``: EndTxn requests reach the coordinator late, and may meet what came in the meantime."""
+
+from __future__ import annotations
+
+from chaos.faults.accepted import integer
+from chaos.faults.damage import FrameAct
+from chaos.faults.end_txn import EndTxnFault
+from cluster.protocol.apis import ApiKey
+
+
+class DelayEndTxn(EndTxnFault):
+    """By up to a second if nothing is said; at a client's request timeout it is sent again meanwhile."""
+
+    name = "delay-end-txn"
+    summary = "delay EndTxn requests to the coordinator of a transactional id"
+    accepts = (integer("delay_ms", 1, 60_000),)
+
+    def act(self) -> FrameAct:
+        delay_ms = self.injection.parameters.get("delay_ms") or self.random.randint(200, 1_000)
+        return FrameAct("delay", (int(ApiKey.END_TXN),), "request", delay_ms=int(delay_ms))

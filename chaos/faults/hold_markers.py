@@ -1,0 +1,64 @@
+"""``hold-markers``: what a coordinator tells one broker to mark as committed or aborted is held back for a while.
+
+The transaction is decided, and its partitions there stay open: their last stable offset stands still. What is held is
+delivered at the end, after the coordinator has long asked again.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.damage import FrameAct
+from chaos.faults.steps import choose_seat, links_of_step
+from cluster.protocol.apis import ApiKey
+
+#: How long markers for one broker are waited for before it is another one's turn.
+_PATIENCE_MS = 2_500
+
+
+class HoldMarkers(Fault):
+    """Bites when WriteTxnMarkers to a broker were held back."""
+
+    name = "hold-markers"
+    summary = "hold back WriteTxnMarkers from a transaction coordinator to another broker"
+    duration_s = (2.5, 4.0)
+    recovery_s = 3.0
+    hits = "traffic"
+    least_brokers = 2
+    acts_on_frames = True
+    needs_coordinator = "transaction"
+    targets = ("partition", "transactional_id")
+
+    async def choose(self) -> str:
+        wanted = self.injection.target.get("transactional_id")
+        seat = await choose_seat(self.cluster, "transaction", self.random, wanted)
+        self._broker_id = seat.broker_id
+        self._links = links_of_step(self.cluster.link_names, seat.broker_id, to_brokers=True)
+        if not self._links:
+            raise PreconditionMissing(f"broker {seat.broker_id} has no link to another broker")
+        self.random.shuffle(self._links)
+        return str(seat)
+
+    async def inject(self) -> None:
+        for link in self._links:
+            self._link = link
+            await self.damage.act_on_frames([link], FrameAct("hold", (int(ApiKey.WRITE_TXN_MARKERS),), "request"))
+            if await until(self._holds, clock=self.clock, timeout_ms=_PATIENCE_MS, interval_ms=20):
+                return
+            await self.damage.heal()
+
+    async def _holds(self) -> bool:
+        return (await self.damage.frame_counts()).acted > 0
+
+    async def bites(self) -> Probe:
+        counts = await self.damage.frame_counts()
+        seen = {"broker": self._broker_id, "markers_link": self._link, "frames_hit": counts.acted}
+        return Probe(counts.acted > 0, seen)
+
+    async def heal(self) -> None:
+        self._hit = (await self.damage.frame_counts()).acted
+        await self.damage.heal()
+
+    async def gone(self) -> Probe:
+        clear = await self.damage.clear()
+        rejoined = await self._rejoined()
+        return Probe(clear and rejoined, {"links_clear": clear, "frames_hit": self._hit, "isr_full": rejoined})

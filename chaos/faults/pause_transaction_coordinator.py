@@ -1,0 +1,22 @@
+"""``pause-transaction-coordinator``: SIGSTOP the coordinator of a transactional id at a step of a transaction."""
+
+from __future__ import annotations
+
+from chaos.faults.accepted import one_of
+from chaos.faults.pause_coordinator import PauseCoordinator
+from chaos.faults.steps import STEPS
+
+
+class PauseTransactionCoordinator(PauseCoordinator):
+    """It wakes up to a request, or to markers to send, that are its successor's by then."""
+
+    name = "pause-transaction-coordinator"
+    summary = "SIGSTOP the coordinator of a transactional id at a step of its transaction; SIGCONT it"
+    coordinates = "transaction"
+    needs_coordinator = "transaction"
+    accepts = (one_of("step", *STEPS["transaction"]),)
+    targets = ("partition", "transactional_id")
+
+    @property
+    def wanted(self) -> str | None:
+        return self.injection.target.get("transactional_id")

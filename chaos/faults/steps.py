@@ -1,0 +1,138 @@
+"""Steps of a transaction and of a group at which a coordinator can be hit: which frame marks each, and on which links.
+
+Owns the tables and the trap: the frame is held when it comes by, so that a broker can be broken at just that step.
+What is broken then is each fault's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+from chaos.faults.base import ClusterUnderTest, CoordinatorKind, PreconditionMissing, until
+from chaos.faults.damage import Damage, FrameAct
+from cluster.protocol.apis import ApiKey
+from cluster.seams.clock import Clock
+
+#: How long a frame of the step that was drawn is waited for, and then one of the others; without others, twice that.
+PATIENCE_MS = 4_000
+_LOOK_MS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorStep:
+    """A frame that a coordinator gets from clients, or gives them; or sends to another broker."""
+
+    name: str
+    api_keys: tuple[ApiKey, ...]
+    direction: Literal["request", "response"]
+    to_brokers: bool = False
+
+
+_ADDITIONS = (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN)
+_COMMITS = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
+_STEPS: Mapping[CoordinatorKind, tuple[CoordinatorStep, ...]] = {
+    "transaction": (
+        CoordinatorStep(
+            "add-partitions-response", (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN), "response"
+        ),
+        CoordinatorStep("end-txn-request", (ApiKey.END_TXN,), "request"),
+        CoordinatorStep("end-txn-response", (ApiKey.END_TXN,), "response"),
+        CoordinatorStep("write-txn-markers", (ApiKey.WRITE_TXN_MARKERS,), "request", to_brokers=True),
+    ),
+    "group": (
+        CoordinatorStep("join-group", (ApiKey.JOIN_GROUP,), "request"),
+        CoordinatorStep("sync-group", (ApiKey.SYNC_GROUP,), "request"),
+        CoordinatorStep("offset-commit-request", _COMMITS, "request"),
+        CoordinatorStep("offset-commit-response", _COMMITS, "response"),
+    ),
+}
+STEPS: Mapping[CoordinatorKind, Mapping[str, CoordinatorStep]] = {
+    kind: {step.name: step for step in steps} for kind, steps in _STEPS.items()
+}
+_WORDS: Mapping[CoordinatorKind, str] = {"transaction": "transactional id", "group": "group"}
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A coordinator, and one of those that it coordinates."""
+
+    kind: CoordinatorKind
+    key: str
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"broker {self.broker_id}, coordinator of {_WORDS[self.kind]} {self.key}"
+
+
+async def choose_seat(
+    cluster: ClusterUnderTest, kind: CoordinatorKind, random: Random, wanted: str | None = None
+) -> Seat:
+    """The coordinator of the one that is wanted, or else of one of those in use, drawn. Raises PreconditionMissing."""
+    found = await cluster.coordinated(kind)
+    if not found:
+        raise PreconditionMissing(f"no {_WORDS[kind]} is in use")
+    key = wanted or random.choice(sorted(found))
+    if key not in found:
+        raise PreconditionMissing(f"the {_WORDS[kind]} {key} is not in use")
+    broker_id = found[key]
+    if not cluster.process(broker_id).is_running():
+        raise PreconditionMissing(f"broker {broker_id} coordinates {_WORDS[kind]} {key} but does not run")
+    return Seat(kind, key, broker_id)
+
+
+async def has_moved(cluster: ClusterUnderTest, seat: Seat, clock: Clock, timeout_ms: float) -> bool:
+    """Whether another broker comes to coordinate what it coordinated, within the time."""
+
+    async def moved() -> bool:
+        found = await cluster.coordinator(seat.kind, seat.key)
+        return found is not None and found != seat.broker_id
+
+    return await until(moved, clock=clock, timeout_ms=timeout_ms)
+
+
+def links_of_step(link_names: Sequence[str], broker_id: int, *, to_brokers: bool) -> list[str]:
+    """The links between clients and this broker, or those on which it asks other brokers."""
+    ends = [(name, *name.split("-", 1)) for name in link_names]
+    here = f"b{broker_id}"
+    if to_brokers:
+        return [name for name, opener, other in ends if opener == here and other.startswith("b")]
+    brokers = {opener for _, opener, other in ends if other == "zk"}
+    return [name for name, opener, other in ends if other == here and opener not in brokers]
+
+
+class Trap:
+    """Holds the first frame of a step on its way from or to one broker, on whichever link it comes by.
+
+    ``lossy``: what is held is lost when the trap is taken away.
+    """
+
+    def __init__(self, cluster: ClusterUnderTest, seat: Seat, clock: Clock, damage: Damage, *, lossy: bool) -> None:
+        self._cluster = cluster
+        self._seat = seat
+        self._clock = clock
+        self._damage = damage
+        self._lossy = lossy
+
+    async def wait(self, drawn: CoordinatorStep, others: Sequence[CoordinatorStep]) -> CoordinatorStep | None:
+        """The step at which a frame is held now: the drawn one, or if it does not come up, another; or None."""
+        if await self._comes(drawn, PATIENCE_MS if others else 2 * PATIENCE_MS):
+            return drawn
+        await self._damage.heal()
+        for step in others:
+            if await self._comes(step, PATIENCE_MS / len(others)):
+                return step
+            await self._damage.heal()
+        return None
+
+    async def _comes(self, step: CoordinatorStep, timeout_ms: float) -> bool:
+        links = links_of_step(self._cluster.link_names, self._seat.broker_id, to_brokers=step.to_brokers)
+        act = FrameAct("hold", tuple(map(int, step.api_keys)), step.direction, count=1, lossy=self._lossy)
+        await self._damage.act_on_frames(links, act)
+
+        async def came() -> bool:
+            return (await self._damage.frame_counts()).acted > 0
+
+        return await until(came, clock=self._clock, timeout_ms=timeout_ms, interval_ms=_LOOK_MS)

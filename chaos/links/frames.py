@@ -1,0 +1,53 @@
+"""What a fault does to single frames of Kafka's on a link, where its server is ours. Blocking; safe from threads.
+
+Owns the translation to the toxics of docs/proxy.md "Frames", and the refusal of a server that has none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from chaos.links.errors import LinkRefused
+from chaos.links.links import Links
+from chaos.links.state import FramesSeen
+
+Act = Literal["hold", "delay", "drop", "repeat", "cut"]
+
+
+def act_on_frames(
+    links: Links,
+    link: str,
+    act: Act,
+    direction: Literal["request", "response"],
+    api_keys: Iterable[int],
+    *,
+    name: str,
+    skip: int = 0,
+    count: int = 0,
+    lossy: bool = False,
+    delay_ms: int = 0,
+) -> str:
+    """Act on ``count`` frames of these APIs (0: all), after the first ``skip`` of them; returns the toxic's name.
+
+    ``lossy`` is for ``hold`` alone, ``delay_ms`` for ``delay``. Raises ``LinkRefused`` on an external Toxiproxy, and
+    for ``repeat`` of responses.
+    """
+    if not links.is_gapless():
+        raise LinkRefused(
+            f"{links!r} is an external Toxiproxy, which knows no frames of Kafka's; use gapless's own proxy"
+        )
+    mask = sum(1 << api_key for api_key in frozenset(api_keys))
+    attributes = {"api_keys": mask, "skip": skip, "count": count}
+    if act == "hold":
+        attributes["lossy"] = int(lossy)
+    elif act == "delay":
+        attributes["delay"] = delay_ms
+    stream: Literal["upstream", "downstream"] = "upstream" if direction == "request" else "downstream"
+    return links.add_toxic(link, f"{act}_frame", stream, attributes, name=name).name
+
+
+def frames_seen(links: Links, link: str, name: str) -> FramesSeen | None:
+    """What a toxic of :func:`act_on_frames` has seen so far; None if it is not there."""
+    stats = links.stats(link)
+    return None if stats is None else stats.frames.get(name)
