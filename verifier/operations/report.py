@@ -22,18 +22,22 @@ from verifier.operations.findings import Findings
 from verifier.operations.model import IntArray
 from verifier.operations.pairing import Operations
 from verifier.operations.verify_history import ClientVerdict
+from verifier.outputs import check_outputs
 from verifier.suites import Suite, suite_xml
 from verifier.verdict import Example
 
 ANOMALIES = "anomalies"
+FILES = ("verdict.json", "summary.md", "junit.xml")
 
 
 def write_reports(out: Path, judged: ClientVerdict) -> None:
     """Write everything into ``out``, which is made if absent; ``verdict.json`` comes last. Raises ``OSError``.
 
-    Anomalies of a previous verdict are removed.
+    Anomalies of a previous verdict are removed. Raises ``InTheWay``, and touches nothing, if something stands where one
+    of these belongs.
     """
     out.mkdir(parents=True, exist_ok=True)
+    check_outputs(out, FILES, [ANOMALIES])
     for name in BY_NAME:
         for form in ("parquet", "csv"):
             (out / ANOMALIES / f"{name}.{form}").unlink(missing_ok=True)
