@@ -11,8 +11,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from verifier.evidence.outputs import BESIDE, check_outputs
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.outputs import BESIDE, check_outputs
 
 
 class _Beside(RunDirectory):
@@ -65,7 +65,7 @@ def replacing(directory: RunDirectory) -> Iterator[RunDirectory]:
 
 def _put(directory: RunDirectory, beside: _Beside) -> None:
     if directory.anomalies_dir.exists():
-        # may be refused, as to remove what is in it may: then the former verdict is still there
+        # may be refused, as to remove what is in it may: then the previous verdict is still there
         directory.anomalies_dir.replace(beside.place / "former")
     # no verdict from here until the last rename: a former one must never be beside files that are not its own
     directory.verdict_json.unlink(missing_ok=True)

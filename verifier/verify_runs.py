@@ -20,9 +20,9 @@ from verifier import anomaly_files
 from verifier.checks.stalled import stalled
 from verifier.closing import Closing, gather
 from verifier.deletions import Deletions, complaints, deletions, doubts
+from verifier.evidence.outputs import BESIDE, SCRATCH, check_outputs
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
-from verifier.outputs import BESIDE, SCRATCH, check_outputs
 from verifier.recoveries import memory, recoveries, summary
 from verifier.replacing import replacing
 from verifier.report import write_reports

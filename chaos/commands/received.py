@@ -1,5 +1,5 @@
 """Refuses directories in which a command is to write and someone else may have put a link. Owns the exit status alone:
-what is refused is decided by ``verifier.outputs``.
+what is refused is decided by ``verifier.evidence.outputs``.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chaos.exits import BadRequest
-from verifier.outputs import check_outputs, check_tree
+from verifier.evidence.outputs import check_outputs, check_tree
 
 
 def check_judged(directory: Path) -> None:

@@ -21,8 +21,8 @@ from chaos.commands.verifier_process import judge, judge_all
 from chaos.exits import VERDICTS, BadRequest, Exit
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
+from verifier.evidence.outputs import InTheWay
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.outputs import InTheWay
 from verifier.replacing import recorded
 from verifier.verdict import result_lines, undecidable
 

@@ -10,7 +10,7 @@ import stat
 def open_log(path: str) -> int:
     """A descriptor that appends to this file; the file and its directory are made if absent. Raises ``OSError``.
 
-    Also for a symbolic link and for what is no file, with a line that says so: whoever made a link would choose the
+    Also for a symbolic link and for what is no file, with a line that says so: anyone who made a link would choose the
     file that grows, and a pipe without a reader would be waited for.
     """
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)

@@ -16,8 +16,8 @@ from chaos.commands.main import run_command
 from chaos.sweeps.summary import SCHEMA
 from cluster.process.log_files import open_log
 from tests.support.stories import clean
+from verifier.evidence.outputs import DIRECTORIES, FILES, InTheWay
 from verifier.evidence.run_directory import RunDirectory, write_text_atomic
-from verifier.outputs import DIRECTORIES, FILES, InTheWay
 from verifier.replacing import replacing
 from verifier.verify_runs import verify
 
@@ -66,7 +66,7 @@ def put(path: Path, target: Path) -> None:
 def test_a_link_where_a_result_belongs_is_refused(
     run: RunDirectory, foreign: Path, name: str, judge: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line names it (254), whichever way it comes; what it leads to and the former verdict are as before."""
+    """One line names it (254), whichever way it comes; what it leads to and the previous verdict are as before."""
     put(run.path / name, foreign / "notes" if name in FILES else foreign)
     before = contents(run.path), contents(foreign)
     if judge == "command":
@@ -139,7 +139,7 @@ def test_no_log_is_written_through_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "c.log").read_text() == "said"
 
 
-def test_a_former_verdict_stays_where_its_anomalies_cannot_be_moved(
+def test_a_previous_verdict_stays_where_its_anomalies_cannot_be_moved(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It goes when everything else that could be refused was done."""

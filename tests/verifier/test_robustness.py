@@ -15,8 +15,8 @@ import pytest
 
 from tests.verifier.test_main import ROOT, faulty_story, start
 from verifier.class_archive import ClassArchive
+from verifier.evidence.outputs import BESIDE, SCRATCH
 from verifier.evidence.run_directory import RunDirectory
-from verifier.outputs import BESIDE, SCRATCH
 from verifier.verify_runs import verify
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from verifier import spark, verify_runs
+from verifier.evidence.outputs import SCRATCH
 from verifier.evidence.run_directory import RunDirectory
-from verifier.outputs import SCRATCH
 from verifier.sessions import Sessions
 from verifier.verify_runs import VerifierAtWork
 

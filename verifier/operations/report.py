@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from verifier.evidence.outputs import check_outputs
 from verifier.evidence.run_directory import write_json_atomic, write_text_atomic
 from verifier.evidence.texts import encodable
 from verifier.markdown import anomaly, inline, reasons, table
@@ -22,7 +23,6 @@ from verifier.operations.findings import Findings
 from verifier.operations.model import IntArray
 from verifier.operations.pairing import Operations
 from verifier.operations.verify_history import ClientVerdict
-from verifier.outputs import check_outputs
 from verifier.suites import Suite, suite_xml
 from verifier.verdict import Example
 
