@@ -158,7 +158,7 @@ def test_a_previous_verdict_stays_where_its_anomalies_cannot_be_moved(
 def test_a_history_is_not_judged_into_a_link(
     tmp_path: Path, foreign: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As with a run: the anomalies of a former verdict would be removed wherever it leads."""
+    """As with a run: the anomalies of a previous verdict would be removed wherever it leads."""
     history, out = tmp_path / "a.jsonl", tmp_path / "out"
     history.write_text('{"process": 0, "type": "invoke", "f": "send", "value": [["send", 1, 2]]}\n')
     out.mkdir()
