@@ -11,10 +11,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from verifier.evidence.outputs import BESIDE, check_outputs
 from verifier.evidence.run_directory import RunDirectory, read_json
-
-#: Where the new files lie until all of them are there, inside the run directory: a rename must not cross file systems.
-BESIDE = ".judged"
 
 
 class _Beside(RunDirectory):
@@ -51,10 +49,12 @@ class _Beside(RunDirectory):
 def replacing(directory: RunDirectory) -> Iterator[RunDirectory]:
     """The run directory to write results to. They replace the former ones when the context ends without an exception.
 
-    Until then the former ones stay as they are. Raises ``OSError``.
+    Until then the former ones stay as they are. Raises ``OSError``, and ``InTheWay`` before anything is touched.
     """
+    check_outputs(directory.path)
     beside = _Beside(directory.path)
-    shutil.rmtree(beside.place, ignore_errors=True)
+    if beside.place.exists():
+        shutil.rmtree(beside.place)
     beside.place.mkdir()
     try:
         yield beside
@@ -64,9 +64,11 @@ def replacing(directory: RunDirectory) -> Iterator[RunDirectory]:
 
 
 def _put(directory: RunDirectory, beside: _Beside) -> None:
+    if directory.anomalies_dir.exists():
+        # may be refused, as to remove what is in it may: then the previous verdict is still there
+        directory.anomalies_dir.replace(beside.place / "former")
     # no verdict from here until the last rename: a former one must never be beside files that are not its own
     directory.verdict_json.unlink(missing_ok=True)
-    shutil.rmtree(directory.anomalies_dir, ignore_errors=True)
     for new, old in (
         (beside.anomalies_dir, directory.anomalies_dir),
         (beside.report_html, directory.report_html),

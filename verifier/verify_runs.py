@@ -20,10 +20,11 @@ from verifier import anomaly_files
 from verifier.checks.stalled import stalled
 from verifier.closing import Closing, gather
 from verifier.deletions import Deletions, complaints, deletions, doubts
+from verifier.evidence.outputs import BESIDE, SCRATCH, check_outputs
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.recoveries import memory, recoveries, summary
-from verifier.replacing import BESIDE, replacing
+from verifier.replacing import replacing
 from verifier.report import write_reports
 from verifier.sessions import Sessions
 from verifier.surroundings import gather as gather_surroundings
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from verifier.run_checks import RunEvidence
 
 logger = logging.getLogger(__name__)
-
-#: Spark's own files while it works, inside the run directory so that nothing is left elsewhere; removed at the end.
-SCRATCH = ".verifier"
 
 Progress = Callable[[str], None]
 Told = Callable[[RunDirectory, Verdict | Exception], None]
@@ -58,7 +56,8 @@ def verify(
     What an earlier verifier left is replaced at the end, all at once: if this one dies, the previous verdict stays.
     ``progress`` is told in words what is being done. Raises ``ValueError`` or ``OSError`` if ``run.json`` cannot be
     read, ``SparkUnavailable`` if Spark does not start and ``SparkLost`` if it dies; then nothing is written. Raises
-    ``VerifierAtWork``, and touches nothing, if another one judges this directory now.
+    ``VerifierAtWork``, and touches nothing, if another one judges this directory now, and ``InTheWay`` if something
+    stands where a result belongs.
     """
     directory = run_directory if isinstance(run_directory, RunDirectory) else RunDirectory(Path(run_directory))
     with Sessions(spark_master) as sessions:
@@ -91,6 +90,8 @@ def verify_all(
 def _alone(directory: RunDirectory, sessions: Sessions) -> Iterator[None]:
     """Hold the run directory against other verifiers, and leave no scratch in it, an earlier one's neither.
 
+    Raises ``VerifierAtWork`` and ``InTheWay``, and then touches nothing.
+
     The lock is the kernel's and on the directory itself, so that a verifier that was killed leaves none. Where the
     session has its files it is held until that ends.
     """
@@ -106,8 +107,12 @@ def _alone(directory: RunDirectory, sessions: Sessions) -> Iterator[None]:
         except BlockingIOError:
             message = f"another verifier judges {directory.path} now; wait for it, or end it"
             raise VerifierAtWork(message) from None
+        check_outputs(directory.path)
         for left in (scratch, directory.path / BESIDE):
-            shutil.rmtree(left, ignore_errors=True)
+            if left.exists():
+                shutil.rmtree(left)
+        # ours from here: not made if it is there, whatever it leads to
+        scratch.mkdir()
         try:
             yield
         finally:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from chaos.commands.received import check_continued
 from chaos.exits import BadRequest
 from cluster.process.safe_path import package_environment
 from loadgen.command import LOCUST, LOCUSTFILE, WEB_HOST
@@ -79,6 +80,7 @@ def reading_arguments(directory: Path, host: str | None, others: Sequence[str], 
         raise BadRequest(f"--read-back only reads back a previous load: leave out {[*others, '--web'][0]}")
     if not is_load_by_hand(RunDirectory(directory)):
         raise BadRequest(f"--read-back {directory}: not the directory of a standalone load; pass one in results/locust")
+    check_continued(directory)
     try:
         return [str(directory), *([] if host is None else ["--host", checked_host(host)])]
     except SettingsError as error:

@@ -17,6 +17,7 @@ import typer
 
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
+from chaos.commands.received import check_continued
 from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
 from chaos.conductor.progress import Progress
@@ -161,7 +162,7 @@ def _check_client(name: str, client: str) -> None:
 def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> tuple[Sweep, Wanted, SweepDirectory]:
     """A sweep as it was asked for, from its directory, of which ``only`` some cells may be asked for now.
 
-    Raises SweepError, also if ``others``, the options that make a sweep, say anything.
+    Raises SweepError, also if ``others``, the options that make a sweep, say anything, and BadRequest for a link in it.
     """
     if any(each is not None for each in others):
         raise SweepError(
@@ -179,6 +180,7 @@ def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> 
         raise SweepError(f"--resume {path}: sweep.json cannot be read ({error}); start the sweep again") from error
     if whole.get("schema") != SCHEMA:
         raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
+    check_continued(directory.path)
     wanted = Wanted.from_json(whole["wanted"])
     wanted = wanted if only is None else replace(wanted, filters=tuple(only))
     return _built(whole["sweep"], wanted), wanted, directory

@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from chaos.commands.preflight import check_outside, check_port
+from chaos.commands.received import check_continued
 from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, on, other_brokers, running, state_of
 from chaos.conductor.by_hand import ByHand, Deployed
 from chaos.conductor.deployment import Deployment, StartFailure
@@ -114,6 +115,7 @@ def _directory(data: Path) -> RunDirectory:
     directory = RunDirectory(data.resolve())
     try:
         directory.path.mkdir(parents=True, exist_ok=True)
+        check_continued(directory.path)
         return directory.prepare()
     except OSError as error:
         raise BadRequest(f"the directory {data} cannot be used: {reason(error)}; see --data") from error

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from chaos.commands.long_wait import LongWait
+from chaos.commands.received import check_judged
 from chaos.commands.verdict_lines import say
 from chaos.exits import BadRequest
 from cluster.process.invocation import command
@@ -44,9 +45,10 @@ Said = Callable[[RunDirectory, str | None], None]
 def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: bool = False) -> str:
     """Verify a run directory, print its outcome, and return ``valid``, ``invalid`` or ``unknown``.
 
-    While nothing else is said, a line on stderr says that it works, unless ``quiet``. Ctrl-C and SIGTERM raise
-    KeyboardInterrupt, after what is left was said on stderr.
+    While nothing else is said, a line on stderr says that it works, unless ``quiet``. Raises BadRequest if something
+    stands where a result belongs. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said on stderr.
     """
+    check_judged(directory.path)
     before = _stamp(directory)
     waiting = _waiting(directory, quiet=quiet)
     try:
@@ -73,9 +75,11 @@ def judge_all(
 
     If the verifier fails over a run, that is left unknown, for that reason; if it dies, it is started again for those
     after it. A run that another verifier judges, or whose ``run.json`` cannot be read, has no verdict. A line on
-    stderr says how far it is, unless ``quiet``. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said
-    on stderr.
+    stderr says how far it is, unless ``quiet``. Raises BadRequest, before any is judged, if something stands where a
+    result of one belongs. Ctrl-C and SIGTERM raise KeyboardInterrupt, after what is left was said on stderr.
     """
+    for each in directories:
+        check_judged(each.path)
     before = {each: _stamp(each) for each in directories}
     progress = _Progress(directories, said, quiet=quiet)
     try:
@@ -207,9 +211,6 @@ def _run_job(
 ) -> _Ended:
     """Run the job, whose log is in the first of the directories, and wait for it; ``look`` is called meanwhile."""
     log_path = str(directories[0].path / "verifier.log")
-    if os.path.exists(log_path) and not os.path.isfile(log_path):
-        # to open a pipe would take forever
-        raise BadRequest(f"{log_path} is not a file: remove it")
     log_start = os.path.getsize(log_path) if os.path.exists(log_path) else 0
     command = _command(directories, spark_master, options)
     child = supervisor.start_program("verifier", command, None, None, log_path)

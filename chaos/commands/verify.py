@@ -12,6 +12,7 @@ import typer
 
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
+from chaos.commands.received import check_judged
 from chaos.commands.shown import examples
 from chaos.commands.stored import A_RUN_OR_HISTORY, StoredPath, latest_run, run_directory, stored
 from chaos.commands.talk import PlainQuiet
@@ -20,6 +21,7 @@ from chaos.commands.verifier_process import judge, judge_all
 from chaos.exits import VERDICTS, BadRequest, Exit
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
+from verifier.evidence.outputs import InTheWay
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.replacing import recorded
 from verifier.verdict import result_lines, undecidable
@@ -73,6 +75,9 @@ def verify(
     """Judge each and print the RESULT lines; the exit status is the worst."""
     asked = [stored(path) for path in paths or [latest_run(A_RUN_OR_HISTORY, quiet=quiet)]]
     runs = list(dict.fromkeys(each.run for each in asked if each.run is not None and not is_pruned(each.run)))
+    for each in asked:
+        if each.load is not None:
+            check_judged(each.load.path)
     options = _options(sub_via, ww_deps=ww_deps, txn=txn)
     if all(each.history is None and each.load is None for each in asked) and (
         sub_via is not None or ww_deps or not txn or out is not None
@@ -207,6 +212,8 @@ def _history(asked: StoredPath, options: JudgeOptions, out: Path | None, *, as_j
         )
         if out is not None:
             write_reports(out, judged)
+    except InTheWay as error:
+        raise BadRequest(str(error)) from error
     except OSError as error:
         return _no_verdict(asked.given, str(error), as_json=as_json)
     verdict = {**judged.to_json(), "path": str(asked.given)}

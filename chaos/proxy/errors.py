@@ -45,6 +45,11 @@ def too_many_values(most: int) -> ApiError:
     return ApiError(413, f"request body had too many values, at most {most}")
 
 
+def too_many(what: str, most: int) -> ApiError:
+    """There is no room for what is to be kept."""
+    return ApiError(413, f"too many {what}, at most {most}")
+
+
 def invalid_stream() -> ApiError:
     return ApiError(400, "stream was invalid, can be either upstream or downstream")
 

@@ -37,6 +37,8 @@ _READ_BYTES = 4096
 MAX_BODY_BYTES = 1024 * 1024
 MAX_CHUNKS = 1024
 MAX_CONNECTIONS = 32
+#: Of all answers that clients have not read yet.
+MAX_UNREAD_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class HttpServer:
         self._reading: dict[asyncio.StreamWriter, None] = {}
         # Those that were closed for a new one, and whose tasks are about to end.
         self._leaving: set[asyncio.StreamWriter] = set()
+        self._unread_bytes = 0
 
     def __repr__(self) -> str:
         return f"HttpServer({len(self._writers)} connections)"
@@ -153,7 +156,15 @@ class HttpServer:
             return False
         response = self._dated(await self._handle(request))
         has_body = request.method != "HEAD" and response.status != HTTPStatus.NO_CONTENT
-        return await connection.write(response, has_body=has_body)
+        size_bytes = len(response.body)
+        if self._unread_bytes and self._unread_bytes + size_bytes > MAX_UNREAD_BYTES:
+            response = self._dated(plain(503, "too many answers wait for clients that do not read\n"))
+            size_bytes = len(response.body)
+        self._unread_bytes += size_bytes
+        try:
+            return await connection.write(response, has_body=has_body)
+        finally:
+            self._unread_bytes -= size_bytes
 
     async def _handle(self, request: HttpRequest) -> Response:
         if not is_ours(request.headers.get("host"), self._host):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from chaos.proxy import addresses, errors, go_json
+from chaos.proxy import addresses, bounds, errors, go_json
 from chaos.proxy.proxy import Proxy
 from chaos.proxy.toxic import Toxic, parse_toxic
 
@@ -48,6 +48,7 @@ class Registry:
         self.seed = seed
         self._dial_timeout_ms = dial_timeout_ms
         self._proxies: dict[str, Proxy] = {}
+        self._texts = bounds.ProxyTexts()
         self._changing = asyncio.Lock()
 
     def __repr__(self) -> str:
@@ -72,9 +73,7 @@ class Registry:
             if given.name in self._proxies:
                 raise errors.proxy_exists()
             proxy = self._new_proxy(given)
-            if given.enabled is not False:
-                await proxy.start()
-            self._proxies[proxy.name] = proxy
+            await self._keep(proxy, enabled=given.enabled is not False)
         return proxy
 
     async def update(self, name: str, body: bytes) -> Proxy:
@@ -87,6 +86,9 @@ class Registry:
             given = _read_proxy(_decode(body))
             listen = proxy.listen if given.listen is None else given.listen
             upstream = proxy.upstream if given.upstream is None else given.upstream
+            bounds.check_address("listen", given.listen)
+            bounds.check_address("upstream", given.upstream)
+            self._texts.set(name, listen, upstream)
             enabled = proxy.enabled if given.enabled is None else given.enabled
             if await _resolved(listen) != proxy.listen:
                 await proxy.stop(keep_port=False)
@@ -103,6 +105,7 @@ class Registry:
         async with self._changing:
             proxy = self.get(name)
             del self._proxies[name]
+            self._texts.forget(name)
             await proxy.stop(keep_port=False)
 
     async def populate(self, body: bytes) -> list[Proxy]:
@@ -136,6 +139,7 @@ class Registry:
         async with self._changing:
             for proxy in self.all():
                 await proxy.stop(keep_port=False)
+                self._texts.forget(proxy.name)
             self._proxies.clear()
 
     # --- toxics
@@ -146,6 +150,8 @@ class Registry:
             given = parse_toxic(body)
             if any(toxic.name == given.name for toxic in proxy.all_toxics()):
                 raise errors.toxic_exists()
+            bounds.check_name(given.name)
+            bounds.check_toxics(len(each.all_toxics()) for each in self._proxies.values())
             toxic = given.build()
             proxy.add_toxic(toxic)
         return toxic
@@ -175,10 +181,20 @@ class Registry:
             if await _resolved(proxy.listen) == existing.listen and proxy.upstream == existing.upstream:
                 return existing
             await existing.stop(keep_port=False)
-        if given.enabled is not False:
-            await proxy.start()
-        self._proxies[proxy.name] = proxy
+        await self._keep(proxy, enabled=given.enabled is not False)
         return proxy
+
+    async def _keep(self, proxy: Proxy, *, enabled: bool) -> None:
+        """Register a new proxy, or one that replaces another, if it can listen. Raises ``ApiError``."""
+        self._texts.set(proxy.name, proxy.listen, proxy.upstream)
+        try:
+            if enabled:
+                await proxy.start()
+        except errors.ApiError:
+            if proxy.name not in self._proxies:
+                self._texts.forget(proxy.name)
+            raise
+        self._proxies[proxy.name] = proxy
 
 
 def _decode(body: bytes) -> go_json.Json:
@@ -217,6 +233,9 @@ def _check_required(given: ProxyInput, where: str = "") -> None:
         raise errors.missing_field(f"upstream{where}")
     if "/" in given.name:
         raise errors.invalid(f"name was invalid, must not contain a slash{where}")
+    bounds.check_name(given.name, where)
+    bounds.check_address("listen", given.listen, where)
+    bounds.check_address("upstream", given.upstream, where)
 
 
 async def _resolved(listen: str) -> str:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from cluster.process.arenas import share_arenas
+from cluster.process.log_files import open_log
 from cluster.process.one_line import guard_last_resort
 
 #: Exit status of a child whose owner went away.
@@ -121,7 +122,7 @@ def _redirect(log_path: str) -> None:
     """Standard output and error to the log, standard input from nowhere."""
     sys.stdout.flush()
     sys.stderr.flush()
-    log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    log = open_log(log_path)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(log, 1)

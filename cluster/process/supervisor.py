@@ -28,6 +28,7 @@ import psutil
 from cluster.process import wrapper
 from cluster.process.child import ChildChannel, run_child, split_target
 from cluster.process.handle import Child, ChildRecord, Kind, Ways
+from cluster.process.log_files import open_log
 from cluster.process.processes import is_alive, marked, signal_quietly, until
 from cluster.process.safe_path import SAFE_PATH, safe_path
 from cluster.process.signals import Held, held_signals
@@ -123,7 +124,7 @@ class Supervisor:
         split_target(target)
         json.dumps(arguments)  # What cannot be sent is refused before anything is started.
         if log_path is not None:
-            os.close(_open_log(log_path))
+            os.close(open_log(log_path))
         with _starting, self._lock, held_signals():
             self._refuse_when_closing()
             # Here because it costs 60 ms, and most that import this module start nothing; and with signals held,
@@ -162,7 +163,7 @@ class Supervisor:
         executable = shutil.which(argv[0], path=environment.get("PATH"))
         if executable is None:
             raise FileNotFoundError(f"{name}: there is no program {argv[0]!r} that can be run")
-        output = os.open(os.devnull, os.O_WRONLY) if log_path is None else _open_log(log_path)
+        output = os.open(os.devnull, os.O_WRONLY) if log_path is None else open_log(log_path)
         theirs, ours = os.pipe()
         reading, status = os.pipe()
         try:
@@ -282,11 +283,6 @@ def _stop_round(children: Sequence[Child], grace_s: float, held: Held) -> None:
             child.kill()
     for child in children:
         child.release()
-
-
-def _open_log(path: str) -> int:
-    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
 
 def _program_pid(name: str, reading: int) -> int:

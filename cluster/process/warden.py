@@ -20,6 +20,7 @@ from typing import Any
 import psutil
 
 from cluster.process.handle import ChildRecord
+from cluster.process.log_files import open_log
 from cluster.process.processes import find, is_alive, marked, signal_quietly
 from cluster.process.signals import held_signals
 
@@ -171,5 +172,5 @@ def main(marker: str, directory: str) -> None:
         return
     done = watch.clean_up()
     if os.path.isdir(directory):
-        with open(os.path.join(directory, "warden.log"), "a", encoding="utf-8") as log:
+        with open(open_log(os.path.join(directory, "warden.log")), "a", encoding="utf-8") as log:
             log.write("".join(f"{line}\n" for line in ["the owner was gone without a goodbye", *done]))

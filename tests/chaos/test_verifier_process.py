@@ -147,7 +147,10 @@ def test_results_replace_the_former_ones_together(directory: RunDirectory) -> No
 def test_a_former_verdict_never_stands_beside_new_files(
     directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes before the first new file comes, so that a kill between the two leaves no verdict."""
+    """It goes before the first new file comes, so that a kill between the two leaves no verdict.
+
+    Not before its anomalies are out of the way: that may be refused.
+    """
     seen = []
     rename = Path.replace
 
@@ -159,7 +162,7 @@ def test_a_former_verdict_never_stands_beside_new_files(
     with replacing(directory) as results:
         for path in (results.report_html, results.verdict_json):
             path.write_text("new")
-    assert seen == [("report.html", False), ("verdict.json", False)]
+    assert seen == [("former", True), ("report.html", False), ("verdict.json", False)]
 
 
 def test_two_verifiers_of_one_run(directory: RunDirectory) -> None:

@@ -31,6 +31,7 @@ from cluster.log.errors import CheckpointError
 from cluster.metadata.znodes import BrokerRegistration, MalformedZnode
 from loadgen.documents import DocumentError, load_yaml
 from verifier.evidence.run_directory import RunDirectory
+from verifier.segments.rows import find_segments
 
 DEEP = "[" * 100_000 + "]" * 100_000
 OPERATION = '{"process": 0, "type": "invoke", "f": "send", "value": %s}'
@@ -54,6 +55,47 @@ def test_a_history_that_is_nested_too_deeply_is_refused_in_words(
     err = capsys.readouterr().err
     assert "nested too deeply" in err or (status == 254 and "is not a history" in err)
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "why"),
+    [
+        ("a.edn", "{:process 0, :type :invoke, :f :send, :value [[:send 1 NUMBER]]}", "a number has 5,000 characters"),
+        ("b.edn", "{:process NUMBER, :type :invoke, :f :send, :value []}", "a number has 5,000 characters"),
+        ("a.jsonl", OPERATION % '[["send", 1, NUMBER]]', "a number has more digits than are read"),
+        ("a.json", "[" + OPERATION % '[["send", 1, NUMBER]]' + "]", "a number has more digits than are read"),
+        ("f.jsonl", '{"process": 0, "type": "invoke", "f": [1], "value": []}', "f"),
+        ("g.jsonl", '{"process": 0, "type": {"a": 1}, "f": "send", "value": []}', "type"),
+    ],
+)
+def test_a_history_of_odd_values_is_unknown_in_our_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, text: str, why: str
+) -> None:
+    """One line names the file, its line and what is wrong; nothing of Python's."""
+    good = "{:process 0, :type :invoke, :f :send, :value [[:send 1 1]]}\n" if "edn" in name else OPERATION % "[]" + "\n"
+    good = "" if name.endswith("json") else good
+    (tmp_path / name).write_text(good + text.replace("NUMBER", "9" * 5000) + "\n")
+    assert run_command(["verify", str(tmp_path / name)]) == 2
+    out, err = capsys.readouterr()
+    assert f"{tmp_path / name}:" in out + err and why in out + err
+    assert not any(word in out + err for word in ("unhashable", "ValueError", "int_max", "harness"))
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("t-99999999999/00000000000000000000.log", "t-99999999999: the number of its partition is beyond"),
+        (f"t-{'9' * 200}/00000000000000000000.log", "9: the number of its partition is beyond"),
+        ("t-0/99999999999999999999.log", "99999999999999999999.log: the offset in its name is beyond"),
+    ],
+)
+def test_a_segment_with_an_impossible_name_is_named(tmp_path: Path, name: str, why: str) -> None:
+    """Not by a number that does not fit into a column."""
+    path = tmp_path / name
+    path.parent.mkdir()
+    path.touch()
+    with pytest.raises(ValueError, match=why):
+        find_segments("run", 1, 1, tmp_path)
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "JSON"])

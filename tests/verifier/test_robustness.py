@@ -15,9 +15,9 @@ import pytest
 
 from tests.verifier.test_main import ROOT, faulty_story, start
 from verifier.class_archive import ClassArchive
+from verifier.evidence.outputs import BESIDE, SCRATCH
 from verifier.evidence.run_directory import RunDirectory
-from verifier.replacing import BESIDE
-from verifier.verify_runs import SCRATCH, verify
+from verifier.verify_runs import verify
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

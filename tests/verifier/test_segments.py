@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from tests.support.batches import CODECS, BatchFields, Record, encode_batch
 from tests.verifier.oracle import reading as oracle
 from verifier.evidence.sequenced_value import encode
+from verifier.segments import records as records_module
 from verifier.segments import value_spans, walk
 from verifier.segments.compression import MAX_DECOMPRESSED_BYTES, DecompressionError, decompress
 from verifier.segments.records import find_values
@@ -367,10 +368,10 @@ def test_one_flipped_byte_is_seen_as_the_oracle_sees_it(position: int, flip: int
     assert told == sorted((slot.offset, slot.value[0] if slot.value else None) for slot in wanted.slots)
 
 
-def read_both_ways(
+def read_every_way(
     buffer: np.ndarray[Any, Any], starts: list[int], ends: list[int], counts: list[int]
-) -> tuple[Any, Any]:
-    """What is found as it is, and with the step that takes all records at once left out."""
+) -> tuple[Any, ...]:
+    """What is found as it is; then without the step that takes all records at once: in lockstep, and one by one."""
     arrays = [np.array(each, dtype=np.int64) for each in (starts, ends, counts)]
     quick = find_values(buffer, *arrays)
     with pytest.MonkeyPatch.context() as patch:
@@ -378,8 +379,11 @@ def read_both_ways(
             "verifier.segments.records._all_at_once",
             lambda _buffer, starts, *_: np.zeros(starts.size, dtype=np.bool_),
         )
-        slow = find_values(buffer, *arrays)
-    return quick, slow
+        patch.setattr("verifier.segments.records.WIDE", 0)
+        in_lockstep = find_values(buffer, *arrays)
+        patch.setattr("verifier.segments.records.WIDE", 1 << 30)
+        one_by_one = find_values(buffer, *arrays)
+    return quick, in_lockstep, one_by_one
 
 
 @given(
@@ -412,8 +416,8 @@ def test_records_of_one_length_are_read_as_any_others(
     buffer = np.frombuffer(bytes(data), dtype=np.uint8)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("verifier.segments.records.GROUP_RECORDS", group)
-        quick, slow = read_both_ways(buffer, [0, *ends[:-1]], ends, counts)
-    assert all(np.array_equal(one, other) for one, other in zip(quick, slow, strict=True))
+        quick, *slow = read_every_way(buffer, [0, *ends[:-1]], ends, counts)
+    assert all(np.array_equal(one, other) for way in slow for one, other in zip(quick, way, strict=True))
     if not flips:
         assert not quick.damaged.any()
         assert quick.batch.size == sum(counts)
@@ -421,15 +425,48 @@ def test_records_of_one_length_are_read_as_any_others(
 
 def test_any_change_of_a_byte_is_seen_by_both_ways() -> None:
     """Every byte of a batch of equal records, with every bit of it, a long varint and an announced count included."""
-    blob = encode_batch([Record(b"v" * 57, timestamp_delta=n) for n in range(4)], BatchFields())[walk.HEADER_BYTES :]
+    blob = encode_batch([Record(b"v" * 57, timestamp_delta=n) for n in range(3)], BatchFields())[walk.HEADER_BYTES :]
     for position in range(len(blob)):
         for bit in range(8):
             data = bytearray(blob)
             data[position] ^= 1 << bit
             buffer = np.frombuffer(bytes(data), dtype=np.uint8)
-            for count in (3, 4, 5):
-                quick, slow = read_both_ways(buffer, [0], [len(data)], [count])
-                assert all(np.array_equal(one, other) for one, other in zip(quick, slow, strict=True)), (position, bit)
+            for count in (2, 3, 4):
+                quick, *slow = read_every_way(buffer, [0], [len(data)], [count])
+                for way in slow:
+                    assert all(np.array_equal(one, other) for one, other in zip(quick, way, strict=True)), (
+                        position,
+                        bit,
+                    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers(-1, 3)), max_size=60), st.integers(-2, 2))
+def test_records_of_any_lengths_are_read_as_the_oracle_reads_them(drawn: list[tuple[int, int]], wrong: int) -> None:
+    """However many batches they are in, and with a count that is not theirs."""
+    records = [Record(b"v" * size, None if key < 0 else b"k" * key) for size, key in drawn]
+    blob = encode_batch(records, BatchFields())[walk.HEADER_BYTES :] if records else b""
+    count = len(records) + wrong
+    buffer = np.frombuffer(blob * 2, dtype=np.uint8)
+    for found in read_every_way(buffer, [0, len(blob)], [len(blob), 2 * len(blob)], [count, count]):
+        assert found.damaged.tolist() == [bool(wrong) or not records] * 2
+        values = [buffer[p : p + s].tobytes() for p, s in zip(found.position, found.size, strict=True)]
+        assert values == ([] if found.damaged[0] else 2 * [b"v" * size for size, _ in drawn])
+
+
+def test_a_batch_of_many_odd_records_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step costs as much for one record as for hundreds: one for each record would be an hour for a bomb of zstd."""
+    blob = encode_batch([Record(b"v" * (n % 2)) for n in range(5000)], BatchFields())[walk.HEADER_BYTES :]
+    steps = []
+    step = records_module._step
+
+    def counted(*arguments: Any) -> Any:
+        steps.append(arguments[1].size)
+        return step(*arguments)
+
+    monkeypatch.setattr(records_module, "_step", counted)
+    found = find_values(np.frombuffer(blob, np.uint8), np.array([0]), np.array([len(blob)]), np.array([5000]))
+    assert found.size.tolist() == [0, 1] * 2500
+    assert len(steps) <= 2
 
 
 def test_equal_records_are_read_at_once() -> None:
@@ -438,6 +475,7 @@ def test_equal_records_are_read_at_once() -> None:
         blob = encode_batch([Record(b"v" * size) for _ in range(9000)], BatchFields())[walk.HEADER_BYTES :]
         buffer = np.frombuffer(blob, dtype=np.uint8)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("verifier.segments.records._step_by_step", None)
+            patch.setattr("verifier.segments.records._in_lockstep", None)
+            patch.setattr("verifier.segments.records._one_by_one", None)
             found = find_values(buffer, np.array([0]), np.array([len(blob)]), np.array([9000]))
         assert found.offset_delta.tolist() == list(range(9000))

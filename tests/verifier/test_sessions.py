@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from verifier import spark, verify_runs
+from verifier.evidence.outputs import SCRATCH
 from verifier.evidence.run_directory import RunDirectory
 from verifier.sessions import Sessions
-from verifier.verify_runs import SCRATCH, VerifierAtWork
+from verifier.verify_runs import VerifierAtWork
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def ended(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     how: list[str] = []
 
     def start(scratch: Path, *_: Any, **__: Any) -> Any:
-        scratch.mkdir(parents=True)
+        scratch.mkdir(parents=True, exist_ok=True)
         (scratch / "spark").write_text("its files")
         answers = SimpleNamespace(range=lambda _: SimpleNamespace(count=lambda: 1))
         return SimpleNamespace(spark=answers, close=lambda: how.append("closed"), abort=lambda: how.append("killed"))

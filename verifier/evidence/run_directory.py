@@ -219,7 +219,10 @@ def update_latest(run: RunDirectory, base: str | Path) -> Path:
 def write_text_atomic(path: Path, text: str) -> None:
     """Write ``path`` whole, by write-then-rename; lone surrogates are replaced. Raises ``OSError``."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(encodable(text), encoding="utf-8")
+    # made here, whatever had the name: someone may have put a link there
+    temporary.unlink(missing_ok=True)
+    with temporary.open("x", encoding="utf-8") as file:
+        file.write(encodable(text))
     temporary.replace(path)
 
 

@@ -46,6 +46,10 @@ _CONSTANTS = {"nil": None, "true": True, "false": False}
 _CLOSES = {"(": ")", "[": "]", "{": "}", "#{": "}"}
 
 
+#: Of a number: to read one takes time by the square of its length, and Python refuses 4,300 in words of its own.
+MOST_DIGITS = 1_000
+
+
 class EdnError(ValueError):
     """Text that is no EDN. ``line`` counts as the reader was told; the message does not repeat it."""
 
@@ -195,6 +199,8 @@ def _paired(text: str) -> str:
 def _number(word: str, line: int) -> Any:
     if word[-1] == "M":
         return Decimal(word[:-1])
+    if len(word) > MOST_DIGITS:
+        raise EdnError(line, f"a number has {len(word):,} characters; at most {MOST_DIGITS:,} are read")
     if word[-1] == "N":
         return int(word[:-1])
     if "/" in word:

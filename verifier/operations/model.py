@@ -141,8 +141,10 @@ class HistoryBuilder:
         if process == "nemesis":
             self.skipped += 1
             return
-        kind = TYPES.get(operation.get("type"))
-        f = _FUNCTION_CODES.get(operation.get("f"))
+        type_, function = operation.get("type"), operation.get("f")
+        # anything may stand there, and not all of it is hashable
+        kind = TYPES.get(type_) if isinstance(type_, str) else None
+        f = _FUNCTION_CODES.get(function) if isinstance(function, str) else None
         if process is None or kind is None or f is None:
             raise ValueError(_unlike(operation))
         index, time, value = operation.get("index"), operation.get("time"), operation.get("value")

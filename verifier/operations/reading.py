@@ -27,6 +27,7 @@ JSON = (".jsonl", ".json")
 STORE_FILE = "history.edn"
 BATCH = 2_000
 PART_BYTES = 1 << 20
+_TOO_LONG = "a number has more digits than are read"
 
 
 def read_operations(path: Path, processes: int | None = None) -> OperationHistory:
@@ -183,6 +184,8 @@ def _json(line: str, number: int, name: str) -> Any:
     except json.JSONDecodeError as error:
         why = f"column {error.colno}: {error.msg}"
         raise OperationsError(f"{name}:{number}: this line is not a complete JSON object: {why}") from error
+    except ValueError as error:  # of JSON that is right, only a number can be too long
+        raise OperationsError(f"{name}:{number}: {_TOO_LONG}") from error
 
 
 def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:
@@ -206,8 +209,10 @@ def _elements(text: str, name: str) -> Iterator[tuple[int, Any]]:
             raise OperationsError(f"{name}:{line}: expected , or ]")
         try:
             value, at = decoder.raw_decode(text, at)
-        except ValueError as error:
+        except json.JSONDecodeError as error:
             raise OperationsError(f"{name}:{line}: this is not JSON: {error}") from error
+        except ValueError as error:
+            raise OperationsError(f"{name}:{line}: {_TOO_LONG}") from error
         separated = False
         yield line, value
     if text[at + 1 :].strip():

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from verifier.evidence.outputs import check_outputs
 from verifier.evidence.run_directory import write_json_atomic, write_text_atomic
 from verifier.evidence.texts import encodable
 from verifier.markdown import anomaly, inline, reasons, table
@@ -26,14 +27,17 @@ from verifier.suites import Suite, suite_xml
 from verifier.verdict import Example
 
 ANOMALIES = "anomalies"
+FILES = ("verdict.json", "summary.md", "junit.xml")
 
 
 def write_reports(out: Path, judged: ClientVerdict) -> None:
     """Write everything into ``out``, which is made if absent; ``verdict.json`` comes last. Raises ``OSError``.
 
-    Anomalies of a previous verdict are removed.
+    Anomalies of a previous verdict are removed. Raises ``InTheWay``, and touches nothing, if something stands where one
+    of these belongs.
     """
     out.mkdir(parents=True, exist_ok=True)
+    check_outputs(out, FILES, [ANOMALIES])
     for name in BY_NAME:
         for form in ("parquet", "csv"):
             (out / ANOMALIES / f"{name}.{form}").unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """Finds the values in many batches at once, by numpy.
 
-Where all records of a batch are of one length, as a load's mostly are, all are read in one step; else the k-th record
-of every batch is ("lockstep"). Both ways read a record by the same function.
+Where all records of a batch are of one length, as a load's mostly are, all are read in one step. Else the k-th record
+of every batch is ("lockstep"), or, where that would be few in each step, the lengths tell first where every record
+begins. So the time is that of their number, however they are divided. All ways read a record by the same function.
 
 Owns the record layout (Kafka's DefaultRecord; docs/reference/kafka.md "Record"): ``length varint | attributes i8 |
 timestampDelta varlong | offsetDelta varint | keyLength varint, key | valueLength varint, value | headerCount varint,
@@ -11,6 +12,7 @@ never raise, they mark their batch.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -22,6 +24,9 @@ MINIMUM_RECORD_BYTES = 7
 
 _VARINT_BYTES = 5
 _VARLONG_BYTES = 10
+
+#: Records in one step for which a step of numpy costs no more than to find where each begins.
+WIDE = 500
 
 #: Records read at a time: few enough that the arrays stay in the processor's cache.
 GROUP_RECORDS = 1 << 15
@@ -57,7 +62,9 @@ def find_values(
         alike = _all_at_once(buffer, starts[some], ends[some], counts[some], first[some], found)
         rest = begin + np.flatnonzero(~alike & (counts[some] > 0))
         if rest.size:
-            damaged[rest] = _step_by_step(buffer, starts[rest], ends[rest], counts[rest], first[rest], found)
+            few = int(counts[rest].sum()) < WIDE * int(counts[rest].max())
+            read = _one_by_one if few else _in_lockstep
+            damaged[rest] = read(buffer, starts[rest], ends[rest], counts[rest], first[rest], found)
     batch = np.repeat(np.arange(counts.size, dtype=np.int64), counts)
     # a record stands where its offset says, and nowhere else
     damaged[batch[found.offset_delta < 0]] = True
@@ -131,7 +138,7 @@ def _all_at_once(
     return alike
 
 
-def _step_by_step(
+def _in_lockstep(
     buffer: NDArray[np.uint8],
     starts: NDArray[np.int64],
     ends: NDArray[np.int64],
@@ -139,7 +146,7 @@ def _step_by_step(
     first: NDArray[np.int64],
     found: _Slots,
 ) -> NDArray[np.bool_]:
-    """Note the records of any batches, each found after the one before; which batches are damaged."""
+    """Note the records of many batches, the k-th of all in one step; which batches are damaged."""
     # the longest first, so that the batches with a k-th record are always a prefix
     order = np.argsort(-counts, kind="stable")
     cursor, end, slot, remaining = starts[order], ends[order], first[order], counts[order]
@@ -160,6 +167,65 @@ def _step_by_step(
     return damaged
 
 
+def _one_by_one(
+    buffer: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    first: NDArray[np.int64],
+    found: _Slots,
+) -> NDArray[np.bool_]:
+    """Note the records of few batches, once their lengths have told where each begins; which batches are damaged."""
+    damaged = np.zeros(counts.size, dtype=np.bool_)
+    columns = zip(starts.tolist(), ends.tolist(), counts.tolist(), first.tolist(), strict=True)
+    for number, (start, end, count, slot) in enumerate(columns):
+        begins = _begins(buffer[start:end].tobytes(), count)
+        if begins is None:
+            damaged[number] = True
+        else:
+            found.position[slot : slot + count] = start + np.frombuffer(begins, dtype=np.int64)
+    owner = np.repeat(np.arange(counts.size, dtype=np.int64), counts)
+    slots = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(owner.size, dtype=np.int64)
+    whole = ~damaged[owner]
+    owner, slots = owner[whole], slots[whole]
+    for begin in range(0, owner.size, GROUP_RECORDS):
+        some, at = owner[begin : begin + GROUP_RECORDS], slots[begin : begin + GROUP_RECORDS]
+        # each ends where the next one begins, the last one with its batch: its length has said so
+        step = _step(buffer, found.position[at], ends[some])
+        damaged[some[step.bad]] = True
+        found.offset_delta[at], found.position[at], found.size[at] = step.offset_delta, step.position, step.size
+    return damaged
+
+
+def _begins(data: bytes, count: int) -> array[int] | None:
+    """Where each of the records begins that are all of these bytes; None if they are not."""
+    begins = array("q")
+    at, end = 0, len(data)
+    for _ in range(count):
+        begins.append(at)
+        if at >= end:
+            return None
+        length = data[at]
+        at += 1
+        if length >= 0x80:
+            length &= 0x7F
+            for shift in range(7, 7 * _VARINT_BYTES, 7):
+                if at >= end:
+                    return None
+                byte = data[at]
+                at += 1
+                length |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+            else:
+                return None
+        # an odd one is negative
+        at += length >> 1
+        if length & 1 or at > end:
+            return None
+    return begins if at == end else None
+
+
 class _Step(NamedTuple):
     offset_delta: NDArray[np.int64]
     position: NDArray[np.int64]
@@ -169,7 +235,7 @@ class _Step(NamedTuple):
 
 
 def _step(buffer: NDArray[np.uint8], cursor: NDArray[np.int64], end: NDArray[np.int64]) -> _Step:
-    """One record of every batch, each starting at its own cursor."""
+    """Records that start at these cursors, each within its batch, which has this end."""
     bad = np.zeros(cursor.size, dtype=np.bool_)
     length, body = _varint(buffer, cursor, _VARINT_BYTES, bad)
     record_end = body + length

@@ -74,6 +74,7 @@ _ARROW: dict[str, pa.DataType] = {
 SCHEMA = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in COLUMNS.items()])
 
 _PARTITION_DIRECTORY = re.compile(r"^(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)$")
+_PARTITION_DIGITS = 10
 _SEGMENT_FILE = re.compile(r"^\d{20}\.log$")
 
 
@@ -95,13 +96,20 @@ class SegmentFile(NamedTuple):
 
 
 def find_segments(run: str, run_id: int, broker: int, node_directory: Path) -> list[SegmentFile]:
-    """All segments below a broker's directory, wherever its data lies. Directories being deleted are left out."""
+    """All segments below a broker's directory, wherever its data lies. Directories being deleted are left out.
+
+    Raises ``ValueError`` for the name of a number that neither a partition nor an offset can have.
+    """
     found = []
     for path in sorted(node_directory.rglob("*.log")):
         directory = _PARTITION_DIRECTORY.match(path.parent.name)
         if directory and _SEGMENT_FILE.match(path.name):
-            partition = int(directory["partition"])
-            found.append(SegmentFile(run, run_id, broker, directory["topic"], partition, int(path.stem), str(path)))
+            partition, base_offset = int(directory["partition"][:_PARTITION_DIGITS]), int(path.stem)
+            if len(directory["partition"]) > _PARTITION_DIGITS or partition >= 1 << 31:
+                raise ValueError(f"{path.parent}: the number of its partition is beyond 32 bits and its sign")
+            if base_offset >= 1 << 63:
+                raise ValueError(f"{path}: the offset in its name is beyond 64 bits and its sign")
+            found.append(SegmentFile(run, run_id, broker, directory["topic"], partition, base_offset, str(path)))
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chaos.proxy import http_server
+from chaos.proxy import bounds, http_server
 from chaos.proxy.api import MAX_VALUES
 from chaos.proxy.http_server import MAX_BODY_BYTES, MAX_CHUNKS, MAX_CONNECTIONS, HttpRequest, HttpServer, Response
 from cluster.seams.clock import SystemClock
@@ -102,6 +102,86 @@ def test_who_does_not_read_is_dropped(api: Api, monkeypatch: pytest.MonkeyPatch)
             while True:
                 connection.sendall(ASK * 1000)
         assert ended(connection)
+
+
+LONG = "n" * (bounds.MAX_NAME_CHARS + 1)
+FAR = "n" * bounds.MAX_ADDRESS_CHARS + ":1"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/proxies", {"name": LONG, "listen": "127.0.0.1:0", "upstream": "x:1"}),
+        ("POST", "/proxies", {"name": "long", "listen": FAR, "upstream": "x:1"}),
+        ("POST", "/proxies", {"name": "long", "listen": "127.0.0.1:0", "upstream": FAR}),
+        ("POST", "/populate", [{"name": LONG, "listen": "127.0.0.1:0", "upstream": "x:1"}]),
+        ("POST", "/proxies/kept", {"upstream": FAR}),
+        ("POST", "/proxies/kept", {"listen": FAR}),
+        ("POST", "/proxies/kept/toxics", {"name": LONG, "type": "latency"}),
+    ],
+)
+def test_what_is_kept_has_no_long_names(api: Api, method: str, path: str, body: object) -> None:
+    """They would be in every answer about all proxies; the longest that are allowed are taken."""
+    kept = {"name": "kept", "listen": "127.0.0.1:0", "upstream": FAR[:-2], "enabled": False}
+    api.ok("POST", "/populate", [kept, {**kept, "name": LONG[1:]}])
+    before = api.ok("GET", "/proxies")
+    answer = api.call(method, path, body)
+    assert answer.status == 400 and "must not have more than" in answer.json()["error"]
+    assert api.ok("GET", "/proxies") == before
+
+
+def test_proxies_toxics_and_their_texts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was removed makes room; what is full refuses what is new (413), and not a change of what is there."""
+    for name, most in (("MAX_PROXIES", 2), ("MAX_TOXICS", 2), ("MAX_TEXT_CHARS", 60)):
+        monkeypatch.setattr(bounds, name, most)
+    body = {"listen": "127.0.0.1:0", "upstream": "x:1", "enabled": False}
+    with our_server() as api:
+        for name in "ab":
+            api.ok("POST", "/proxies", {"name": name, **body})
+        answer = api.call("POST", "/proxies", {"name": "c", **body})
+        assert (answer.status, answer.json()["error"]) == (413, "too many proxies, at most 2")
+        assert api.call("POST", "/populate", [{"name": "c", **body}]).status == 413
+        assert api.call("POST", "/proxies/a", {"upstream": "x" * 60}).status == 413
+        api.ok("POST", "/proxies/a", {"upstream": "y:1"})
+        api.ok("DELETE", "/proxies/b")
+        api.ok("POST", "/proxies", {"name": "c", **body})
+        for name in "ac":
+            api.ok("POST", f"/proxies/{name}/toxics", {"type": "latency"})
+        answer = api.call("POST", "/proxies/a/toxics", {"type": "timeout"})
+        assert (answer.status, answer.json()["error"]) == (413, "too many toxics, at most 2")
+        api.ok("DELETE", "/proxies/c/toxics/latency_downstream")
+        api.ok("POST", "/proxies/a/toxics", {"type": "timeout"})
+        assert sorted(api.ok("GET", "/proxies")) == sorted(api.ok("GET", "/gapless/stats")["proxies"]) == ["a", "c"]
+
+
+def test_answers_that_no_one_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more is refused (503) until one of them was read or given up."""
+    size = 8 << 20
+    monkeypatch.setattr(http_server, "MAX_UNREAD_BYTES", size)
+
+    async def main() -> None:
+        async def handle(_request: HttpRequest) -> Response:
+            return Response(200, bytes(size))
+
+        server = HttpServer(handle, SystemClock())
+        port = await server.start(HOST, 0)
+        reader, writer = await asyncio.open_connection(HOST, port, limit=1024)
+        writer.write(ASK)
+        assert b" 200 " in await reader.readline()
+        other, more = await asyncio.open_connection(HOST, port)
+        more.write(ASK)
+        assert b" 503 " in await other.readline()
+        await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(size)
+        await asyncio.sleep(0)
+        third, last = await asyncio.open_connection(HOST, port)
+        last.write(ASK)
+        assert b" 200 " in await third.readline()
+        for each in (writer, more, last):
+            each.close()
+        await server.stop()
+
+    asyncio.run(main())
 
 
 def test_requests_that_were_sent_ahead_leave_turns_to_others() -> None:
