@@ -89,6 +89,7 @@ SINGLE = (
     "broker ended by its disk",
     "controller failover",
     "copier crashed",
+    "copier was slow",
     "isr expand",
     "isr shrink",
     "leader election",

@@ -196,9 +196,6 @@ REMOVALS: dict[str, Removal] = {
     "name-no-aborted": Removal(patches=((TransactionalLog, "aborted_transactions", unsafe.name_no_aborted),)),
     "add-in-memory": Removal(patches=((TransactionCoordinator, "add_partitions", unsafe.add_in_memory),)),
     "do-not-resume": Removal(patches=((TransactionCoordinator, "loaded", unsafe.do_not_resume),)),
-    "answer-before-it-is-stored": Removal(
-        patches=((TransactionCoordinator, "end_txn", unsafe.answer_before_it_is_stored),)
-    ),
     "fetch-unstable-offsets": Removal(patches=((GroupCoordinator, "fetch_offsets", unsafe.fetch_unstable),)),  # KIP-447
     "commit-from-memory": Removal(patches=((GroupCoordinator, "commit", unsafe.answer_from_memory),)),
     "expire-by-commit-time": Removal(patches=((removing, "expired_offsets", unsafe.expire_by_commit_time),)),  # KIP-211

@@ -25,6 +25,8 @@ from tests.simulation.world import World
 #: Of its lives, how many end in the middle of a transaction; and how long it works on what it was given.
 CRASHES = 0.5
 WORK_S = (0.0, 0.0, 0.05, 0.5)
+#: How likely a program is slow between its offsets and its commit, and how slow: its group does not wait for so long.
+SLOW, SLOW_S = 0.05, 3.5
 
 
 class Copier:
@@ -40,7 +42,8 @@ class Copier:
         self._told = told
         self._random = derive(world.topology.seed, self.name)
         self._settings = {**settings, "isolation.level": "read_committed"}
-        self._producer_settings = producer_settings(self._random)
+        timeout_ms = self._random.choice((2000, 5000, 5000))
+        self._producer_settings = {**producer_settings(self._random), "transaction.timeout.ms": timeout_ms}
         self._interval_s = self._random.choice(LOOKS_S)
         self._lives = self._numbers = 0
         self._is_copying = False
@@ -142,6 +145,9 @@ class Copier:
         # Which generation it is a member of is known before what was given to it may be given to another.
         member = life.consumer.group_metadata()
         await producer.repeat(lambda: producer.producer.send_offsets_to_transaction(offsets, member))
+        if self._random.random() < SLOW:
+            self._world.events.count("copier was slow")
+            await asyncio.sleep(SLOW_S)
 
     def _note(self, transaction: Transaction, *, is_committed: bool | None) -> bool:
         transaction.is_committed = self._commit.is_stored = is_committed

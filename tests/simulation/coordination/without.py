@@ -6,7 +6,6 @@ Owns the functions that ``removals`` puts there; docs/reference/anomalies-and-bu
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from cluster.broker.replicas.fetch_checks import FetchFinding, fetch_error
@@ -19,7 +18,6 @@ from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, Waiter
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.decisions import AppendRecord, TxnDecision
-from cluster.coordinator.transaction.effects import DONE
 from cluster.coordinator.transaction.requests import end_txn
 from cluster.coordinator.transaction.state import (
     TransactionMetadata,
@@ -61,7 +59,6 @@ def time_out_in_the_same_epoch(metadata: TransactionMetadata, now_ms: int) -> Tr
 
 
 _add_partitions = TransactionCoordinator.add_partitions
-_end_txn = TransactionCoordinator.end_txn
 _loaded = TransactionCoordinator.loaded
 
 
@@ -74,12 +71,6 @@ def add_in_memory(coordinator: TransactionCoordinator, transactional_id: str, *a
         served.put(complete_transition(served.transactions[transactional_id], append.transit))
         return TxnDecision(append.answer)
     return decision
-
-
-def answer_before_it_is_stored(coordinator: TransactionCoordinator, *arguments: Any, **options: Any) -> TxnDecision:
-    """EndTxn is answered when the decision is made, which nobody else knows yet."""
-    decision = _end_txn(coordinator, *arguments, **options)
-    return replace(decision, answer=DONE) if decision.effects else decision
 
 
 def do_not_resume(coordinator: TransactionCoordinator, *arguments: Any) -> TxnDecision:
