@@ -28,6 +28,7 @@ from loadgen.settings import SettingsError
 from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.form import refuse_bad_forms
 from loadgen.users.load import LocustLoad
+from loadgen.users.member import MemberUser
 from loadgen.users.options import DEFAULT_PRODUCERS, is_conducted, producer_count, reader_count, settle_options
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
@@ -35,7 +36,7 @@ from loadgen.users.web import show_chaos
 from loadgen.users.whole_csv import keep_requests, write_whole_csv
 from verifier.evidence.run_directory import RunDirectory
 
-__all__ = ["ProducerUser", "ReaderUser"]
+__all__ = ["MemberUser", "ProducerUser", "ReaderUser"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,9 @@ def on_command_line(parser: Any, **_: Any) -> None:
 def on_init(environment: Any, **_: Any) -> None:
     """Before any user is chosen: how many of the users read, and what the options left open."""
     options = environment.parsed_options
+    if len(environment.user_classes) > 1 and MemberUser in environment.user_classes:
+        # a run starts processes of their own for them
+        environment.user_classes.remove(MemberUser)
     load = LocustLoad(environment)
     _follow(environment, load)
     if environment.web_ui is not None and is_conducted(options):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.membership import MembersSpec, parse_members
 from loadgen.shapes import RateShape, ShapeSpec, parse_shape
 from loadgen.spec import SpecError
 from verifier.evidence.run_directory import read_json, write_json_atomic
@@ -80,6 +81,7 @@ class LoadSettings:
     first_stream: int = 0
     reserve_sequences: int = 4096
     flush_timeout_s: float = 20.0
+    members: MembersSpec | None = None
     producer_config: dict[str, ConfigValue] = field(default_factory=dict)
     consumer_config: dict[str, ConfigValue] = field(default_factory=dict)
 
@@ -107,6 +109,8 @@ class LoadSettings:
                 raise SettingsError(f"{name} has {unknown[0]!r}; use one of {', '.join(known)}")
         try:
             parse_shape(self.shape), parse_sizes(self.value_bytes), parse_keys(self.keys)
+            if self.members is not None:
+                parse_members(self.members)
         except SpecError as error:
             raise SettingsError(str(error)) from error
 

@@ -13,6 +13,7 @@ keys: {zipf: {keys: 1000, exponent: 1.1}}
 partitions: 6
 streams: 12             # producers, each of one stream on one partition
 compression: lz4
+members: {native: 3, confluent: 3}   # of one consumer group, besides (loadgen.membership)
 ```
 """
 
@@ -24,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.membership import MembersSpec, parse_members
 from loadgen.settings import SettingsError
 from loadgen.shapes import ShapeSpec, parse_shape
 from loadgen.spec import SpecError
@@ -54,6 +56,7 @@ class Workload:
     partitions: int | None = None
     streams: int | None = None
     compression: str | None = None
+    members: MembersSpec | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -79,6 +82,8 @@ class Workload:
             parse_sizes(self.value_bytes)
         if self.keys is not None:
             parse_keys(self.keys)
+        if self.members is not None:
+            parse_members(self.members)
 
     def with_options(
         self, options: Mapping[str, tuple[str, Any]], defaults: Mapping[str, Any] | None = None
@@ -151,6 +156,7 @@ class Workload:
             "shape": self.shape,
             "value_bytes": self.value_bytes,
             "keys": self.keys,
+            "members": self.members,
             "outstanding": self.outstanding or DEFAULT_OUTSTANDING if self.is_unlimited else None,
         }
         return {name: value for name, value in said.items() if value is not None}

@@ -49,6 +49,12 @@ CATALOGUE: dict[str, Workload] = {
         Workload(
             "crowded", "24 producers on 6 partitions, 50 records per second each", rate=1200, partitions=6, streams=24
         ),
+        Workload(
+            "groups",
+            "600 records per second, read by six members of a consumer group, which come and go",
+            rate=600,
+            members={"native": 3, "confluent": 3},
+        ),
     )
 }
 

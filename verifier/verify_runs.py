@@ -22,6 +22,7 @@ from verifier.closing import Closing, gather
 from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.groups.judge import of_groups
 from verifier.recoveries import memory, recoveries, summary
 from verifier.replacing import BESIDE, replacing
 from verifier.report import write_reports
@@ -187,8 +188,8 @@ def _audit(
     sessions: Sessions,
     progress: Progress,
 ) -> tuple[RunEvidence, Audit, Closing]:
-    """What Spark finds out, with what the logs say about transactions, and what closes the evidence; with the deletions
-    that were asked for in the evidence.
+    """What Spark finds out, with what logs and clients say about transactions and groups, and what closes the evidence;
+    with the deletions that were asked for in the evidence.
     """
     from verifier.run_checks import audit, staged
     from verifier.spark import is_local
@@ -202,7 +203,7 @@ def _audit(
                 staging = sessions.plain(scratch) / "evidence"
                 rows = reader.submit(staged, staging, [evidence], progress, abandoned)
             gathering = reader.submit(gather, directory, run)
-            of_transactions = reader.submit(transactional, directory, run)
+            of_clients = reader.submit(lambda: (*transactional(directory, run), *of_groups(directory, run)))
             progress(f"starting Spark ({sessions.master})")
             started = sessions.get(scratch, evidence.size_bytes)
             closing = gathering.result()
@@ -210,6 +211,6 @@ def _audit(
             here = None if rows is None else rows.result()
             with sessions.watched():
                 found = audit(started.spark, [evidence], progress, here)[evidence.name]
-            return evidence, replace(found, found=(*found.found, *of_transactions.result())), closing
+            return evidence, replace(found, found=(*found.found, *of_clients.result())), closing
         finally:
             abandoned.set()

@@ -1,0 +1,120 @@
+"""The member user: one place in the consumer group of the load, taken by one consumer after the other.
+
+Owns the loop of a life under Locust. Does not own how long lives are (``loadgen.membership``), what is recorded
+(``loadgen.members.recording``), nor the clients.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gevent
+from locust import User, constant, task
+
+from cluster.seams.units import ns_of_seconds
+from loadgen.members.choice import make_member
+from loadgen.members.confluent import ConfluentMember
+from loadgen.members.events import Event, GroupMember
+from loadgen.members.recording import MemberRecording
+from loadgen.membership import GROUP, End, Life, Members, Place, parse_members, places
+from loadgen.users.load import process_of
+from loadgen.users.process import LoadProcess
+from loadgen.users.threads import begin_waiting
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 0.1
+COMMIT_NS = 300_000_000
+#: Longer than a session: whoever was abandoned has left the group by then, and is released.
+ABANDONED_S = 10.0
+RELEASE_TIMEOUT_S = 5.0
+
+
+class MemberUser(User):  # type: ignore[misc]
+    """Takes a place in the group, and leaves it, again and again."""
+
+    abstract = False
+    wait_time = constant(0)
+
+    def on_start(self) -> None:
+        self._process = process_of(self.environment)
+        self._clock = self._process.clock
+        self._members = members_of(self._process)
+        self._place = _next_place(self.environment, self._process, self._members)
+        settings = self._process.settings
+        self._bootstrap = self.environment.host or settings.readers_bootstrap
+        self._lives = self._place.lives(settings.run_id, self._members.lives_s)
+        self._instance = 0
+        self._abandoned: list[Any] = []
+        self._ends_ns = self._commits_ns = -1
+        self._begin()
+
+    @task  # type: ignore[untyped-decorator]
+    def take_part(self) -> None:
+        """One poll, and what is due after it: a commit, or the end of this life."""
+        goes_on = self._do(partial(self._member.poll, POLL_S))
+        now_ns = self._clock.monotonic_ns()
+        if now_ns >= self._ends_ns or not goes_on:
+            life = self._life
+            self._end(life.end if goes_on else End.CRASH)
+            gevent.sleep(life.absence_s)
+            self._begin()
+        elif now_ns >= self._commits_ns:
+            self._commits_ns = now_ns + COMMIT_NS
+            self._do(self._member.commit)
+
+    def on_stop(self) -> None:
+        self._end(End.LEAVE)
+        gevent.joinall(self._abandoned, timeout=RELEASE_TIMEOUT_S)
+
+    def _begin(self) -> None:
+        self._life: Life = next(self._lives)
+        settings = self._process.settings
+        name = f"{self._process.process}-{self._place.number}-{self._instance}"
+        self._instance += 1
+        self._member: GroupMember = make_member(
+            self._place, name, self._bootstrap, settings, self._members.assignor, self._clock
+        )
+        self._recording = MemberRecording(self._process.recorder, GROUP, settings.topic, settings.run_id)
+        now_ns = self._clock.monotonic_ns()
+        self._ends_ns = now_ns + ns_of_seconds(self._life.seconds)
+        self._commits_ns = now_ns + COMMIT_NS
+
+    def _end(self, how: End) -> None:
+        if how is End.CRASH:
+            self._do(self._member.abandon)
+            if isinstance(self._member, ConfluentMember):
+                self._abandoned = [each for each in self._abandoned if not each.ready()]
+                self._abandoned.append(gevent.spawn(_release, self._member))
+        else:
+            self._do(self._member.close)
+        self._recording.ended(how.value, self._clock.monotonic_ns())
+
+    def _do(self, work: Callable[[], list[Event]]) -> bool:
+        """Have the client do it, and record what happened; whether it can go on."""
+        events = begin_waiting(self._member.is_cooperative, work).get()
+        return self._recording.record(events)
+
+
+def members_of(process: LoadProcess) -> Members:
+    """The members of the load's group."""
+    return parse_members(process.settings.members or {})
+
+
+def _next_place(environment: Any, process: LoadProcess, members: Members) -> Place:
+    """Each user of the process has a place of its own."""
+    if not hasattr(environment, "gapless_places"):
+        (client,) = (client for name, client, _ in members.processes() if name == process.process)
+        environment.gapless_places = iter(places(members, client))
+    place: Place = next(environment.gapless_places)
+    return place
+
+
+def _release(member: ConfluentMember) -> None:
+    try:
+        gevent.sleep(ABANDONED_S)
+    finally:
+        gevent.get_hub().threadpool.spawn(member.release)

@@ -1,0 +1,54 @@
+"""Sentences for the anomalies of consumer groups (``verifier.anomalies.groups``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from verifier.facts import Found
+
+
+def _completeness(found: Found) -> str:
+    detail = found.detail
+    first, last = found.offset, detail["last_offset"]
+    what = f"the record at offset {first}" if first == last else f"the records at offsets {first} to {last}"
+    return (
+        f"{what} was delivered to no member of group {detail['group']}, which committed offset {detail['committed']} "
+        f"({detail['committed_by']})"
+    )
+
+
+def _regression(found: Found) -> str:
+    detail = found.detail
+    if found.cause == "stale-generation":
+        return (
+            f"group {detail['group']}: offset {found.offset} of {detail['process']}, generation "
+            f"{detail['generation']}, was acknowledged after offset {detail['committed']} of generation "
+            f"{detail['committed_generation']} ({detail['committed_by']})"
+        )
+    return (
+        f"{_began(found)}, below the committed offset {detail['committed']}"
+        f"{_by(detail['committed_by']) or ' (the start of the log)'}"
+    )
+
+
+def _position(found: Found) -> str:
+    detail = found.detail
+    if found.cause == "reset":
+        return f"{_began(found)}; nothing was committed, and the log begins at offset {detail['expected']}"
+    return f"{_began(found)}, beyond the committed offset {detail['expected']}{_by(detail['committed_by'])}"
+
+
+def _began(found: Found) -> str:
+    detail = found.detail
+    return f"group {detail['group']}: {detail['process']} began at offset {found.offset} (session {detail['session']})"
+
+
+def _by(process: str) -> str:
+    return f" ({process})" if process else ""
+
+
+SENTENCES: Mapping[str, Callable[[Found], str]] = {
+    "resume-position": _position,
+    "committed-offset-regression": _regression,
+    "group-completeness": _completeness,
+}
