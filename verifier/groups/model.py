@@ -69,6 +69,8 @@ class Spans:
 
     def within(self, start: int, end: int) -> Iterator[Span]:
         """What lies at ``start`` or above, and below ``end``."""
+        if start >= end:
+            return
         at = bisect_left(self._lasts, start)
         while at < len(self._spans) and self._spans[at].first < end:
             span = self._spans[at]
