@@ -70,7 +70,8 @@ def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | N
     no_readers = ("--kafka-readers", "0")
     for name, first_stream, producers in shares(settings):
         own = ["--kafka-first-stream", str(first_stream), *no_readers]
-        commands.append(_command(name, "ProducerUser", producers, settings.producers_bootstrap, settings, run, *own))
+        users = producers // settings.streams_per_user
+        commands.append(_command(name, "ProducerUser", users, settings.producers_bootstrap, settings, run, *own))
     for name, clients in readers(settings):
         own = ["--kafka-readers", ",".join(clients)]
         address = settings.readers_bootstrap
@@ -92,14 +93,16 @@ def _with_web(command: Command, port: int) -> Command:
 
 
 def shares(settings: LoadSettings) -> list[tuple[str, int, int]]:
-    """The producers' processes: name, first stream and number of producers of each; as even as can be. Pure."""
-    processes = min(settings.processes, settings.producers)
+    """The producers' processes: name, first stream and number of streams of each; as even as can be. Pure."""
+    each = settings.streams_per_user
+    users = settings.users
+    processes = min(settings.processes, users)
     found = []
     for index in range(processes):
-        first = settings.producers * index // processes
-        count = settings.producers * (index + 1) // processes - first
+        first = users * index // processes
+        count = users * (index + 1) // processes - first
         name = PRODUCERS if processes == 1 else f"{PRODUCERS}-{index + 1}"
-        found.append((name, settings.first_stream + first, count))
+        found.append((name, settings.first_stream + first * each, count * each))
     return found
 
 

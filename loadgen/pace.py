@@ -2,7 +2,7 @@
 
 An open model: record ``k`` of a user is due by the clock alone, whatever became of the records before it. What cannot
 be sent in time is sent late and keeps its intended time, so latency contains the waiting (no coordinated omission).
-A load without a rate has no intended time but the moment at which there is room (``loadgen.users.producer``).
+A load without a rate has no intended time but the moment at which there is room (``loadgen.users.streams``).
 """
 
 from __future__ import annotations

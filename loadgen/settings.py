@@ -12,6 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.kinds import (
+    STREAMS,
+    TRANSACTIONAL,
+    PlanSpec,
+    TransactionPlan,
+    check_kind,
+    check_streams,
+    parse_plan,
+    streams_per_user,
+)
 from loadgen.membership import MembersSpec, parse_members
 from loadgen.shapes import RateShape, ShapeSpec, parse_shape
 from loadgen.spec import SpecError
@@ -40,7 +50,7 @@ DEFAULT_FINAL_READERS = (CONFLUENT, KAFKA_PYTHON)
 _OWN_KEYS = {
     "bootstrap.servers": "the load sets its own addresses",
     "client.id": "each of the load's clients has a name of its own",
-    "transactional.id": "the load has no transactions",
+    "transactional.id": "each of a transactional workload's producers has its own, and others have none",
 }
 
 
@@ -56,8 +66,10 @@ class LoadSettings:
     ``outstanding`` above 0 there is no rate: each producer sends as fast as it is acknowledged, with
     at most that many records unacknowledged. ``value_bytes`` is the size of a value, header included, or a distribution
     of sizes. ``producer_config`` and ``consumer_config`` are the client's own keys, on top of the defaults of its
-    adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. The producers are shared by
-    ``processes``. ``readers`` has the client of each live reader, ``final_readers`` those of the final phase.
+    adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. ``producers`` is the number of
+    streams, of which each producer user writes one, unless ``kind`` says otherwise (``loadgen.kinds``, which also owns
+    the form of ``transactions``); they are shared by ``processes``. ``readers`` has the client of each live reader,
+    ``final_readers`` those of the final phase.
     """
 
     run_id: int
@@ -82,6 +94,8 @@ class LoadSettings:
     reserve_sequences: int = 4096
     flush_timeout_s: float = 20.0
     members: MembersSpec | None = None
+    kind: str = STREAMS
+    transactions: PlanSpec | None = None
     producer_config: dict[str, ConfigValue] = field(default_factory=dict)
     consumer_config: dict[str, ConfigValue] = field(default_factory=dict)
 
@@ -111,6 +125,8 @@ class LoadSettings:
             parse_shape(self.shape), parse_sizes(self.value_bytes), parse_keys(self.keys)
             if self.members is not None:
                 parse_members(self.members)
+            check_kind(self.kind, self.transactions)
+            check_streams(self.kind, self.transactions, self.producers, self.partitions)
         except SpecError as error:
             raise SettingsError(str(error)) from error
 
@@ -143,7 +159,27 @@ class LoadSettings:
     @property
     def rate_per_producer(self) -> float:
         """Records per second of one producer user."""
-        return self.rate / max(1, self.producers)
+        return self.rate * self.streams_per_user / max(1, self.producers)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether its producers have a ``transactional.id``."""
+        return self.kind in TRANSACTIONAL
+
+    @property
+    def streams_per_user(self) -> int:
+        """How many streams one producer user writes."""
+        return streams_per_user(self.kind, self.transactions)
+
+    @property
+    def users(self) -> int:
+        """How many producer users there are."""
+        return self.producers // self.streams_per_user
+
+    @property
+    def transaction_plan(self) -> TransactionPlan:
+        """What its producers do in each transaction."""
+        return parse_plan(self.kind, self.transactions)
 
     def with_changes(self, changes: Mapping[str, Any]) -> LoadSettings:
         """A copy with some fields changed. Raises ``SettingsError``, also for an unknown field."""

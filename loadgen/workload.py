@@ -11,9 +11,11 @@ shape: {bursts: {every_s: 10, for_s: 2, factor: 8}}
 value_bytes: {lognormal: {median: 300, sigma: 1.0, most: 20000}}
 keys: {zipf: {keys: 1000, exponent: 1.1}}
 partitions: 6
-streams: 12             # producers, each of one stream on one partition
+streams: 12             # each on one partition; one producer writes one, or one of each partition of its transactions
 compression: lz4
 members: {native: 3, confluent: 3}   # of one consumer group, besides (loadgen.membership)
+kind: transactions      # what its users do: streams, if it says nothing
+transactions: {partitions: 3, records: 12, aborts: 0.1}
 ```
 """
 
@@ -25,6 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.kinds import STREAMS, TRANSACTIONAL, PlanSpec, check_kind, check_streams, streams_per_user
 from loadgen.membership import MembersSpec, parse_members
 from loadgen.settings import SettingsError
 from loadgen.shapes import ShapeSpec, parse_shape
@@ -57,6 +60,8 @@ class Workload:
     streams: int | None = None
     compression: str | None = None
     members: MembersSpec | None = None
+    kind: str = STREAMS
+    transactions: PlanSpec | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -84,6 +89,11 @@ class Workload:
             parse_keys(self.keys)
         if self.members is not None:
             parse_members(self.members)
+        check_kind(self.kind, self.transactions)
+        if self.is_transactional and rate == UNLIMITED:
+            raise SpecError(f"kind: {self.kind} works only with a rate in records per second")
+        if self.streams is not None:
+            check_streams(self.kind, self.transactions, self.streams, self.partitions or self.streams)
 
     def with_options(
         self, options: Mapping[str, tuple[str, Any]], defaults: Mapping[str, Any] | None = None
@@ -117,6 +127,16 @@ class Workload:
             except WorkloadError as error:
                 return WorkloadError(f"{options[name][0]} {value}: {error.__cause__}")
         return None
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether its producers have a ``transactional.id``."""
+        return self.kind in TRANSACTIONAL
+
+    @property
+    def streams_per_user(self) -> int:
+        """How many streams one of its producers writes."""
+        return streams_per_user(self.kind, self.transactions)
 
     @property
     def is_unlimited(self) -> bool:
@@ -158,6 +178,8 @@ class Workload:
             "keys": self.keys,
             "members": self.members,
             "outstanding": self.outstanding or DEFAULT_OUTSTANDING if self.is_unlimited else None,
+            "kind": None if self.kind == STREAMS else self.kind,
+            "transactions": self.transactions,
         }
         return {name: value for name, value in said.items() if value is not None}
 

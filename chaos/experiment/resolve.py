@@ -19,8 +19,12 @@ from chaos.faults.catalogue import FAULTS
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
 from cluster.config import broker, consumer, producer, profiles, topic
+from cluster.config.errors import ConfigError
 from cluster.seams.units import ms_of_seconds
+from loadgen.clients.transaction_keys import check_transactional, defaults
+from loadgen.kinds import check_streams
 from loadgen.settings import CLIENTS, refuse_own_keys
+from loadgen.spec import SpecError
 from loadgen.workload import Workload
 from loadgen.workloads import find_workload
 from verifier.evidence.run_model import DefectSetting
@@ -42,19 +46,21 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     typed_topic = topic.validate(_topic_text(asked, profile), typed_broker)
     workload = _workload(asked)
     producer_text = _producer_text(asked, workload)
-    typed_producer = producer.validate(producer_text, asked.client, profile.producer_base(asked.client))
+    typed_producer = _producer(asked, workload, profile, producer_text)
     consumer_text = _pairs("--consumer-config", asked.consumer_config)
     refuse_own_keys("--producer-config", producer_text)
     refuse_own_keys("--consumer-config", consumer_text)
     typed_consumer = consumer.validate(consumer_text, asked.client, profile.consumer_base(asked.client))
     defects, planted = _defects(asked.defects)
     partitions = workload.partitions or DEFAULT_PARTITIONS
+    users = workload.streams or partitions
+    _check_streams(workload, users, partitions)
     faults, left_out = ((), []) if asked.schedule is not None else faults_of(asked)
     experiment = Experiment(
         asked=asked,
         workload=workload,
         partitions=partitions,
-        users=workload.streams or partitions,
+        users=users,
         faults=faults,
         defects=defects,
         planted=planted,
@@ -177,6 +183,31 @@ def _workload(asked: Asked) -> Workload:
         },
         {"rate": DEFAULT_RATE},
     )
+
+
+def _check_streams(workload: Workload, streams: int, partitions: int) -> None:
+    """Raises ExperimentError if its streams cannot be shared out."""
+    try:
+        check_streams(workload.kind, workload.transactions, streams, partitions)
+    except SpecError as error:
+        raise ExperimentError(f"workload {workload.name}: {error}") from error
+
+
+def _producer(
+    asked: Asked, workload: Workload, profile: profiles.Profile, text: Mapping[str, str]
+) -> producer.ProducerConfig:
+    """Transactional producers have defaults of their own, and need what any ``transactional.id`` needs."""
+    base = profile.producer_base(asked.client)
+    if not workload.is_transactional:
+        return producer.validate(text, asked.client, base)
+    base = {**base, **{key: str(value) for key, value in defaults(asked.client).items()}}
+    try:
+        producer.validate({**text, "transactional.id": "of its own"}, asked.client, base)
+    except ConfigError as error:
+        raise ExperimentError(f"workload {workload.name} has transactional producers: {error}") from error
+    typed = producer.validate(text, asked.client, base)
+    check_transactional(asked.client, dict(typed.as_text()))
+    return typed
 
 
 def _producer_text(asked: Asked, workload: Workload) -> dict[str, str]:

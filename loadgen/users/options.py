@@ -16,6 +16,7 @@ from typing import Any
 from cluster.seams.clock import SystemClock
 from cluster.seams.randomness import fresh_seed
 from cluster.seams.units import seconds_of_ms
+from loadgen.kinds import STREAMS, streams_per_user
 from loadgen.limits import LargestRecord, advice, producer_limits
 from loadgen.settings import (
     CLIENTS,
@@ -69,13 +70,15 @@ def producer_count(options: Any, users: int | None, readers: int) -> int:
 
     Raises ``WorkloadError`` if these say different things.
     """
-    streams = _workload(vars(options)).streams if options.kafka_workload else None
+    workload = _workload(vars(options)) if options.kafka_workload else None
+    streams = None if workload is None else workload.streams
+    writing = None if workload is None or streams is None else streams // workload.streams_per_user
     if users is None:
-        return streams or (DEFAULT_PRODUCERS if options.kafka_settings is None else _file(options).producers)
-    if streams not in (None, users - readers):
+        return writing or (DEFAULT_PRODUCERS if options.kafka_settings is None else _file(options).users)
+    if writing not in (None, users - readers):
         raise WorkloadError(
             f"--users {users}, {readers} of which read, contradicts streams {streams} of workload "
-            f"{options.kafka_workload}; leave it out, or give --users {streams + readers}"
+            f"{options.kafka_workload}; leave it out, or give --users {writing + readers}"
         )
     return users - readers
 
@@ -137,11 +140,12 @@ def _settings(options: Any, producers: int) -> LoadSettings:
     changes = _changes(vars(options))
     asked = changes.pop("readers", None)
     if options.kafka_settings is None:
-        settings = _made({"producers": producers, "create_topic": True, **changes}, options)
+        each = streams_per_user(changes.get("kind", STREAMS), changes.get("transactions"))
+        settings = _made({"producers": producers * each, "create_topic": True, **changes}, options)
         asked = asked or "1"
     else:
         # by hand ``--users`` says how many share the rate
-        own = {} if is_conducted(options) else {"producers": producers}
+        own = {} if is_conducted(options) else {"producers": producers * _file(options).streams_per_user}
         settings = _file(options).with_changes({**own, **changes})
     if asked is not None:
         settings = settings.with_changes({"readers": reader_clients(asked, settings.client)})

@@ -1,76 +1,55 @@
-"""The producer user: one stream at its rate, or as fast as it is acknowledged. Owns pacing under Locust, nothing else.
+"""The producer user: what it writes is decided by the kind of the load. Owns that choice and the user's life.
 
-A task of Locust's is a slice of a fifth of a second of sending, so that Locust can stop the user between slices. The
-requests that Locust counts are fired by the recorder when acknowledgements arrive, not here.
+A task of Locust's is a slice of a fifth of a second of writing, so that Locust can stop the user between slices. Does
+not own what a writer of each kind does (``streams``).
 """
 
 from __future__ import annotations
 
-import gevent
+from collections.abc import Callable
+from typing import Protocol
+
 from locust import User, constant, task
 
-from cluster.seams.units import seconds_of_ns
-from loadgen.pace import OpenSchedule, staggered_start_ns
+from loadgen.kinds import STREAMS
 from loadgen.users.load import process_of
+from loadgen.users.process import LoadProcess
+from loadgen.users.streams import StreamWriter
 
-SLICE_NS = 200_000_000
-#: Records are handed over in ticks, at least so far apart, so that many users do not spend their time switching.
-MIN_TICK_NS = 2_000_000
-MAX_TICK_NS = 50_000_000
-#: The client takes no more just now: how long until it is offered the next record.
-FULL_NS = 5 * MIN_TICK_NS
-#: Most records between two switches: a producer that is behind catches up without starving the others.
-BURST = 200
+
+class Writer(Protocol):
+    """What one producer user does. It is made when the user starts."""
+
+    def write(self) -> None:
+        """Write what is due for about a fifth of a second; other users do the same in the meantime."""
+        ...
+
+    def finish(self) -> None:
+        """Write no more: what is outstanding is waited for, with a bound, and everything is closed."""
+        ...
+
+
+#: Kind -> its writer, made of the load process and the bootstrap servers.
+WRITERS: dict[str, Callable[[LoadProcess, str], Writer]] = {
+    STREAMS: StreamWriter,
+}
 
 
 class ProducerUser(User):  # type: ignore[misc]
-    """Writes one stream to one partition."""
+    """Writes one stream, or the streams of one transactional producer, or whatever the kind of the load says."""
 
     abstract = False
     wait_time = constant(0)
 
     def on_start(self) -> None:
-        self._process = process_of(self.environment)
-        settings = self._process.settings
-        self._clock = self._process.clock
-        self._user = self._process.users_number
-        self._stream = self._process.new_stream(self.environment.host or settings.producers_bootstrap)
-        rate = settings.rate_per_producer
-        start_ns = staggered_start_ns(self._clock.monotonic_ns(), self._stream.number, settings.producers, rate)
-        self._schedule = OpenSchedule(start_ns, rate, settings.rate_shape)
-        self._sent = 0
-        self._look = self._fill if settings.outstanding else self._send_due
+        process = process_of(self.environment)
+        settings = process.settings
+        self._writer = WRITERS[settings.kind](process, self.environment.host or settings.producers_bootstrap)
 
     @task  # type: ignore[untyped-decorator]
     def produce(self) -> None:
-        """Send what is due for one slice."""
-        end_ns = self._clock.monotonic_ns() + SLICE_NS
-        while (now_ns := self._clock.monotonic_ns()) < end_ns:
-            gevent.sleep(seconds_of_ns(self._look(now_ns)))
+        """Write for one slice."""
+        self._writer.write()
 
     def on_stop(self) -> None:
-        self._process.backlogs.pop(self._user, None)
-        self._process.finish(self._stream)
-
-    def _fill(self, now_ns: int) -> int:
-        """Send as many as there is room for, at most a burst, each intended for the time at which it is sent."""
-        stream = self._stream
-        room = min(BURST, self._process.settings.outstanding - stream.outstanding)
-        for _ in range(room):
-            if not stream.send(self._clock.monotonic_ns()):
-                return FULL_NS
-        return 0 if room == BURST else MIN_TICK_NS
-
-    def _send_due(self, now_ns: int) -> int:
-        """Send what is due by now, at most a burst; nanoseconds until the next look."""
-        schedule, stream = self._schedule, self._stream
-        due = schedule.due_count(now_ns)
-        last = min(due, self._sent + BURST)
-        while self._sent < last and stream.send(schedule.due_ns(self._sent)):
-            self._sent += 1
-        self._process.backlogs[self._user] = due - self._sent
-        if self._sent < last:
-            return FULL_NS
-        if self._sent < due:
-            return 0
-        return min(MAX_TICK_NS, max(MIN_TICK_NS, schedule.due_ns(self._sent) - now_ns))
+        self._writer.finish()

@@ -66,6 +66,15 @@ def test_the_example_of_the_document_is_a_workload(tmp_path: Path) -> None:
         ("compression: brotli", "compression"),
         ("value_bytes: 40", "48"),
         ("keys: {zipf: {keys: 0}}", "from 1"),
+        ("kind: batches", "kind is one of streams, transactions, bank"),
+        ("transactions: {partitions: 2}", "works only with kind: transactions or bank, not with kind: streams"),
+        ("kind: transactions\ntransactions: {partition: 2}", "needs a mapping with partitions, records, aborts"),
+        ("kind: transactions\ntransactions: {records: 13}", "records of transactions is a multiple of its 3"),
+        ("kind: transactions\ntransactions: {aborts: 1}", "aborts of transactions is a share"),
+        ("kind: bank\ntransactions: {partitions: 3}", "partitions of transactions is 2 with kind: bank"),
+        ("kind: transactions\nrate: unlimited", "kind: transactions works only with a rate"),
+        ("kind: transactions\nstreams: 7\npartitions: 7", "a multiple of 3, not 7"),
+        ("kind: transactions\nstreams: 6\npartitions: 2", "write to 3 partitions, and the topic has 2"),
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, says: str) -> None:

@@ -1,0 +1,36 @@
+"""What a load's transactional producers are configured with where nothing else is asked for. Pure.
+
+Owns these defaults and the one rule that librdkafka adds. A transaction that a fault holds up for longer than its
+timeout is aborted by the coordinator, and its producer fenced: long enough for an election, and short enough that what
+is left open at the end of a load is aborted before its final readers give up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from loadgen.settings import CONFLUENT, ConfigValue, SettingsError
+
+TRANSACTION_TIMEOUT_MS = 15_000
+#: How long one call waits before it is repeated.
+CALL_MS = 1000
+
+TIMEOUT, DELIVERY, BLOCK = "transaction.timeout.ms", "delivery.timeout.ms", "max.block.ms"
+_DEFAULTS: dict[str, ConfigValue] = {TIMEOUT: TRANSACTION_TIMEOUT_MS, DELIVERY: TRANSACTION_TIMEOUT_MS}
+
+
+def defaults(client: str) -> dict[str, ConfigValue]:
+    """By ``--client``, in the keys of that client."""
+    # librdkafka's calls are told how long to wait
+    return dict(_DEFAULTS) if client == CONFLUENT else {**_DEFAULTS, BLOCK: CALL_MS}
+
+
+def check_transactional(client: str, given: Mapping[str, ConfigValue]) -> None:
+    """Whether a client of the load can write transactions with this. Raises ``SettingsError``."""
+    whole = {**defaults(client), **given}
+    delivery_ms, timeout_ms = int(whole[DELIVERY]), int(whole[TIMEOUT])
+    if client == CONFLUENT and delivery_ms > timeout_ms:
+        raise SettingsError(
+            f"{DELIVERY} {delivery_ms} is above {TIMEOUT} {timeout_ms}, which {client} does not take; "
+            "lower the first or raise the second"
+        )

@@ -1,0 +1,90 @@
+"""What the users of a load do: its kind. Owns the names of kinds, and the plan of those that write transactions. Pure.
+
+A load of the kind ``streams`` has producers of one stream each. Other kinds have users of their own
+(``loadgen.users``). A plan is written as ``{partitions: 3, records: 12, aborts: 0.1}``; what is left out is as here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loadgen.choices import unit
+from loadgen.spec import SpecError, numbers_of
+
+STREAMS = "streams"
+TRANSACTIONS, BANK = "transactions", "bank"
+KINDS = (STREAMS, TRANSACTIONS, BANK)
+#: The kinds whose producers have a ``transactional.id``.
+TRANSACTIONAL = (TRANSACTIONS, BANK)
+#: A debit and a credit: an account is a stream.
+ACCOUNTS = 2
+
+MOST_RECORDS = 100_000
+
+#: As it is in YAML and JSON.
+PlanSpec = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionPlan:
+    """The transactions of one producer: each writes to ``partitions``, one stream each, ``records`` in all.
+
+    ``aborts`` is the share that is aborted on purpose: the same ones of the same run id.
+    """
+
+    partitions: int = 3
+    records: int = 12
+    aborts: float = 0.1
+
+    def is_aborted(self, run_id: int, producer: int, number: int) -> bool:
+        """Whether transaction ``number`` of ``producer`` is to be aborted."""
+        return unit(run_id ^ (producer << 40), number) < self.aborts
+
+
+def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
+    """The plan that is written so. Raises SpecError."""
+    plan = TransactionPlan()
+    usual = ACCOUNTS if kind == BANK else plan.partitions
+    defaults = {"partitions": usual, "records": plan.records, "aborts": plan.aborts}
+    partitions, records, aborts = numbers_of("transactions", spec or {}, tuple(defaults), defaults)
+    if kind == BANK and partitions != ACCOUNTS:
+        raise SpecError(f"partitions of transactions is {ACCOUNTS} with kind: {BANK}: a debit and a credit")
+    if partitions != int(partitions) or partitions < 1:
+        raise SpecError(f"partitions of transactions is a number of at least 1, not {partitions:g}")
+    if records != int(records) or not partitions <= records <= MOST_RECORDS or records % partitions:
+        raise SpecError(
+            f"records of transactions is a multiple of its {partitions:g} partitions and at most {MOST_RECORDS}, "
+            f"not {records:g}"
+        )
+    if not 0 <= aborts < 1:
+        raise SpecError(f"aborts of transactions is a share from 0 to below 1, not {aborts:g}")
+    return TransactionPlan(int(partitions), int(records), aborts)
+
+
+def streams_per_user(kind: str, spec: PlanSpec | None) -> int:
+    """How many streams one user writes. Raises SpecError."""
+    return parse_plan(kind, spec).partitions if kind in TRANSACTIONAL else 1
+
+
+def check_kind(kind: str, spec: PlanSpec | None) -> None:
+    """Raises SpecError for an unknown kind, or a plan that is wrong or not asked for."""
+    if kind not in KINDS:
+        raise SpecError(f"kind is one of {', '.join(KINDS)}, not {kind!r}")
+    if kind in TRANSACTIONAL:
+        parse_plan(kind, spec)
+    elif spec:
+        raise SpecError(f"transactions works only with kind: {' or '.join(TRANSACTIONAL)}, not with kind: {kind}")
+
+
+def check_streams(kind: str, spec: PlanSpec | None, streams: int, partitions: int) -> None:
+    """Whether that many streams can be shared out to the users, each stream of one on another partition.
+
+    Raises SpecError.
+    """
+    each = streams_per_user(kind, spec)
+    if each > partitions:
+        raise SpecError(f"its transactions write to {each} partitions, and the topic has {partitions}")
+    if streams % each:
+        raise SpecError(f"its producers write {each} streams each: their number is a multiple of {each}, not {streams}")

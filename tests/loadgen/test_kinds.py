@@ -1,0 +1,50 @@
+"""What the kind of a load says about its producers: how many streams each has, and what its transactions are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from loadgen.command import locust_commands, shares
+from loadgen.kinds import BANK, TRANSACTIONS, TransactionPlan, parse_plan
+from loadgen.settings import LoadSettings, SettingsError
+from verifier.evidence.run_directory import RunDirectory
+
+
+def test_a_plan_says_what_it_does_not_leave_out() -> None:
+    """A debit and a credit are the two streams of a bank's producer; others have three."""
+    assert parse_plan(TRANSACTIONS, None) == TransactionPlan(3, 12, 0.1)
+    assert parse_plan(BANK, {"records": 4}) == TransactionPlan(2, 4, 0.1)
+    assert parse_plan(TRANSACTIONS, {"partitions": 1, "records": 1, "aborts": 0}) == TransactionPlan(1, 1, 0.0)
+
+
+def test_planned_aborts_are_a_share_that_the_run_id_decides() -> None:
+    """The same ones of the same run, others of other runs and producers, and about as many as were asked for."""
+    plan = TransactionPlan(aborts=0.25)
+    chosen = [plan.is_aborted(7, 1, number) for number in range(4000)]
+    assert chosen == [plan.is_aborted(7, 1, number) for number in range(4000)]
+    assert 900 < sum(chosen) < 1100
+    assert chosen != [plan.is_aborted(7, 2, number) for number in range(4000)]
+    assert chosen != [plan.is_aborted(8, 1, number) for number in range(4000)]
+    assert not any(TransactionPlan(aborts=0.0).is_aborted(7, 1, number) for number in range(100))
+
+
+def test_processes_share_whole_producers(tmp_path: Path) -> None:
+    """Each process has streams of whole producers, as many users as these, and each user its part of the rate."""
+    settings = LoadSettings(
+        run_id=1, producers_bootstrap="h:1", readers_bootstrap="h:2", partitions=6, producers=12, processes=3,
+        kind=TRANSACTIONS, rate=240,
+    )  # fmt: skip
+    assert shares(settings) == [("producers-1", 0, 3), ("producers-2", 3, 3), ("producers-3", 6, 6)]
+    commands = locust_commands(settings, RunDirectory(tmp_path).prepare())
+    assert [command.argv[command.argv.index("--users") + 1] for command in commands[:3]] == ["1", "1", "2"]
+    assert settings.rate_per_producer == 60
+    assert shares(settings.with_changes({"processes": 9}))[-1] == ("producers-4", 9, 3)
+    assert LoadSettings.read(RunDirectory(tmp_path).loadgen_dir / "settings.json") == settings
+
+
+def test_streams_that_make_no_whole_producers_are_refused() -> None:
+    """Before anything starts."""
+    with pytest.raises(SettingsError, match="a multiple of 3, not 4"):
+        LoadSettings(run_id=1, producers=4, kind=TRANSACTIONS)
