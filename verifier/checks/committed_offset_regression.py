@@ -64,7 +64,7 @@ def _resumed(partition: GroupPartition) -> Iterator[tuple[int, dict[str, Any]]]:
 def _stale(partition: GroupPartition) -> Iterator[tuple[OffsetCommit, OffsetCommit]]:
     """Each commit of a generation that had ended, with the one of a later generation that proves it."""
     known = [commit for commit in partition.certain if commit.generation >= 0]
-    ended = sorted(known, key=lambda commit: commit.end_ns)
+    ended = sorted(known, key=lambda commit: (commit.end_ns, commit.offset))
     newest: OffsetCommit | None = None
     at = 0
     for commit in sorted(known, key=lambda commit: commit.begin_ns):
