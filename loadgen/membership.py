@@ -80,7 +80,7 @@ def parse_members(spec: MembersSpec) -> Members:
     return Members(**spec)
 
 
-class End(Enum):
+class LifeEnd(Enum):
     """How a member's life ends."""
 
     LEAVE = "left"
@@ -94,11 +94,11 @@ class Life(NamedTuple):
     """How long a member lives, how that ends, and how long its place is empty then."""
 
     seconds: float
-    end: End
+    end: LifeEnd
     absence_s: float
 
 
-class Place(NamedTuple):
+class MemberPlace(NamedTuple):
     """One member's place in the group, which one consumer after the other takes: of a client, by its number."""
 
     client: str
@@ -113,14 +113,14 @@ class Place(NamedTuple):
             crashes = random.random() < CRASHES
             if self.instance_id is not None:
                 # after a crash, the next one with its id takes its place: the group need not wait for its session
-                yield Life(seconds, End.CRASH if crashes else End.RESTART, random.uniform(0.0, ABSENCE_S[0]))
+                yield Life(seconds, LifeEnd.CRASH if crashes else LifeEnd.RESTART, random.uniform(0.0, ABSENCE_S[0]))
             else:
-                yield Life(seconds, End.CRASH if crashes else End.LEAVE, random.uniform(*ABSENCE_S))
+                yield Life(seconds, LifeEnd.CRASH if crashes else LifeEnd.LEAVE, random.uniform(*ABSENCE_S))
 
 
-def places(members: Members, client: str) -> list[Place]:
+def places(members: Members, client: str) -> list[MemberPlace]:
     """The places of a client's members; the first of them are static."""
     return [
-        Place(client, number, f"{client}-{number}" if number < members.static else None)
+        MemberPlace(client, number, f"{client}-{number}" if number < members.static else None)
         for number in range(members.of(client))
     ]

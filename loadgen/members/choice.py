@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from cluster.seams.clock import Clock
 from loadgen.clients.consumer_keys import in_words_of
-from loadgen.members.events import GroupMember
-from loadgen.membership import GROUP, Place
+from loadgen.members.events import MemberClient
+from loadgen.membership import GROUP, MemberPlace
 from loadgen.settings import NATIVE, ConfigValue, LoadSettings
 
 #: What members would not be members with, or the checks not hold for.
@@ -16,8 +16,8 @@ _OWN = ("auto.offset.reset", "enable.auto.commit", "group.id", "group.instance.i
 
 
 def make_member(
-    place: Place, client_id: str, bootstrap: str, settings: LoadSettings, assignor: str, clock: Clock
-) -> GroupMember:
+    place: MemberPlace, client_id: str, bootstrap: str, settings: LoadSettings, assignor: str, clock: Clock
+) -> MemberClient:
     """A consumer that takes this place."""
     given = in_words_of(place.client, settings.client, settings.consumer_config)
     own: dict[str, ConfigValue] = {"group.id": GROUP, "isolation.level": "read_committed"}

@@ -33,7 +33,7 @@ _METADATA = b"CGMDv2:"
 
 
 class ConfluentMember:
-    """``GroupMember`` on a confluent-kafka consumer."""
+    """``MemberClient`` on a confluent-kafka consumer."""
 
     is_cooperative = False
 
@@ -89,7 +89,7 @@ class ConfluentMember:
         return self._taken()
 
     def release(self) -> None:
-        """End a consumer that was abandoned. Blocks; a consumer whose session is over does not leave a second time."""
+        """Close a consumer that was abandoned. Blocks; one whose session is over does not leave a second time."""
         self._consumer.close()
 
     def _take(self, message: Message) -> None:

@@ -25,7 +25,7 @@ class Assigned(NamedTuple):
     time_ns: int
 
 
-class Resumed(NamedTuple):
+class PositionKnown(NamedTuple):
     """Where it begins to read a partition that it was assigned at ``begin_ns``."""
 
     partition: int
@@ -69,10 +69,10 @@ class Failed(NamedTuple):
     is_final: bool = False
 
 
-Event = Assigned | Resumed | Revoked | Committed | Delivered | Failed
+Event = Assigned | PositionKnown | Revoked | Committed | Delivered | Failed
 
 
-class GroupMember(Protocol):
+class MemberClient(Protocol):
     """One consumer in a group. Its calls block, and return what happened, in order; none raises what the client does.
 
     For one thread at a time.

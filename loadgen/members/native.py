@@ -10,7 +10,7 @@ from cluster.client.consumer.group.group_errors import CommitFailed, FencedInsta
 from cluster.client.consumer.results import ConsumerError
 from cluster.seams.clock import Clock
 from loadgen.clients.base import Watermarks, first_line
-from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Event, Failed, Resumed, Revoked
+from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Event, Failed, PositionKnown, Revoked
 from loadgen.members.standing import Standing
 from loadgen.settings import ConfigValue
 from loadgen.spans import ReadRecord
@@ -31,7 +31,7 @@ CLOSE_TIMEOUT_S = 5.0
 
 
 class NativeMember:
-    """``GroupMember`` on our consumer."""
+    """``MemberClient`` on our consumer."""
 
     is_cooperative = True
 
@@ -98,7 +98,7 @@ class NativeMember:
                 # its first record will tell
                 self._fail(error)
                 continue
-            self._events.append(Resumed(number, offset, begin_ns, self._clock.monotonic_ns()))
+            self._events.append(PositionKnown(number, offset, begin_ns, self._clock.monotonic_ns()))
 
     def revoked(self, partitions: list[TopicPartition], *, is_lost: bool) -> None:
         """The listener's: these are given away."""

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from loadgen.clients.base import Watermarks
-from loadgen.members.events import Assigned, Committed, Delivered, Event, Failed, Resumed, Revoked
+from loadgen.members.events import Assigned, Committed, Delivered, Event, Failed, PositionKnown, Revoked
 from loadgen.recorder import Recorder
 from loadgen.spans import PolledRows, ReadRecord, coalesce_records
 from verifier.evidence.history import HistoryRow
@@ -36,13 +36,13 @@ class MemberRecording:
         return sorted(self._sessions)
 
     def record(self, events: Iterable[Event]) -> bool:
-        """Record what happened, in its order; whether the consumer can go on."""
-        goes_on = True
+        """Record what happened, in its order; whether the consumer can continue."""
+        continues = True
         for event in events:
             match event:
                 case Assigned():
                     self._assigned(event)
-                case Resumed():
+                case PositionKnown():
                     self._begins(event)
                 case Delivered():
                     self._delivered(event)
@@ -52,8 +52,8 @@ class MemberRecording:
                     self._revoked(event)
                 case Failed():
                     self._recorder.error(event.text, topic=self._topic)
-                    goes_on = goes_on and not event.is_final
-        return goes_on
+                    continues = continues and not event.is_final
+        return continues
 
     def ended(self, how: str, now_ns: int) -> None:
         """The consumer is gone. Whatever it still had is no longer its."""
@@ -78,7 +78,7 @@ class MemberRecording:
             self._sessions[partition] = session, event.time_ns
             self._resumed.discard(partition)
 
-    def _begins(self, event: Resumed) -> None:
+    def _begins(self, event: PositionKnown) -> None:
         self._resumed.add(event.partition)
         row = self._row("resume", event.partition, event.offset, event.begin_ns, event.end_ns)
         self._recorder.history.append(row)
@@ -92,7 +92,7 @@ class MemberRecording:
             session, assigned_ns = self._sessions.get(partition, (-1, event.begin_ns))
             if partition not in self._resumed:
                 # the client does not tell its position before this
-                self._begins(Resumed(partition, records[0].offset, assigned_ns, event.end_ns))
+                self._begins(PositionKnown(partition, records[0].offset, assigned_ns, event.end_ns))
             polled = coalesce_records(
                 records,
                 topic=self._topic,

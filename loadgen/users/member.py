@@ -17,9 +17,9 @@ from locust import User, constant, task
 from cluster.seams.units import ns_of_seconds
 from loadgen.members.choice import make_member
 from loadgen.members.confluent import ConfluentMember
-from loadgen.members.events import Event, GroupMember
+from loadgen.members.events import Event, MemberClient
 from loadgen.members.recording import MemberRecording
-from loadgen.membership import GROUP, End, Life, Members, Place, parse_members, places
+from loadgen.membership import GROUP, Life, LifeEnd, MemberPlace, Members, parse_members, places
 from loadgen.users.load import process_of
 from loadgen.users.process import LoadProcess
 from loadgen.users.threads import begin_waiting
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.1
 COMMIT_NS = 300_000_000
-#: Longer than a session: whoever was abandoned has left the group by then, and is released.
+#: Longer than a session: a consumer that was abandoned has left the group by then, and is released.
 ABANDONED_S = 10.0
 RELEASE_TIMEOUT_S = 5.0
 
@@ -55,11 +55,11 @@ class MemberUser(User):  # type: ignore[misc]
     @task  # type: ignore[untyped-decorator]
     def take_part(self) -> None:
         """One poll, and what is due after it: a commit, or the end of this life."""
-        goes_on = self._do(partial(self._member.poll, POLL_S))
+        continues = self._do(partial(self._member.poll, POLL_S))
         now_ns = self._clock.monotonic_ns()
-        if now_ns >= self._ends_ns or not goes_on:
+        if now_ns >= self._ends_ns or not continues:
             life = self._life
-            self._end(life.end if goes_on else End.CRASH)
+            self._end(life.end if continues else LifeEnd.CRASH)
             gevent.sleep(life.absence_s)
             self._begin()
         elif now_ns >= self._commits_ns:
@@ -67,7 +67,7 @@ class MemberUser(User):  # type: ignore[misc]
             self._do(self._member.commit)
 
     def on_stop(self) -> None:
-        self._end(End.LEAVE)
+        self._end(LifeEnd.LEAVE)
         gevent.joinall(self._abandoned, timeout=RELEASE_TIMEOUT_S)
 
     def _begin(self) -> None:
@@ -75,7 +75,7 @@ class MemberUser(User):  # type: ignore[misc]
         settings = self._process.settings
         name = f"{self._process.process}-{self._place.number}-{self._instance}"
         self._instance += 1
-        self._member: GroupMember = make_member(
+        self._member: MemberClient = make_member(
             self._place, name, self._bootstrap, settings, self._members.assignor, self._clock
         )
         self._recording = MemberRecording(self._process.recorder, GROUP, settings.topic, settings.run_id)
@@ -83,8 +83,8 @@ class MemberUser(User):  # type: ignore[misc]
         self._ends_ns = now_ns + ns_of_seconds(self._life.seconds)
         self._commits_ns = now_ns + COMMIT_NS
 
-    def _end(self, how: End) -> None:
-        if how is End.CRASH:
+    def _end(self, how: LifeEnd) -> None:
+        if how is LifeEnd.CRASH:
             self._do(self._member.abandon)
             if isinstance(self._member, ConfluentMember):
                 self._abandoned = [each for each in self._abandoned if not each.ready()]
@@ -94,7 +94,7 @@ class MemberUser(User):  # type: ignore[misc]
         self._recording.ended(how.value, self._clock.monotonic_ns())
 
     def _do(self, work: Callable[[], list[Event]]) -> bool:
-        """Have the client do it, and record what happened; whether it can go on."""
+        """Have the client do it, and record what happened; whether it can continue."""
         events = begin_waiting(self._member.is_cooperative, work).get()
         return self._recording.record(events)
 
@@ -104,12 +104,12 @@ def members_of(process: LoadProcess) -> Members:
     return parse_members(process.settings.members or {})
 
 
-def _next_place(environment: Any, process: LoadProcess, members: Members) -> Place:
+def _next_place(environment: Any, process: LoadProcess, members: Members) -> MemberPlace:
     """Each user of the process has a place of its own."""
     if not hasattr(environment, "gapless_places"):
         (client,) = (client for name, client, _ in members.processes() if name == process.process)
         environment.gapless_places = iter(places(members, client))
-    place: Place = next(environment.gapless_places)
+    place: MemberPlace = next(environment.gapless_places)
     return place
 
 

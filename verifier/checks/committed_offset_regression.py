@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from verifier.groups.model import GroupEvidence, GroupPartition, OffsetCommit
-from verifier.groups.positions import BELOW, Positions
+from verifier.groups.positions import BELOW, CommittedPositions
 from verifier.transactions.model import Anomalous
 
 NAME = "committed-offset-regression"
@@ -47,7 +47,7 @@ def committed_offset_regression(evidence: GroupEvidence) -> Iterator[Anomalous]:
 def _resumed(partition: GroupPartition) -> Iterator[tuple[int, dict[str, Any]]]:
     if partition.log is None:
         return
-    positions = Positions(partition, partition.log)
+    positions = CommittedPositions(partition, partition.log)
     for resumed in partition.resumed:
         found = positions.judge(resumed)
         if found.verdict == BELOW:

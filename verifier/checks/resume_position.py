@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verifier.groups.model import GroupEvidence
-from verifier.groups.positions import BEYOND, Positions
+from verifier.groups.positions import BEYOND, CommittedPositions
 from verifier.transactions.model import Anomalous
 
 NAME = "resume-position"
@@ -29,7 +29,7 @@ def resume_position(evidence: GroupEvidence) -> Iterator[Anomalous]:
     for (group, place), partition in evidence.partitions.items():
         if partition.log is None:
             continue
-        positions = Positions(partition, partition.log)
+        positions = CommittedPositions(partition, partition.log)
         for resumed in partition.resumed:
             found = positions.judge(resumed)
             if found.verdict == BEYOND:

@@ -15,7 +15,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.files.headers import Headers, read_headers
 from verifier.files.transactions import TransactionReplay
-from verifier.groups.model import ReadableLog, Span, Spans
+from verifier.groups.model import OffsetSpan, ReadableLog, Spans
 from verifier.segments.markers import COMMIT, TRANSACTIONAL
 from verifier.segments.walk import CONTROL
 from verifier.transactions.state_records import TopicPartition
@@ -35,7 +35,7 @@ def readable_logs(directory: RunDirectory, run: RunModel, *, committed_only: boo
 def readable_log(segments: Iterable[Headers], final: FinalPartition, *, committed_only: bool) -> ReadableLog:
     """Of a log's segments in their order, between the start of the log and the final high watermark. Pure."""
     replay, plain = TransactionReplay(), []
-    written: dict[int, list[Span]] = defaultdict(list)
+    written: dict[int, list[OffsetSpan]] = defaultdict(list)
     for headers in segments:
         replay.advance(headers, 0, headers.positions.size)
         for span, producer_id in _batches(headers):
@@ -52,7 +52,7 @@ def readable_log(segments: Iterable[Headers], final: FinalPartition, *, committe
     )
 
 
-def _batches(headers: Headers) -> Iterator[tuple[Span, int]]:
+def _batches(headers: Headers) -> Iterator[tuple[OffsetSpan, int]]:
     """The offsets of every batch of records, with the producer if it is part of a transaction, or -1."""
     data = np.flatnonzero(headers.attributes & CONTROL == 0)
     is_transactional = headers.attributes[data] & TRANSACTIONAL != 0
@@ -61,4 +61,4 @@ def _batches(headers: Headers) -> Iterator[tuple[Span, int]]:
         headers.base_offsets[data].tolist(), headers.last_offsets[data].tolist(), producers.tolist(), strict=True
     )
     for first, last, producer_id in rows:
-        yield Span(first, last), producer_id
+        yield OffsetSpan(first, last), producer_id

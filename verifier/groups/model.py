@@ -19,7 +19,7 @@ GroupPlace = tuple[str, TopicPartition]
 NEVER_NS = 2**63 - 1
 
 
-class Resumed(NamedTuple):
+class ResumedMember(NamedTuple):
     """A member was assigned the partition, at ``begin_ns``, and began to read it at ``offset``, known at ``end_ns``.
 
     ``offset`` is its position, or that of the first record that it was handed, where its client tells no position.
@@ -47,7 +47,7 @@ class OffsetCommit(NamedTuple):
     is_certain: bool
 
 
-class Span(NamedTuple):
+class OffsetSpan(NamedTuple):
     """Consecutive offsets, both ends among them."""
 
     first: int
@@ -57,24 +57,24 @@ class Span(NamedTuple):
 class Spans:
     """Offsets as ascending spans that do not touch. Pure."""
 
-    def __init__(self, spans: Sequence[Span]) -> None:
+    def __init__(self, spans: Sequence[OffsetSpan]) -> None:
         self._spans = list(joined(spans))
         self._lasts = [span.last for span in self._spans]
 
     def __repr__(self) -> str:
         return f"Spans({len(self._spans)})"
 
-    def __iter__(self) -> Iterator[Span]:
+    def __iter__(self) -> Iterator[OffsetSpan]:
         return iter(self._spans)
 
-    def within(self, start: int, end: int) -> Iterator[Span]:
+    def within(self, start: int, end: int) -> Iterator[OffsetSpan]:
         """What lies at ``start`` or above, and below ``end``."""
         if start >= end:
             return
         at = bisect_left(self._lasts, start)
         while at < len(self._spans) and self._spans[at].first < end:
             span = self._spans[at]
-            yield Span(max(span.first, start), min(span.last, end - 1))
+            yield OffsetSpan(max(span.first, start), min(span.last, end - 1))
             at += 1
 
     def without(self, others: Spans) -> Spans:
@@ -84,10 +84,10 @@ class Spans:
             first = span.first
             for hole in others.within(span.first, span.last + 1):
                 if hole.first > first:
-                    left.append(Span(first, hole.first - 1))
+                    left.append(OffsetSpan(first, hole.first - 1))
                 first = hole.last + 1
             if first <= span.last:
-                left.append(Span(first, span.last))
+                left.append(OffsetSpan(first, span.last))
         return Spans(left)
 
     @property
@@ -96,12 +96,12 @@ class Spans:
         return sum(span.last - span.first + 1 for span in self._spans)
 
 
-def joined(spans: Sequence[Span]) -> Iterator[Span]:
+def joined(spans: Sequence[OffsetSpan]) -> Iterator[OffsetSpan]:
     """Ascending, with those that overlap or follow each other made one."""
-    current: Span | None = None
+    current: OffsetSpan | None = None
     for span in sorted(spans):
         if current is not None and span.first <= current.last + 1:
-            current = Span(current.first, max(current.last, span.last))
+            current = OffsetSpan(current.first, max(current.last, span.last))
             continue
         if current is not None:
             yield current
@@ -128,9 +128,9 @@ class GroupPartition:
     ``is_whole``: the histories of all members are there to their ends, so that what they lack did not happen.
     """
 
-    resumed: Sequence[Resumed] = ()
+    resumed: Sequence[ResumedMember] = ()
     commits: Sequence[OffsetCommit] = ()
-    delivered: Sequence[Span] = ()
+    delivered: Sequence[OffsetSpan] = ()
     log: ReadableLog | None = None
     is_whole: bool = True
 

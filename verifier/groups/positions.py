@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from verifier.groups.model import GroupPartition, OffsetCommit, ReadableLog, Resumed, newest_before
+from verifier.groups.model import GroupPartition, OffsetCommit, ReadableLog, ResumedMember, newest_before
 
 #: The verdict on one resumption: as committed; below one that it may have read; beyond all of them.
 AS_COMMITTED, BELOW, BEYOND = "as committed", "below", "beyond"
 
 
-class Resumption(NamedTuple):
+class JudgedPosition(NamedTuple):
     """A verdict, with the offset that comes nearest to what the member did. ``commit`` is None for the log's start."""
 
     verdict: str
@@ -27,7 +27,7 @@ class Resumption(NamedTuple):
     commit: OffsetCommit | None
 
 
-class Positions:
+class CommittedPositions:
     """Answers for one group in one partition whose log is known."""
 
     def __init__(self, partition: GroupPartition, log: ReadableLog) -> None:
@@ -38,9 +38,9 @@ class Positions:
         self._latest_begin = [*accumulate((commit.begin_ns for commit in self._certain), max)]
 
     def __repr__(self) -> str:
-        return f"Positions({len(self._commits)} commits)"
+        return f"CommittedPositions({len(self._commits)} commits)"
 
-    def judge(self, resumed: Resumed) -> Resumption:
+    def judge(self, resumed: ResumedMember) -> JudgedPosition:
         """Whether the member began where it may."""
         candidates = self._candidates(resumed)
         below = [each for each in candidates if each[0] <= resumed.offset]
@@ -49,13 +49,13 @@ class Positions:
             # the nearest one passes over the least
             expected, commit = max(below, key=lambda each: each[0])
             if not any(self._log.records.within(expected, resumed.offset)):
-                return Resumption(AS_COMMITTED, expected, commit)
+                return JudgedPosition(AS_COMMITTED, expected, commit)
             if not above:
-                return Resumption(BEYOND, expected, commit)
+                return JudgedPosition(BEYOND, expected, commit)
         expected, commit = min(above, key=lambda each: each[0])
-        return Resumption(BELOW, expected, commit)
+        return JudgedPosition(BELOW, expected, commit)
 
-    def _candidates(self, resumed: Resumed) -> Sequence[tuple[int, OffsetCommit | None]]:
+    def _candidates(self, resumed: ResumedMember) -> Sequence[tuple[int, OffsetCommit | None]]:
         """Every offset that the member may have been told; there is always one."""
         before = newest_before(self._certain, resumed.begin_ns)
         # whatever had ended before this one began is overwritten

@@ -9,7 +9,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from verifier.groups.model import NEVER_NS, GroupPartition, GroupPlace, OffsetCommit, ReadableLog, Resumed, Span
+from verifier.groups.model import (
+    NEVER_NS,
+    GroupPartition,
+    GroupPlace,
+    OffsetCommit,
+    OffsetSpan,
+    ReadableLog,
+    ResumedMember,
+)
 from verifier.transactions.client_rows import ABORTED, COMMITTED, outcome
 from verifier.transactions.state_records import TopicPartition
 
@@ -29,9 +37,9 @@ def group_partitions(
 ) -> dict[GroupPlace, GroupPartition]:
     """From the rows of all histories, each process's in its order. What no member did is in none of them."""
     members: dict[tuple[str, int], str] = {}
-    resumed: dict[GroupPlace, list[Resumed]] = defaultdict(list)
+    resumed: dict[GroupPlace, list[ResumedMember]] = defaultdict(list)
     commits: dict[GroupPlace, list[OffsetCommit]] = defaultdict(list)
-    delivered: dict[GroupPlace, list[Span]] = defaultdict(list)
+    delivered: dict[GroupPlace, list[OffsetSpan]] = defaultdict(list)
     inputs: list[Row] = []
     ends: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in rows:
@@ -48,7 +56,7 @@ def group_partitions(
                 case "offset-commit" if row["type"] != "fail":
                     commits[place].append(_commit(row))
                 case "poll" if 0 <= row["first_offset"] <= row["last_offset"]:
-                    delivered[place].append(Span(row["first_offset"], row["last_offset"]))
+                    delivered[place].append(OffsetSpan(row["first_offset"], row["last_offset"]))
                 case "offsets" if row["type"] != "fail":
                     inputs.append(row)
     for row in inputs:
@@ -73,8 +81,8 @@ def group_of(row: Row) -> str:
     return str(row["error"] or "").partition(" ")[0]
 
 
-def _resumed(row: Row) -> Resumed:
-    return Resumed(row["process"], row["session"], row["first_offset"], row["invoke_ns"], row["complete_ns"])
+def _resumed(row: Row) -> ResumedMember:
+    return ResumedMember(row["process"], row["session"], row["first_offset"], row["invoke_ns"], row["complete_ns"])
 
 
 def _commit(row: Row) -> OffsetCommit:

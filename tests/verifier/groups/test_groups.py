@@ -20,7 +20,7 @@ from verifier.evidence.run_model import FinalPartition
 from verifier.files.headers import NO_CONTROL, Headers
 from verifier.groups.judge import audit, of_groups
 from verifier.groups.logs import readable_log
-from verifier.groups.model import GroupEvidence, ReadableLog, Span, Spans
+from verifier.groups.model import GroupEvidence, OffsetSpan, ReadableLog, Spans
 from verifier.groups.rows import group_partitions
 from verifier.segments.markers import ABORT, COMMIT, TRANSACTIONAL
 from verifier.segments.walk import CONTROL
@@ -60,7 +60,7 @@ def polled(session: int, first: int, last: int) -> Row:
 
 def evidence(rows: list[Row], holes: set[int] = frozenset(), *, end: int = 20, is_whole: bool = True) -> GroupEvidence:  # type: ignore[assignment]
     """The log has a record at every offset below ``end`` but these."""
-    spans = Spans([Span(offset, offset) for offset in range(end) if offset not in holes])
+    spans = Spans([OffsetSpan(offset, offset) for offset in range(end) if offset not in holes])
     return GroupEvidence(group_partitions(rows, {PLACE: ReadableLog(0, spans)}, is_whole=is_whole))
 
 
@@ -178,10 +178,10 @@ def test_what_a_log_has_for_a_group() -> None:
     )  # fmt: skip
     final = FinalPartition("t", 0, high_watermark=16, log_start_offset=2)
     assert list(readable_log([headers], final, committed_only=True).records) == [
-        Span(2, 4), Span(7, 8), Span(13, 15),
+        OffsetSpan(2, 4), OffsetSpan(7, 8), OffsetSpan(13, 15),
     ]  # fmt: skip
     assert list(readable_log([headers], final, committed_only=False).records) == [
-        Span(2, 8), Span(11, 15),
+        OffsetSpan(2, 8), OffsetSpan(11, 15),
     ]  # fmt: skip
 
 
