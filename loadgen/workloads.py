@@ -51,8 +51,7 @@ CATALOGUE: dict[str, Workload] = {
         ),
         Workload(
             "groups",
-            "600 records per second, read by six members of a consumer group, which come and go",
-            rate=600,
+            "as steady, and six members of a consumer group read it, who come, leave and crash",
             members={"native": 3, "confluent": 3},
         ),
     )
