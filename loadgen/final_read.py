@@ -19,7 +19,17 @@ from loadgen.clients.base import RecordReader
 from loadgen.reading import PartitionReader
 from loadgen.recorder import Recorder
 from loadgen.settings import FINAL_CLIENTS, SettingsError
-from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, parser, put_result, reader_factory, resolve, start_logging
+from loadgen.tool import (
+    BAD_ARGUMENTS,
+    DONE,
+    INCOMPLETE,
+    parser,
+    put_result,
+    reader_factory,
+    reads_committed,
+    resolve,
+    start_logging,
+)
 
 POLL_RECORDS = 2000
 POLL_TIMEOUT_S = 0.1
@@ -43,7 +53,7 @@ class PartitionRead:
 
 def read_through(
     topic: str, through: Mapping[int, int], run_id: int, reader: RecordReader, recorder: Recorder, clock: Clock,
-    deadline_s: float, begins: Mapping[int, int] | None = None,
+    deadline_s: float, begins: Mapping[int, int] | None = None, *, is_committed: bool = False,
 ) -> dict[int, PartitionRead]:  # fmt: skip
     """Read until all of ``through`` is reached, the deadline has passed or ``STALL_S`` without a record.
 
@@ -62,6 +72,7 @@ def read_through(
         recorder=recorder,
         clock=clock,
         phase="final",
+        is_committed=is_committed,
     )
     partitions.start()
     while not all(each.reached for each in seen.values()) and clock.monotonic_ns() < give_up_ns:
@@ -110,7 +121,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     settings = arguments.settings
     reader = reader_factory(arguments)()
     try:
-        seen = read_through(settings.topic, through, settings.run_id, reader, recorder, clock, arguments.deadline_s)
+        seen = read_through(
+            settings.topic, through, settings.run_id, reader, recorder, clock, arguments.deadline_s,
+            is_committed=reads_committed(arguments),
+        )  # fmt: skip
     finally:
         recorder.close()
     complete = all(each.reached for each in seen.values())

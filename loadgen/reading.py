@@ -32,7 +32,10 @@ class _Idle:
 
 
 class PartitionReader:
-    """Reads partitions of one topic with one consumer. ``start``, ``poll`` as often as you like, ``finish``."""
+    """Reads partitions of one topic with one consumer. ``start``, ``poll`` as often as you like, ``finish``.
+
+    ``is_committed``: the consumer is handed only what is committed.
+    """
 
     def __init__(
         self,
@@ -44,6 +47,7 @@ class PartitionReader:
         recorder: Recorder,
         clock: Clock,
         phase: Phase = "load",
+        is_committed: bool = False,
     ) -> None:
         self._topic = topic
         self._next = dict(offsets)
@@ -52,6 +56,7 @@ class PartitionReader:
         self._recorder = recorder
         self._clock = clock
         self._phase: Phase = phase
+        self._is_committed = is_committed
         self._session = -1
         self._reassign_ns: int | None = None
         self._idle = _Idle()
@@ -76,6 +81,8 @@ class PartitionReader:
         self._reassign_ns = None
         self._written.clear()
         op, invoke_ns = self._recorder.next_op(), self._clock.monotonic_ns()
+        if self._is_committed:
+            self._append(HistoryRow("isolation", "ok", self._topic), op, invoke_ns, invoke_ns)
         # before the client is told: a record that it hands out belongs to an assignment that is on record
         for partition, offset in self._next.items():
             row = HistoryRow("assign", "ok", self._topic, partition, first_offset=offset, last_offset=offset)

@@ -46,7 +46,7 @@ class CountedRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StreamIdentity:
-    """Whose records these are: the stream and the producer instance that wrote them."""
+    """Whose records these are: the stream, the producer instance that wrote them, and the number of the transaction."""
 
     topic: str
     partition: int
@@ -54,6 +54,7 @@ class StreamIdentity:
     incarnation: int
     producer_id: int = -1
     producer_epoch: int = -1
+    op: int = -1
 
 
 def ignore_request(_request: CountedRequest) -> None:
@@ -122,7 +123,11 @@ class Recorder:
             invoke_ns = min(span.intended_ns)
             self.history.append(
                 row._replace(
-                    invoke_ns=invoke_ns, first_offset=span.first_offset, last_offset=span.last_offset, error=span.error
+                    invoke_ns=invoke_ns,
+                    first_offset=span.first_offset,
+                    last_offset=span.last_offset,
+                    error=span.error,
+                    op=who.op,
                 )
             )
             latencies_ns: Sequence[int] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from loadgen.choices import Keys, Sizes
 from verifier.evidence.sequenced_value import ValueEncoder
+from verifier.evidence.transfers import transfer_key
 
 
 class StreamRecords:
@@ -37,3 +38,15 @@ class StreamRecords:
 
     def __repr__(self) -> str:
         return f"StreamRecords({self._encoder})"
+
+
+class TransferRecords(StreamRecords):
+    """The records of one account of a bank: their keys say what they add to it."""
+
+    def __init__(self, run_id: int, stream: int, sizes: Sizes) -> None:
+        super().__init__(run_id, stream, sizes)
+        self._account = run_id, stream
+
+    def key(self, sequence: int) -> bytes | None:
+        """What the transfer says."""
+        return transfer_key(*self._account, sequence)

@@ -6,7 +6,7 @@ user who starts Standalone Locust gives ``--kafka-*`` options instead (``loadgen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,8 @@ FINAL_CLIENTS = (CONFLUENT, KAFKA_PYTHON, NATIVE)
 DEFAULT_READERS = (CONFLUENT, NATIVE)
 DEFAULT_FINAL_READERS = (CONFLUENT, KAFKA_PYTHON)
 
+ISOLATION, READ_COMMITTED = "isolation.level", "read_committed"
+
 #: Keys of a client that a load decides itself, and why no one else can.
 _OWN_KEYS = {
     "bootstrap.servers": "the load sets its own addresses",
@@ -69,7 +71,8 @@ class LoadSettings:
     adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. ``producers`` is the number of
     streams, of which each producer user writes one, unless ``kind`` says otherwise (``loadgen.kinds``, which also owns
     the form of ``transactions``); they are shared by ``processes``. ``readers`` has the client of each live reader,
-    ``final_readers`` those of the final phase.
+    ``final_readers`` those of the final phase; the live ones of ``uncommitted_reader`` see
+    what is aborted, too.
     """
 
     run_id: int
@@ -96,6 +99,7 @@ class LoadSettings:
     members: MembersSpec | None = None
     kind: str = STREAMS
     transactions: PlanSpec | None = None
+    uncommitted_reader: str = ""
     producer_config: dict[str, ConfigValue] = field(default_factory=dict)
     consumer_config: dict[str, ConfigValue] = field(default_factory=dict)
 
@@ -166,6 +170,15 @@ class LoadSettings:
         """Whether its producers have a ``transactional.id``."""
         return self.kind in TRANSACTIONAL
 
+    def reads_committed(self, client: str, *, is_final: bool) -> bool:
+        """Whether a reader of that client is to be handed only what is committed, unless the configuration says so.
+
+        Where transactions are written, all are, but the live readers of ``uncommitted_reader``.
+        """
+        if (asked := self.consumer_config.get(ISOLATION)) is not None:
+            return asked == READ_COMMITTED
+        return self.is_transactional and (is_final or client != self.uncommitted_reader)
+
     @property
     def streams_per_user(self) -> int:
         """How many streams one producer user writes."""
@@ -207,6 +220,11 @@ class LoadSettings:
             return cls(**values)
         except TypeError as error:
             raise SettingsError(f"{path}: {error}") from error
+
+
+def uncommitted_reader(readers: Sequence[str]) -> str:
+    """The client whose live readers see what is aborted, too: the first one, if there are others beside it."""
+    return readers[0] if len(set(readers)) > 1 else ""
 
 
 def refuse_own_keys(option: str, config: Mapping[str, object]) -> None:

@@ -81,12 +81,22 @@ class ProducerStream:
         self._reserved_to = 0
         self._outstanding: dict[int, int] = {}  # sequence -> intended time
         self._closed = False
+        #: The number of the transaction that its records belong to; -1 outside of transactions.
+        self.op = -1
         self._current = self._new_incarnation(0)
 
     @property
     def number(self) -> int:
         """The stream's number, its own in the whole run."""
         return self._stream
+
+    @property
+    def identity(self) -> StreamIdentity:
+        """Whose records these are now."""
+        current = self._current
+        return StreamIdentity(
+            self._topic, self._partition, self._stream, current.number, *current.recorded_identity, self.op
+        )
 
     @property
     def outstanding(self) -> int:
@@ -111,10 +121,7 @@ class ProducerStream:
         if self._closed or current.client is None or current.fatal is not None:
             return False
         sequence = self._next_sequence
-        if sequence >= self._reserved_to:
-            last = sequence + self._reserve_sequences - 1
-            self._recorder.reserve(self._who(), sequence, last)
-            self._reserved_to = last + 1
+        self._reserve(sequence)
         key, value = self._records.key(sequence), self._records.value(sequence, intended_ns)
         try:
             current.client.produce(self._topic, self._partition, key, value, sequence)
@@ -126,6 +133,19 @@ class ProducerStream:
         self._outstanding[sequence] = intended_ns
         self._next_sequence = sequence + 1
         return True
+
+    def skip_to(self, sequence: int) -> None:
+        """Never send what comes before ``sequence``."""
+        if sequence > self._next_sequence:
+            self._reserve(sequence - 1)
+            self._recorder.never_sent(self.identity, self._next_sequence, sequence - 1)
+            self._next_sequence = sequence
+
+    def _reserve(self, sequence: int) -> None:
+        if sequence >= self._reserved_to:
+            last = max(sequence, self._reserved_to + self._reserve_sequences - 1)
+            self._recorder.reserve(self.identity, self._reserved_to, last)
+            self._reserved_to = last + 1
 
     def poll(self) -> None:
         """Take what the client reports, record it, and replace an instance that failed for good."""
@@ -160,7 +180,7 @@ class ProducerStream:
             self._dispose(current.client)
             current.client = None
         if self._next_sequence < self._reserved_to:
-            self._recorder.never_sent(self._who(), self._next_sequence, self._reserved_to - 1)
+            self._recorder.never_sent(self.identity, self._next_sequence, self._reserved_to - 1)
 
     def _new_incarnation(self, number: int) -> Incarnation:
         current = Incarnation(number, OffsetTrust(acknowledged=self._acks != "0"))
@@ -174,7 +194,7 @@ class ProducerStream:
             )
         )
         self._current = current
-        self._recorder.incarnation(self._who(), self._next_sequence, known=False)
+        self._recorder.incarnation(self.identity, self._next_sequence, known=False)
         return current
 
     def _retried(self, incarnation: Incarnation, told: Retried) -> None:
@@ -188,7 +208,7 @@ class ProducerStream:
         first = min(self._outstanding) if told.first is None else told.first
         last = self._next_sequence - 1 if told.last is None else told.last
         self._recorder.retried(
-            self._who(), first, last, self._outstanding_since(first), told.records, f"retry: {told.reason}"
+            self.identity, first, last, self._outstanding_since(first), told.records, f"retry: {told.reason}"
         )
 
     def _disconnected(self, incarnation: Incarnation, reason: str, connections: int) -> None:
@@ -197,7 +217,7 @@ class ProducerStream:
         first = min(self._outstanding, default=-1)
         last = max(self._outstanding, default=-1)
         since_ns = self._outstanding_since(first)
-        self._recorder.disconnected(self._who(), first, last, since_ns, connections, f"disconnect: {reason}")
+        self._recorder.disconnected(self.identity, first, last, since_ns, connections, f"disconnect: {reason}")
 
     def _outstanding_since(self, sequence: int) -> int:
         return self._outstanding.get(sequence, self._clock.monotonic_ns())
@@ -207,17 +227,17 @@ class ProducerStream:
         current = self._current
         if current.identity != current.recorded_identity:
             current.recorded_identity = current.identity
-            self._recorder.incarnation(self._who(), self._next_sequence, known=True)
+            self._recorder.incarnation(self.identity, self._next_sequence, known=True)
         if current.errors:
             errors, current.errors[:] = list(current.errors), []
             for error in errors:
-                self._recorder.error(error.text, who=self._who())
+                self._recorder.error(error.text, who=self.identity)
                 if error.is_fatal:
                     self._failed_for_good(error.text)
         if current.reports:
             reports, current.reports = current.reports, []
             spans = coalesce_deliveries(self._deliveries(reports), current.trust)
-            self._recorder.sent(self._who(), spans, self._records.size_bytes, self._acks)
+            self._recorder.sent(self.identity, spans, self._records.size_bytes, self._acks)
 
     def _deliveries(self, reports: list[tuple[int, Failure | None, int | None]]) -> list[Delivery]:
         deliveries: list[Delivery] = []
@@ -225,7 +245,7 @@ class ProducerStream:
             intended_ns = self._outstanding.pop(sequence, None)
             if intended_ns is None:
                 # the client said it twice, or of something that was never given to it: the first word stands
-                self._recorder.error(f"delivery report of sequence {sequence}, not outstanding", who=self._who())
+                self._recorder.error(f"delivery report of sequence {sequence}, not outstanding", who=self.identity)
                 continue
             if failure is None:
                 deliveries.append(Delivery(sequence, intended_ns, -1 if offset is None else offset, None))
@@ -238,7 +258,7 @@ class ProducerStream:
 
     def _refused(self, failure: Failure) -> None:
         """The client raised instead of queueing: that sequence is still ours."""
-        self._recorder.error(f"not queued: {failure.text}", who=self._who())
+        self._recorder.error(f"not queued: {failure.text}", who=self.identity)
         if failure.is_fatal:
             self._failed_for_good(failure.text)
 
@@ -247,7 +267,7 @@ class ProducerStream:
             return
         self._current.fatal = reason
         self._recorder.tally.count("fatal")
-        self._recorder.note(f"fatal: {reason}", who=self._who())
+        self._recorder.note(f"fatal: {reason}", who=self.identity)
         logger.warning("stream %d: incarnation %d failed: %s", self._stream, self._current.number, reason)
 
     def _begin_retirement(self, current: Incarnation, now_ns: int) -> None:
@@ -260,11 +280,7 @@ class ProducerStream:
         spans = []
         for first, last in ranges(sorted(outstanding)):
             spans.append(SentSpan(first, -1, reason, [outstanding[each] for each in range(first, last + 1)]))
-        self._recorder.sent(self._who(), spans, self._records.size_bytes, self._acks)
-
-    def _who(self) -> StreamIdentity:
-        current = self._current
-        return StreamIdentity(self._topic, self._partition, self._stream, current.number, *current.recorded_identity)
+        self._recorder.sent(self.identity, spans, self._records.size_bytes, self._acks)
 
     def __repr__(self) -> str:
         return (

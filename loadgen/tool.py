@@ -78,7 +78,18 @@ def sender_factory(arguments: ToolArguments, clock: Clock) -> SenderFactory:
 
 def reader_factory(arguments: ToolArguments) -> ReaderFactory:
     """Makes a fresh consumer; no offset of it is ever reset."""
-    return lambda: reader(arguments.client, arguments.bootstrap, arguments.process, arguments.settings)
+    return lambda: reader(
+        arguments.client,
+        arguments.bootstrap,
+        arguments.process,
+        arguments.settings,
+        is_committed=reads_committed(arguments),
+    )
+
+
+def reads_committed(arguments: ToolArguments) -> bool:
+    """Whether the final reader is handed only what is committed."""
+    return arguments.settings.reads_committed(arguments.client, is_final=True)
 
 
 def start_logging() -> None:

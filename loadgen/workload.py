@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
-from loadgen.kinds import STREAMS, TRANSACTIONAL, PlanSpec, check_kind, check_streams, streams_per_user
+from loadgen.kinds import BANK, STREAMS, TRANSACTIONAL, PlanSpec, check_kind, check_streams, streams_per_user
 from loadgen.membership import MembersSpec, parse_members
 from loadgen.settings import SettingsError
 from loadgen.shapes import ShapeSpec, parse_shape
@@ -90,6 +90,8 @@ class Workload:
         if self.members is not None:
             parse_members(self.members)
         check_kind(self.kind, self.transactions)
+        if self.kind == BANK and self.keys not in (None, "none"):
+            raise SpecError(f"kind: {BANK} has keys of its own; leave out keys")
         if self.is_transactional and rate == UNLIMITED:
             raise SpecError(f"kind: {self.kind} works only with a rate in records per second")
         if self.streams is not None:

@@ -6,6 +6,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from loadgen.documents import DocumentError, kind_of, load_yaml, read_text
+from loadgen.kinds import BANK, TRANSACTIONS
 from loadgen.workload import DEFAULT_OUTSTANDING, UNLIMITED, Workload, WorkloadError
 
 CATALOGUE: dict[str, Workload] = {
@@ -48,6 +49,24 @@ CATALOGUE: dict[str, Workload] = {
         ),
         Workload(
             "crowded", "24 producers on 6 partitions, 50 records per second each", rate=1200, partitions=6, streams=24
+        ),
+        Workload(
+            "transactions",
+            "4 transactional producers: 12 records on 3 of 6 partitions in each transaction, a tenth of them aborted",
+            rate=240,
+            partitions=6,
+            streams=12,
+            kind=TRANSACTIONS,
+            transactions={"partitions": 3, "records": 12, "aborts": 0.1},
+        ),
+        Workload(
+            "bank",
+            "6 transactional producers that transfer amounts between two accounts each, 4 transfers in a transaction",
+            rate=192,
+            partitions=6,
+            streams=12,
+            kind=BANK,
+            transactions={"partitions": 2, "records": 8, "aborts": 0.2},
         ),
         Workload(
             "groups",

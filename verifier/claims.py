@@ -16,6 +16,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from verifier.withheld import ABORTED, COMMITTED, withheld
+
 #: Who makes a claim (column ``source``). A reservation says that the value may have been sent.
 ACK, FAIL, LOG, READ, RESERVED = range(5)
 
@@ -23,7 +25,7 @@ ACK, FAIL, LOG, READ, RESERVED = range(5)
 LONGEST_SPAN = 10_000_000
 
 #: What two claims must have in common so that one can continue the other, beside their place and stream.
-_WHOSE = ("source", "bit", "sentinel", "producer_id", "producer_epoch", "reader")
+_WHOSE = ("source", "bit", "sentinel", "producer_id", "producer_epoch", "reader", "fate")
 
 
 def all_claims(history: DataFrame, reader_bits: DataFrame, log: DataFrame) -> DataFrame:
@@ -123,6 +125,7 @@ def _claims(frame: DataFrame, source: Column, bit: Column, sentinel: Column) -> 
         F.lit(None).cast("int").alias("producer_epoch"),
         # two readers tell the same in spans of different lengths: mixed, none would continue another
         F.when(F.col("f") == "poll", F.col("process")).alias("reader"),
+        F.when(F.col("is_committed"), F.lit(COMMITTED)).alias("fate"),
     ).filter(F.col("values") > 0)
 
 
@@ -163,6 +166,7 @@ def _log_claims(log: DataFrame) -> DataFrame:
         "producer_id",
         "producer_epoch",
         F.lit(None).cast("string").alias("reader"),
+        F.when(F.col("is_aborted"), F.lit(ABORTED)).alias("fate"),
     )
 
 
@@ -187,6 +191,7 @@ def deleted_claims(history: DataFrame) -> DataFrame:
         F.col("first_offset").alias("offset"),
         (F.least(F.col("last_offset") + 1, F.col("from_offset")) - F.col("first_offset")).alias("values"),
         F.when(acked, ACK).otherwise(READ).alias("source"),
+        F.lit(None).cast("int").alias("fate"),
     )
 
 
@@ -224,6 +229,7 @@ def ledger_of(claims: DataFrame) -> DataFrame:
         F.max(of(READ)).alias("last_read"),
         F.bit_or("bit").alias("seen"),
         F.max("sentinel").alias("sentinel"),
+        withheld().alias("withheld"),
         F.min_by("producer_id", of(LOG)).alias("first_producer_id"),
         F.min("producer_id").alias("lowest_producer_id"),
         F.max("producer_id").alias("highest_producer_id"),
@@ -253,6 +259,7 @@ def positions_of(claims: DataFrame) -> DataFrame:
         F.max(F.col("source") == ACK).alias("acked"),
         F.max(read).alias("read"),
         F.max(logged).alias("logged"),
+        withheld().alias("withheld"),
         *(
             extreme(F.when(whose, F.col(column))).alias(f"{word}_{who}{name}")
             for who, whose in groups.items()

@@ -69,6 +69,7 @@ def _facts_of(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> Fact
 def _readers(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> list[ReaderReach]:
     polls = [row for row in rows if (row["f"], row["type"], row["phase"]) == ("poll", "ok", "final")]
     bits = {process: 1 << index for index, process in enumerate(sorted({row["process"] for row in polls}))}
+    isolated = {row["process"] for row in rows if row["f"] == "isolation"}
     sentinels = {(final.topic, final.partition): final.sentinel_offset for final in model.final}
     reached: dict[tuple[str, str, int], int] = {}
     for row in polls:
@@ -80,7 +81,7 @@ def _readers(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> list[
         complete = sentinel is not None and last_offset >= sentinel
         # the 63rd reader and all after it share no bit with another: completeness refuses such a run
         bit = bits[process] if bits[process] < 1 << 62 else 0
-        found.append(ReaderReach(run, process, topic, partition, bit, last_offset, complete))
+        found.append(ReaderReach(run, process, topic, partition, bit, last_offset, complete, process in isolated))
     return found
 
 

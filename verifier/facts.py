@@ -17,7 +17,10 @@ MAXIMUM_READERS = 62
 
 @dataclass(frozen=True, slots=True)
 class ReaderReach:
-    """How far one final reader came in one partition. ``complete``: through the sentinel's acknowledged offset."""
+    """How far one final reader came in one partition. ``complete``: through the sentinel's acknowledged offset.
+
+    ``is_isolated``: it is handed only what is committed.
+    """
 
     run: str
     process: str
@@ -26,6 +29,17 @@ class ReaderReach:
     bit: int
     last_offset: int
     complete: bool
+    is_isolated: bool = False
+
+
+def reader_masks(readers: Iterable[ReaderReach]) -> dict[tuple[str, str, int], int]:
+    """By run, topic and partition the bits of those that came through the sentinel."""
+    masks: dict[tuple[str, str, int], int] = {}
+    for reader in readers:
+        if reader.complete:
+            key = (reader.run, reader.topic, reader.partition)
+            masks[key] = masks.get(key, 0) | reader.bit
+    return masks
 
 
 @dataclass(frozen=True, slots=True)

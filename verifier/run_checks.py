@@ -32,7 +32,8 @@ from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
 from verifier.lag import read_lags
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
-from verifier.transactions.evidence import has_transactions
+from verifier.transactions.evidence import aborted_ranges, has_transactions
+from verifier.transactions.model import AbortedRange
 from verifier.wall_clock import STEADY, ClockShift, known_shift
 from verifier.witness import Witness, witness
 
@@ -56,6 +57,7 @@ class RunEvidence:
     witness: Witness = field(default_factory=Witness)
     shift: ClockShift = STEADY
     is_transactional: bool = False
+    aborted: tuple[AbortedRange, ...] = ()
 
     @classmethod
     def of(
@@ -85,6 +87,7 @@ class RunEvidence:
             witness(directory, sorted(topics)),
             known_shift(directory, model),
             has_transactions(directory),
+            tuple(aborted_ranges(directory)),
         )
 
     @property
@@ -136,7 +139,8 @@ def audit(
     readers = [reader for fact in facts.values() for reader in fact.readers]
     progress("comparing what was told, stored and read")
     directory = None if here is None else here.tables
-    built = tables.build(spark, segments, history, files, places, readers, _drop_late_answers(runs), directory)
+    aborted = [(run.name, each) for run in runs for each in run.aborted]
+    built = tables.build(spark, segments, history, files, places, readers, _drop_late_answers(runs), directory, aborted)
     progress(f"asking {len(findings.CHECKED)} checks")
     answers, lags = _ask(built, sorted({name for fact in facts.values() for name in fact.live_readers}))
     regions, sentinels = collect.regions(answers.rows["ledger"], places)

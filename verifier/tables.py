@@ -38,8 +38,10 @@ from verifier.closing import due_ns
 from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.expectation import Expectation
-from verifier.facts import ReaderReach
+from verifier.facts import ReaderReach, reader_masks
+from verifier.transactions.model import AbortedRange
 from verifier.wall_clock import ClockShift
+from verifier.withheld import aborted_table, with_aborts, with_commits, with_isolation
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
 NAMED = ["run", "topic", "partition"]
@@ -147,6 +149,7 @@ def build(
     readers: Sequence[ReaderReach],
     drop_late_answers: Sequence[tuple[str, str]],
     directory: Path | None = None,
+    aborted: Sequence[tuple[str, AbortedRange]] = (),
 ) -> Tables:
     """Join and sum up the raw rows. ``segments`` and ``history`` should be cached: several tables read them.
 
@@ -155,9 +158,14 @@ def build(
     partitions = F.broadcast(_partitions(spark, places, readers))
     replicas = F.broadcast(_replicas(spark, places))
     own_segments = segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED)
+    is_transactional = any(place.is_transactional for place in places)
     own_history = history.join(partitions.select(*NAMED, "place", "from_offset", "judges_deleted", "due_ns"), NAMED)
+    jumps = with_isolation(jumps_of(own_history), history, is_transactional=is_transactional)
+    told = with_commits(own_history, history, is_transactional=is_transactional)
     log = _log(own_segments)
-    claims = all_claims(own_history, _reader_bits(spark, readers), log)
+    numbers = {(each.run, each.final.topic, each.final.partition): number for number, each in enumerate(places)}
+    stored = with_aborts(log, aborted_table(spark, aborted, numbers))
+    claims = all_claims(told, _reader_bits(spark, readers), stored)
     claims = _made(claims, directory, "claims")
     ledger = _made(ledger_of(claims).join(partitions.drop(*NAMED), "place"), directory, "ledger")
     return Tables(
@@ -171,7 +179,7 @@ def build(
         ledger=ledger,
         positions=positions_of(claims),
         deleted=positions_of(deleted_claims(own_history)),
-        jumps=jumps_of(own_history).cache(),
+        jumps=jumps.drop("run").cache(),
         drop_late_answers=_drop_late_answers(spark, drop_late_answers),
         directory=directory,
     )
@@ -191,12 +199,10 @@ def _made(frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
 
 
 def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[ReaderReach]) -> DataFrame:
-    """One row per place; ``reader_mask`` has one bit for each final reader that reached the sentinel."""
-    masks: dict[tuple[str, str, int], int] = {}
-    for reader in readers:
-        if reader.complete:
-            key = (reader.run, reader.topic, reader.partition)
-            masks[key] = masks.get(key, 0) | reader.bit
+    """One row per place; ``reader_mask`` has one bit for each final reader that reached the sentinel,
+    ``isolated_mask`` one for each of them that is handed only what is committed."""
+    masks = reader_masks(readers)
+    isolated = reader_masks([reader for reader in readers if reader.is_isolated])
     rows = [
         {
             "run": place.run,
@@ -209,11 +215,13 @@ def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[
             "sentinel_offset": place.final.sentinel_offset,
             "due_ns": place.due_ns,
             "reader_mask": masks.get((place.run, place.final.topic, place.final.partition), 0),
+            "isolated_mask": isolated.get((place.run, place.final.topic, place.final.partition), 0),
         }
         for number, place in enumerate(places)
     ]
     fields = [_field("run", "topic"), _field("partition", "place", kind=pa.int32())]
-    fields.append(_field("high_watermark", "from_offset", "sentinel_offset", "due_ns", "reader_mask", kind=pa.int64()))
+    numbers = ("high_watermark", "from_offset", "sentinel_offset", "due_ns", "reader_mask", "isolated_mask")
+    fields.append(_field(*numbers, kind=pa.int64()))
     fields.append(_field("judges_deleted", kind=pa.bool_()))
     return _frame(spark, rows, fields)
 

@@ -19,7 +19,7 @@ from cluster.process.supervisor import Child
 from cluster.seams.units import seconds_of_ns
 from loadgen.command import final_read_command, locust_commands, sentinel_command, shares
 from loadgen.membership import MEMBERS, parse_members
-from loadgen.settings import CONFLUENT, PRODUCERS, READERS, LoadSettings
+from loadgen.settings import CONFLUENT, PRODUCERS, READERS, LoadSettings, uncommitted_reader
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.run_directory import read_json
 from verifier.evidence.run_model import FinalPartition
@@ -221,6 +221,7 @@ class Load:
             producers=settings.users,
             readers=settings.asked.readers,
             final_readers=settings.asked.final_readers,
+            uncommitted_reader=uncommitted_reader(settings.asked.readers),
             processes=settings.asked.load_processes,
             producer_config=dict(settings.producer_config.as_text()),
             consumer_config=dict(settings.consumer_config.as_text()),

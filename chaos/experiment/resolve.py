@@ -23,7 +23,7 @@ from cluster.config.errors import ConfigError
 from cluster.seams.units import ms_of_seconds
 from loadgen.clients.transaction_keys import check_transactional, defaults
 from loadgen.kinds import check_streams
-from loadgen.settings import CLIENTS, refuse_own_keys
+from loadgen.settings import CLIENTS, ISOLATION, refuse_own_keys
 from loadgen.spec import SpecError
 from loadgen.workload import Workload
 from loadgen.workloads import find_workload
@@ -50,7 +50,7 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     consumer_text = _pairs("--consumer-config", asked.consumer_config)
     refuse_own_keys("--producer-config", producer_text)
     refuse_own_keys("--consumer-config", consumer_text)
-    typed_consumer = consumer.validate(consumer_text, asked.client, profile.consumer_base(asked.client))
+    typed_consumer = consumer.validate(consumer_text, asked.client, _consumer_base(asked, workload, profile))
     defects, planted = _defects(asked.defects)
     partitions = workload.partitions or DEFAULT_PARTITIONS
     users = workload.streams or partitions
@@ -208,6 +208,12 @@ def _producer(
     typed = producer.validate(text, asked.client, base)
     check_transactional(asked.client, dict(typed.as_text()))
     return typed
+
+
+def _consumer_base(asked: Asked, workload: Workload, profile: profiles.Profile) -> Mapping[str, object]:
+    """Where transactions are written, each reader has its own isolation level, unless one was asked for."""
+    base = profile.consumer_base(asked.client)
+    return {key: value for key, value in base.items() if not (workload.is_transactional and key == ISOLATION)}
 
 
 def _producer_text(asked: Asked, workload: Workload) -> dict[str, str]:

@@ -10,7 +10,8 @@ from loadgen.clients import librdkafka
 from loadgen.clients.base import ProducerFactory, RecordReader
 from loadgen.clients.consumer_keys import in_words_of
 from loadgen.clients.consumer_keys import left_out as untold
-from loadgen.settings import CONFLUENT, KAFKA_PYTHON, NATIVE, LoadSettings
+from loadgen.clients.transactional import TransactionalFactory
+from loadgen.settings import CONFLUENT, ISOLATION, KAFKA_PYTHON, NATIVE, READ_COMMITTED, LoadSettings
 
 
 def producer_factory(bootstrap: str, client_id: str, settings: LoadSettings, clock: Clock) -> ProducerFactory:
@@ -24,9 +25,29 @@ def producer_factory(bootstrap: str, client_id: str, settings: LoadSettings, clo
     return confluent.producer_factory(bootstrap, client_id, settings.producer_config, clock)
 
 
-def reader(client: str, bootstrap: str, client_id: str, settings: LoadSettings) -> RecordReader:
-    """A consumer for assigned partitions, of any client; no offset of it is ever reset."""
+def transactional_factory(
+    bootstrap: str, transactional_id: str, settings: LoadSettings, clock: Clock
+) -> TransactionalFactory:
+    """Makes the instances of one transactional producer. It raises what the client raises for a bad setting."""
+    if settings.client == NATIVE:
+        from loadgen.clients import native_transactions
+
+        return native_transactions.transactional_factory(bootstrap, transactional_id, settings.producer_config, clock)
+    from loadgen.clients import confluent_transactions
+
+    return confluent_transactions.transactional_factory(bootstrap, transactional_id, settings.producer_config, clock)
+
+
+def reader(
+    client: str, bootstrap: str, client_id: str, settings: LoadSettings, *, is_committed: bool = False
+) -> RecordReader:
+    """A consumer for assigned partitions, of any client; no offset of it is ever reset.
+
+    ``is_committed``: it is to be handed only what is committed.
+    """
     given = in_words_of(client, settings.client, settings.consumer_config)
+    if is_committed:
+        given = {**given, ISOLATION: READ_COMMITTED}
     if client == NATIVE:
         from loadgen.clients.native import NativeReader
 

@@ -29,7 +29,7 @@ from loadgen.clients.base import (
     first_line,
 )
 from loadgen.clients.librdkafka import SENTINEL_NEEDS, consumer_config, producer_config, producer_identity
-from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, LostConnections, client_logger
+from loadgen.clients.librdkafka_attempts import ATTEMPTS, AttemptListener, KeptLines, LostConnections, client_logger
 from loadgen.settings import ConfigValue, LoadSettings, SettingsError
 from loadgen.spans import ReadRecord
 
@@ -50,12 +50,12 @@ class ConfluentProducer:
     def __init__(self, config: Mapping[str, str], callbacks: ClientCallbacks, clock: Clock) -> None:
         self._callbacks = callbacks
         self._clock = clock
-        self._first_sequence = -1
+        self._first_sequences: dict[int, int] = {}
         self._connections = LostConnections()
-        listener = AttemptListener(self._on_failed_attempt, is_debugged="debug" in config)
+        self._lines = KeptLines(AttemptListener(self._on_failed_attempt, is_debugged="debug" in config))
         debug = ",".join(filter(None, (config.get("debug"), ATTEMPTS)))
         own = {**config, "debug": debug, "stats_cb": self._on_statistics}
-        self._producer = TellingProducer(own, self._on_error, listener)
+        self._producer = TellingProducer(own, self._on_error, self._lines)
 
     def produce(self, topic: str, partition: int, key: bytes | None, value: bytes, sequence: int) -> None:
         on_delivery = partial(self._on_delivery, sequence)
@@ -63,11 +63,11 @@ class ConfluentProducer:
             self._producer.produce(topic, value, key, partition=partition, on_delivery=on_delivery)
         except KafkaException as error:
             raise ClientRefusal(Failure(describe_exception(error), is_fatal=is_fatal(error))) from error
-        if self._first_sequence < 0:
-            self._first_sequence = sequence
+        self._first_sequences.setdefault(partition, sequence)
 
     def poll(self) -> None:
         self._producer.poll(0)
+        self._lines.pass_on()
 
     def purge(self) -> None:
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
@@ -89,10 +89,10 @@ class ConfluentProducer:
     def _on_error(self, error: KafkaError) -> None:
         self._callbacks.on_error(failure_of(error))
 
-    def _on_failed_attempt(self, error: str, records: int, number: int) -> None:
-        """librdkafka numbers the records of a partition from 1, and there is one partition to a producer."""
-        if number and self._first_sequence >= 0:
-            first = self._first_sequence + number - 1
+    def _on_failed_attempt(self, error: str, records: int, number: int, partition: int) -> None:
+        """librdkafka numbers the records of a partition from 1, and a producer has one stream to a partition."""
+        if number and partition in self._first_sequences:
+            first = self._first_sequences[partition] + number - 1
             self._callbacks.on_retry(Retried(first_line(error), records, first, first + records - 1))
         else:
             self._callbacks.on_retry(Retried(first_line(error), records))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,8 @@ client_logger = logging.getLogger("librdkafka")
 #: The context of librdkafka's debugging whose lines tell about every attempt that failed.
 ATTEMPTS = "msg"
 _FAILED_ATTEMPT = re.compile(
-    r"MessageSet with (?P<records>\d+) message\(s\) \(MsgId (?P<message_id>\d+), BaseSeq -?\d+\) "
+    r"\[(?P<partition>\d+)\]: MessageSet with (?P<records>\d+) message\(s\) "
+    r"\(MsgId (?P<message_id>\d+), BaseSeq -?\d+\) "
     r"encountered error: (?P<error>.*) \(actions (?P<actions>[^)]*)\)"
 )
 
@@ -31,7 +33,7 @@ class AttemptListener:
     became of its records. confluent-kafka asks for ``log`` alone.
     """
 
-    def __init__(self, on_failed_attempt: Callable[[str, int, int], None], *, is_debugged: bool) -> None:
+    def __init__(self, on_failed_attempt: Callable[[str, int, int, int], None], *, is_debugged: bool) -> None:
         self._on_failed_attempt = on_failed_attempt
         self._is_debugged = is_debugged
 
@@ -45,17 +47,37 @@ class AttemptListener:
                 self._on_failed_attempt(*failed)
 
 
-def failed_attempt(facility: str, line: str) -> tuple[str, int, int] | None:
-    """An failed attempt that may be repeated, by a line of librdkafka's log; None for any other line.
+class KeptLines:
+    """librdkafka's logger where its lines may come out of another thread than ``poll``'s: they wait for that one.
 
-    The error, how many records, and the number of the first: 1 is the first record that this producer sent to the
-    partition; 0 stands for not told, which is so without idempotence.
+    Under Locust the locks of logging are greenlets' locks. A thread that waits for one may wait forever.
+    """
+
+    def __init__(self, listener: AttemptListener) -> None:
+        self._listener = listener
+        self._lines: deque[tuple[Any, ...]] = deque()
+
+    def log(self, *line: Any) -> None:
+        """One line, by any thread."""
+        self._lines.append(line)
+
+    def pass_on(self) -> None:
+        """What has come up, by the thread that polls."""
+        while self._lines:
+            self._listener.log(*self._lines.popleft())
+
+
+def failed_attempt(facility: str, line: str) -> tuple[str, int, int, int] | None:
+    """A failed attempt that may be repeated, by a line of librdkafka's log; None for any other line.
+
+    The error, how many records, the number of the first, and the partition: 1 is the first record that this producer
+    sent to the partition; 0 stands for not told, which is so without idempotence.
     """
     match = _FAILED_ATTEMPT.search(line) if facility == "MSGSET" else None
     # one whose connection broke is only said to need a refresh, and is repeated anyway
     if match is None or "Permanent" in match["actions"]:
         return None
-    return match["error"], int(match["records"]), int(match["message_id"])
+    return match["error"], int(match["records"]), int(match["message_id"]), int(match["partition"])
 
 
 class LostConnections:

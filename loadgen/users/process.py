@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import itertools
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import gevent
@@ -18,10 +19,12 @@ from locust.runners import WorkerRunner
 
 from cluster.seams.clock import SystemClock
 from cluster.seams.units import ms_of_ns, ns_of_seconds
+from loadgen.clients.base import ProducerClient, ProducerFactory
 from loadgen.clients.choice import producer_factory
+from loadgen.kinds import BANK
 from loadgen.pace import partition_of
 from loadgen.recorder import Recorder
-from loadgen.records import StreamRecords
+from loadgen.records import StreamRecords, TransferRecords
 from loadgen.settings import LoadSettings
 from loadgen.stream import ProducerStream
 from loadgen.unwritten import WrittenState, likely_cause
@@ -76,24 +79,42 @@ class LoadProcess:
         """How many streams were started so far."""
         return len(self._streams)
 
-    def new_stream(self, bootstrap: str) -> ProducerStream:
-        """A stream of its own number, never given before in this run. Raises ``KafkaException`` for a bad setting."""
+    def next_numbers(self, count: int) -> list[int]:
+        """Numbers for as many streams, in a row, never given before in this run."""
+        return [next(self._numbers) for _ in range(count)]
+
+    def new_stream(
+        self,
+        bootstrap: str,
+        number: int,
+        make_client: ProducerFactory | None = None,
+        dispose: Callable[[ProducerClient], None] | None = None,
+    ) -> ProducerStream:
+        """A stream of a number that was given for it (``next_numbers``). Raises ``KafkaException`` for a bad setting.
+
+        It has a client of its own, unless it is given how it comes to one and lets go of it.
+        """
         settings = self.settings
-        number = next(self._numbers)
+        own = f"{self.process}-{number}"
         stream = ProducerStream(
             stream=number,
             topic=settings.topic,
             partition=partition_of(number, settings.partitions),
-            records=StreamRecords(settings.run_id, number, self._sizes, self._keys),
+            records=self._records(number),
             recorder=self.recorder,
             clock=self.clock,
-            make_client=producer_factory(bootstrap, f"{self.process}-{number}", settings, self.clock),
-            dispose=self.disposals.dispose,
+            make_client=make_client or producer_factory(bootstrap, own, settings, self.clock),
+            dispose=dispose or self.disposals.dispose,
             acks=settings.acks,
             reserve_sequences=settings.reserve_sequences,
         )
         self._streams.append(stream)
         return stream
+
+    def _records(self, number: int) -> StreamRecords:
+        if self.settings.kind == BANK:
+            return TransferRecords(self.settings.run_id, number, self._sizes)
+        return StreamRecords(self.settings.run_id, number, self._sizes, self._keys)
 
     def next_reader(self) -> str:
         """The client of the reader that starts: they take those of the settings in turn."""

@@ -1,7 +1,7 @@
 """The producer user: what it writes is decided by the kind of the load. Owns that choice and the user's life.
 
 A task of Locust's is a slice of a fifth of a second of writing, so that Locust can stop the user between slices. Does
-not own what a writer of each kind does (``streams``).
+not own what a writer of each kind does: ``streams``, ``transactional``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Protocol
 
 from locust import User, constant, task
 
-from loadgen.kinds import STREAMS
+from loadgen.kinds import BANK, STREAMS, TRANSACTIONS
 from loadgen.users.load import process_of
 from loadgen.users.process import LoadProcess
 from loadgen.users.streams import StreamWriter
+from loadgen.users.transactional import TransactionalWriter
 
 
 class Writer(Protocol):
@@ -32,6 +33,8 @@ class Writer(Protocol):
 #: Kind -> its writer, made of the load process and the bootstrap servers.
 WRITERS: dict[str, Callable[[LoadProcess, str], Writer]] = {
     STREAMS: StreamWriter,
+    TRANSACTIONS: TransactionalWriter,
+    BANK: TransactionalWriter,
 }
 
 

@@ -24,7 +24,9 @@ class ReaderUser(User):  # type: ignore[misc]
         self._process = process_of(self.environment)
         settings = self._process.settings
         bootstrap = self.environment.host or settings.readers_bootstrap
-        self._client = reader(self._process.next_reader(), bootstrap, self._process.process, settings)
+        client = self._process.next_reader()
+        is_committed = settings.reads_committed(client, is_final=False)
+        self._client = reader(client, bootstrap, self._process.process, settings, is_committed=is_committed)
         self._reader = PartitionReader(
             topic=settings.topic,
             offsets={number: self._process.begins.get(number, 0) for number in range(settings.partitions)},
@@ -32,6 +34,7 @@ class ReaderUser(User):  # type: ignore[misc]
             reader=self._client,
             recorder=self._process.recorder,
             clock=self._process.clock,
+            is_committed=is_committed,
         )
         self._reader.start()
 

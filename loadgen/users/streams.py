@@ -29,8 +29,8 @@ class StreamWriter:
         self._process = process
         settings = process.settings
         self._clock = process.clock
-        self._user = process.users_number
-        self._stream = process.new_stream(bootstrap)
+        (number,) = process.next_numbers(1)
+        self._stream = process.new_stream(bootstrap, number)
         rate = settings.rate_per_producer
         start_ns = staggered_start_ns(self._clock.monotonic_ns(), self._stream.number, settings.producers, rate)
         self._schedule = OpenSchedule(start_ns, rate, settings.rate_shape)
@@ -45,7 +45,7 @@ class StreamWriter:
 
     def finish(self) -> None:
         """Wait for what is outstanding, and close the stream."""
-        self._process.backlogs.pop(self._user, None)
+        self._process.backlogs.pop(self._stream.number, None)
         self._process.finish(self._stream)
 
     def _fill(self, now_ns: int) -> int:
@@ -64,7 +64,7 @@ class StreamWriter:
         last = min(due, self._sent + BURST)
         while self._sent < last and stream.send(schedule.due_ns(self._sent)):
             self._sent += 1
-        self._process.backlogs[self._user] = due - self._sent
+        self._process.backlogs[self._stream.number] = due - self._sent
         if self._sent < last:
             return FULL_NS
         if self._sent < due:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from loadgen.clients.transaction_keys import check_transactional, defaults
 from loadgen.command import locust_commands, shares
 from loadgen.kinds import BANK, TRANSACTIONS, TransactionPlan, parse_plan
-from loadgen.settings import LoadSettings, SettingsError
+from loadgen.settings import CLIENTS, CONFLUENT, LoadSettings, SettingsError, uncommitted_reader
 from verifier.evidence.run_directory import RunDirectory
 
 
@@ -48,3 +49,31 @@ def test_streams_that_make_no_whole_producers_are_refused() -> None:
     """Before anything starts."""
     with pytest.raises(SettingsError, match="a multiple of 3, not 4"):
         LoadSettings(run_id=1, producers=4, kind=TRANSACTIONS)
+
+
+def test_readers_of_transactions_see_what_is_committed_but_for_one() -> None:
+    """The live ones of one client see what was aborted, too; the final ones never. The configuration outranks that."""
+    assert uncommitted_reader(("confluent", "native")) == "confluent"
+    assert uncommitted_reader(("native",)) == uncommitted_reader(()) == ""
+    settings = LoadSettings(run_id=1, partitions=3, producers=3, kind=TRANSACTIONS, uncommitted_reader="confluent")
+    clients = [(client, is_final) for client in ("confluent", "native") for is_final in (False, True)]
+    assert [settings.reads_committed(client, is_final=is_final) for client, is_final in clients] == [
+        False, True, True, True,
+    ]  # fmt: skip
+    for level, expected in (("read_committed", {True}), ("read_uncommitted", {False})):
+        asked = settings.with_changes({"consumer_config": {"isolation.level": level}})
+        assert {asked.reads_committed(client, is_final=is_final) for client, is_final in clients} == expected
+    plain = LoadSettings(run_id=1)
+    assert not any(plain.reads_committed(client, is_final=is_final) for client, is_final in clients)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_transactional_producers_have_defaults_that_can_be_changed(client: str) -> None:
+    """A transaction ends before final readers give up, and its records before it; librdkafka insists on that."""
+    own = defaults(client)
+    assert own["transaction.timeout.ms"] == own["delivery.timeout.ms"] == 15_000
+    check_transactional(client, {"transaction.timeout.ms": 60_000})
+    check_transactional(client, {"delivery.timeout.ms": 60_000, "transaction.timeout.ms": 60_000})
+    if client == CONFLUENT:
+        with pytest.raises(SettingsError, match="60000 is above transaction"):
+            check_transactional(client, {"delivery.timeout.ms": "60000"})

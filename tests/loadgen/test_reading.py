@@ -194,3 +194,18 @@ def test_watermarks_are_told_as_the_client_knows_them(bench: Bench) -> None:
         ("idle", 1, 9, -1),
         ("idle", 1, 8, -1),
     ]
+
+
+def test_a_session_that_reads_what_is_committed_says_so_first(bench: Bench) -> None:
+    """Before its first assignment, and again for each new session; a reader of everything says nothing."""
+    bench.reader.start()
+    assert bench.told("session", of=("isolation",)) == []
+    reader = PartitionReader(
+        topic="t", offsets={0: 0}, run_id=RUN, reader=FakeReader(), recorder=bench.recorder, clock=bench.clock,
+        is_committed=True,
+    )  # fmt: skip
+    reader.start()
+    reader.start()
+    assert bench.told("f", "type", "session", of=("isolation", "assign"))[2:] == [
+        ("isolation", "ok", 2), ("assign", "ok", 2), ("isolation", "ok", 3), ("assign", "ok", 3),
+    ]  # fmt: skip

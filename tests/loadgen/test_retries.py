@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from cluster.seams.clock import SystemClock
 from loadgen.choices import Sizes
 from loadgen.clients import confluent, native
 from loadgen.clients.base import ProducerFactory
-from loadgen.clients.librdkafka_attempts import AttemptListener, LostConnections, failed_attempt
+from loadgen.clients.librdkafka_attempts import AttemptListener, KeptLines, LostConnections, failed_attempt
 from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
 from loadgen.settings import ConfigValue
@@ -89,7 +89,7 @@ def _native() -> Factory:
 
 def test_a_failed_attempt_is_known_by_its_line() -> None:
     """Also one whose connection broke; not one that is given up, nor one that was delivered."""
-    assert failed_attempt("MSGSET", LINE) == ("Local: Broker transport failure", 17, 101)
+    assert failed_attempt("MSGSET", LINE) == ("Local: Broker transport failure", 17, 101, 0)
     assert failed_attempt("MSGSET", LINE.replace("Refresh,", "Permanent,")) is None
     assert failed_attempt("MSGSET", LINE.partition(" encountered")[0] + " delivered") is None
     assert failed_attempt("FAIL", LINE) is None
@@ -97,7 +97,7 @@ def test_a_failed_attempt_is_known_by_its_line() -> None:
 
 def test_debugging_lines_are_for_the_listener_alone(caplog: pytest.LogCaptureFixture) -> None:
     """Nobody asked for them; what librdkafka says to people is passed on, and everything if debugging was asked for."""
-    told: list[tuple[str, int, int]] = []
+    told: list[tuple[str, int, int, int]] = []
 
     def tell(*attempt: Any) -> None:
         told.append(attempt)
@@ -106,8 +106,24 @@ def test_debugging_lines_are_for_the_listener_alone(caplog: pytest.LogCaptureFix
         AttemptListener(tell, is_debugged=False).log(10, "%s [%s] %s", "MSGSET", "p", LINE)
         AttemptListener(tell, is_debugged=False).log(40, "%s [%s] %s", "FAIL", "p", "gone")
         AttemptListener(tell, is_debugged=True).log(10, "%s [%s] %s", "PRODUCE", "p", "asked for")
-    assert told == [("Local: Broker transport failure", 17, 101)]
+    assert told == [("Local: Broker transport failure", 17, 101, 0)]
     assert [record.getMessage() for record in caplog.records] == ["FAIL [p] gone", "PRODUCE [p] asked for"]
+
+
+def test_lines_of_other_threads_wait_for_the_one_that_polls(caplog: pytest.LogCaptureFixture) -> None:
+    """Under Locust a thread that logs may wait forever for a lock of a greenlet's: a commit would never return."""
+    told: list[Any] = []
+    lines = KeptLines(AttemptListener(lambda *attempt: told.append(attempt), is_debugged=False))
+    thread = Thread(target=lambda: lines.log(40, "%s [%s] %s", "FAIL", "p", "gone"))
+    thread.start()
+    thread.join()
+    lines.log(10, "%s [%s] %s", "MSGSET", "p", LINE)
+    assert (caplog.records, told) == ([], [])
+    lines.pass_on()
+    assert [record.getMessage() for record in caplog.records] == ["FAIL [p] gone"]
+    assert told == [("Local: Broker transport failure", 17, 101, 0)]
+    lines.pass_on()
+    assert len(told) == 1
 
 
 def statistics(**brokers: tuple[int, int]) -> str:

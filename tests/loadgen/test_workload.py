@@ -18,7 +18,8 @@ def test_every_workload_of_the_catalogue_is_one_of_a_load(name: str) -> None:
     """It has a line about it, and its fields are settings that a load accepts."""
     workload = find_workload(name)
     assert workload.name == name and workload.summary
-    settings = LoadSettings(run_id=1, **workload.load_fields())
+    placed = {"partitions": workload.partitions or 6, "producers": workload.streams or 6}
+    settings = LoadSettings(run_id=1, **placed, **workload.load_fields())
     assert bool(settings.outstanding) == workload.is_unlimited
     assert workload.mean_bytes == settings.sizes.mean
 

@@ -24,6 +24,12 @@ ANOMALIES: tuple[Anomaly, ...] = (
         needs=_CLIENTS,
         asks_spark=False,
     ),
+    Anomaly(
+        "bank-total",
+        "a reader of committed records was handed one side of a transfer without the other",
+        needs=_CLIENTS,
+        asks_spark=False,
+    ),
     Anomaly("G1c", "transactions read from each other in a circle", needs=_CLIENTS, asks_spark=False),
     Anomaly(
         "G0",

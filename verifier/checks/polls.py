@@ -44,7 +44,7 @@ def jumps_of(history: DataFrame) -> DataFrame:
     return (
         history.filter(delivered | moves)
         .select(
-            *_WHOSE, "row", "f", "op", "phase", "stream", "first_sequence", "first_offset", "last_offset",
+            "run", *_WHOSE, "row", "f", "op", "phase", "stream", "first_sequence", "first_offset", "last_offset",
             "complete_ns",
             F.when(moves, F.col("first_offset")).otherwise(F.col("last_offset") + 1).alias("next_offset"),
             F.when(delivered & (F.col("stream") >= 0), F.col("stream")).alias("had_stream"),
@@ -61,7 +61,7 @@ def jumps_of(history: DataFrame) -> DataFrame:
             | (assigned & (F.col("first_offset") > F.col("expected")))
         )
         .select(
-            *_WHOSE, "row", "f", "inside", "phase", "stream", "first_sequence", "first_offset", "last_offset",
+            "run", *_WHOSE, "row", "f", "inside", "phase", "stream", "first_sequence", "first_offset", "last_offset",
             "expected", "before_ns", "complete_ns", "had_stream", "had_sequence",
         )
     )  # fmt: skip
@@ -97,29 +97,38 @@ def _found(rows: DataFrame, size: Column, more: list[str]) -> DataFrame:
 
 
 def _with_passed(ahead: DataFrame, positions: DataFrame) -> DataFrame:
-    """``ahead`` with ``passed``: how many offsets from ``expected`` up to ``first_offset`` hold something.
+    """``ahead`` with ``passed``: how many offsets from ``expected`` up to ``first_offset`` hold something for its
+    reader.
 
-    Counted as the difference of two running sums over the partition, so that many jumps over many holes cost a sort
-    and not a comparison of each with each.
+    What is withheld from readers of committed records holds nothing for these (``verifier.withheld``). Counted as the
+    difference of two running sums over the partition, so that many jumps over many holes cost a sort and not a
+    comparison of each with each.
     """
     columns = ahead.columns
     ends = [
         ahead.select("*", F.lit(sign).alias("sign"), F.col(end).alias("at"))
         for sign, end in ((-1, "expected"), (1, "first_offset"))
     ]
-    held = positions.select("place", F.col("offset").alias("at"), F.col("values").alias("held"))
+    held = positions.select("place", F.col("offset").alias("at"), F.col("values").alias("held"), "withheld")
     # an end comes before what begins at it: that is not below it
     below = (
         Window.partitionBy("place")
         .orderBy("at", F.col("held").isNotNull())
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    last = F.last(F.when(F.col("held").isNotNull(), F.col("at") + F.col("held")), ignorenulls=True).over(below)
-    over = F.greatest(F.coalesce(last, F.lit(0)) - F.col("at"), F.lit(0))
+
+    def sum_below(counts: Column) -> Column:
+        shown = F.when(counts, F.col("held"))
+        # what began last may reach beyond
+        last = F.last(F.when(F.col("held").isNotNull(), F.col("at") + F.coalesce(shown, F.lit(0))), ignorenulls=True)
+        over = F.greatest(F.coalesce(last.over(below), F.lit(0)) - F.col("at"), F.lit(0))
+        return F.coalesce(F.sum(shown).over(below), F.lit(0)) - over
+
+    committed = sum_below(~F.col("withheld"))
     return (
         reduce(DataFrame.unionByName, ends)
         .unionByName(held, allowMissingColumns=True)
-        .withColumn("below", F.coalesce(F.sum("held").over(below), F.lit(0)) - over)
+        .withColumn("below", F.when(F.col("is_isolated"), committed).otherwise(sum_below(F.lit(True))))
         .filter(F.col("sign").isNotNull())
         .groupBy(*columns)
         .agg(F.sum(F.col("sign") * F.col("below")).alias("passed"))

@@ -63,6 +63,15 @@ def _handed(found: Found) -> str:
     return f"{read}, {early_ms} ms before its commit was asked for"
 
 
+def _bank(found: Found) -> str:
+    detail = found.detail
+    side, other = (f"s{detail[name]}/{detail['sequence']}" for name in ("stream", "lacks"))
+    return (
+        f"{detail['reader']} read {side} ({detail['amount']:+d}){_at(found)} and not {other} as often; by what it "
+        f"read, the accounts are off by {detail['off']:+d}"
+    )
+
+
 def _cycle(found: Found) -> str:
     steps = [_step(step) for step in found.detail["steps"]]
     return f"a cycle of {len(steps)} of {found.detail['size']} connected transactions: {'; '.join(steps)}"
@@ -94,6 +103,7 @@ def _at(found: Found) -> str:
 SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "G1a": _handed,
     "precommitted-read": _handed,
+    "bank-total": _bank,
     "G1c": _cycle,
     "G0": _cycle,
     "torn-transaction": _torn,

@@ -15,10 +15,11 @@ from verifier.evidence.phases import HEAL, STOP
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import whole_ms_of_ns
+from verifier.segments.markers import ABORT
 from verifier.segments.rows import find_segments
 from verifier.transactions.decisions import StateLog, state_log
-from verifier.transactions.logs import log_transactions, replica_end, state_records
-from verifier.transactions.model import STATE_TOPIC, TransactionEvidence, WorkingTime
+from verifier.transactions.logs import LogTransactions, log_transactions, replica_end, state_records
+from verifier.transactions.model import STATE_TOPIC, AbortedRange, TransactionEvidence, WorkingTime
 from verifier.transactions.state_records import StateRecord, TopicPartition
 from verifier.wall_clock import ClockShift, known_shift, started_ms
 
@@ -34,18 +35,28 @@ def has_transactions(directory: RunDirectory) -> bool:
     )
 
 
+def aborted_ranges(directory: RunDirectory) -> list[AbortedRange]:
+    """What the logs say was aborted; nothing if the run has no transactions. Raises ``OSError``."""
+    if not has_transactions(directory):
+        return []
+    return [
+        AbortedRange(*place, ended.producer_id, ended.first_offset, ended.marker_offset)
+        for place, log in _logs(_copies(directory)).items()
+        for ended in log.ended
+        if ended.kind == ABORT and ended.first_offset >= 0
+    ]
+
+
 def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionEvidence | None:
     """Of a run; None if it has no transactions. Raises ``OSError``."""
     if not has_transactions(directory):
         return None
     copies = _copies(directory)
-    logs = {}
-    for place, homes in copies.items():
-        if place[0] != STATE_TOPIC:
-            broker = _most_advanced(homes)
-            logs[place] = log_transactions(homes[broker], *place, broker)
     return TransactionEvidence(
-        _state(copies), logs, working(run, known_shift(directory, run)), not run.settings.unclean_leader_election
+        _state(copies),
+        _logs(copies),
+        working(run, known_shift(directory, run)),
+        not run.settings.unclean_leader_election,
     )
 
 
@@ -66,6 +77,15 @@ def _copies(directory: RunDirectory) -> _Copies:
         for segment in find_segments("", 0, broker, directory.node(broker)):
             found[segment.topic, segment.partition][broker] = Path(segment.path).parent
     return found
+
+
+def _logs(copies: _Copies) -> dict[TopicPartition, LogTransactions]:
+    logs = {}
+    for place, homes in copies.items():
+        if place[0] != STATE_TOPIC:
+            broker = _most_advanced(homes)
+            logs[place] = log_transactions(homes[broker], *place, broker)
+    return logs
 
 
 def _most_advanced(homes: Mapping[int, Path]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from verifier.checks.bank_total import Bank, bank_total
 from verifier.checks.g0 import write_cycle
 from verifier.checks.g1a import aborted_read
 from verifier.checks.g1c import circular_reads
@@ -49,7 +50,18 @@ def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
         return ()
     seen = client_evidence(history_rows(directory.history_dir))
     found = [anomaly for check in CLIENT_CHECKS for anomaly in check(seen)]
+    if (bank := bank_of(run)) is not None:
+        found += bank_total(seen, bank)
     return tuple(summed_up([*audit(evidence), *found]))
+
+
+def bank_of(run: RunModel) -> Bank | None:
+    """The bank that a run is, by its workload; None if it is none, or not all of its partitions have a sentinel."""
+    if run.experiment.get("resolved", {}).get("workload", {}).get("kind") != "bank":
+        return None
+    ends = {(final.topic, final.partition): final.sentinel_offset for final in run.final}
+    known = {place: end for place, end in ends.items() if end is not None}
+    return Bank(run.run_id, known) if known and len(known) == len(ends) else None
 
 
 def history_rows(histories: Path) -> Iterator[dict[str, Any]]:

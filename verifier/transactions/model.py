@@ -33,6 +33,16 @@ class Anomalous(NamedTuple):
     detail: Mapping[str, Any]
 
 
+class AbortedRange(NamedTuple):
+    """What a producer wrote here from ``first_offset`` on was aborted, by the marker at ``marker_offset``."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    first_offset: int
+    marker_offset: int
+
+
 class WorkingTime(NamedTuple):
     """Wall-clock time in ms: since when nothing was broken, and until when the brokers worked."""
 

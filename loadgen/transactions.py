@@ -1,0 +1,193 @@
+"""A transactional producer of the load: several streams, one transaction at a time, through as many instances as it
+takes.
+
+Owns the life of its transactions and what the history says about them (docs/history.md "Transactions"). Does not own
+pacing, nor what a stream writes (``loadgen.stream``). An instance that was fenced, or failed for good, is replaced by
+one with the same ``transactional.id``, whose initialization aborts what the other left open. Nothing here waits:
+``call`` does what may take time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
+
+from cluster.seams.clock import Clock
+from loadgen.clients.base import ClientCallbacks, ProducerClient
+from loadgen.clients.transactional import (
+    Remedy,
+    SharedClient,
+    StreamPart,
+    TransactionalFactory,
+    TransactionRefusal,
+)
+from loadgen.recorder import Recorder
+from loadgen.stream import ProducerStream
+from verifier.evidence.history import HistoryRow, Outcome
+
+logger = logging.getLogger(__name__)
+
+#: Does blocking work, and gives back how it was refused.
+Call = Callable[[bool, Callable[[], None]], TransactionRefusal | None]
+#: Makes a stream: of its number, its factory of clients and what disposes of one.
+StreamFactory = Callable[
+    [int, Callable[[ClientCallbacks], ProducerClient], Callable[[ProducerClient], None]], ProducerStream
+]
+End = Literal["commit", "abort"]
+
+
+class TransactionalProducer:
+    """One producer with a ``transactional.id``. ``make_stream`` makes its ``streams``, of which the numbers are given.
+
+    ``is_over`` is asked whether a call that was begun at a time has been repeated for long enough.
+    """
+
+    def __init__(
+        self,
+        *,
+        streams: Sequence[int],
+        make_stream: StreamFactory,
+        make_client: TransactionalFactory,
+        dispose: Callable[[ProducerClient], None],
+        recorder: Recorder,
+        clock: Clock,
+        call: Call,
+        is_over: Callable[[int], bool],
+    ) -> None:
+        self._make_client = make_client
+        self._dispose = dispose
+        self._recorder = recorder
+        self._clock = clock
+        self._call = call
+        self._is_over = is_over
+        self._width = len(streams)
+        self._shared = SharedClient(0, self._width, make_client, dispose)
+        #: The instance that each stream has a part of.
+        self._attached: dict[int, SharedClient] = {}
+        self._is_initialized = False
+        #: The instance and the number of the open transaction.
+        self._open: tuple[SharedClient, int] | None = None
+        self.streams: Sequence[ProducerStream] = [
+            make_stream(number, partial(self._new_part, at), _release) for at, number in enumerate(streams)
+        ]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction was begun and has not ended. One whose instance has failed is abandoned here."""
+        if self._open is not None and self._open[0].is_failed:
+            self._abandon("its producer failed")
+        return self._open is not None
+
+    @property
+    def is_doomed(self) -> bool:
+        """Whether the open transaction can only be aborted."""
+        return self._open is not None and self._open[0].doomed is not None
+
+    @property
+    def outstanding(self) -> int:
+        """Records of which nothing is known yet."""
+        return sum(stream.outstanding for stream in self.streams)
+
+    def is_ready(self) -> bool:
+        """Whether a transaction can begin. A new instance is initialized first, which waits."""
+        shared = self._shared
+        if shared.is_failed or self.outstanding or any(self._attached[each] is not shared for each in self._attached):
+            return False
+        if self._is_initialized:
+            return True
+        refusal = self._call(shared.client.is_cooperative, shared.client.initialize)
+        if refusal is None:
+            self._is_initialized = shared is self._shared
+        elif refusal.remedy is Remedy.REPLACE:
+            shared.fail(f"initialization: {refusal}")
+        else:
+            self._recorder.error(f"initialization: {refusal}", who=self.streams[0].identity)
+        return False
+
+    def begin(self) -> bool:
+        """Begin a transaction. False if the instance turns out to have failed."""
+        self._level()
+        shared, invoke_ns = self._shared, self._clock.monotonic_ns()
+        try:
+            shared.client.begin()
+        except TransactionRefusal as refusal:
+            shared.fail(f"begin: {refusal}")
+            return False
+        shared.doomed = None
+        op = self._recorder.next_op()
+        self._open = shared, op
+        for stream in self.streams:
+            stream.op = op
+        self._write("begin", "ok", invoke_ns, None)
+        return True
+
+    def end(self, end: End) -> None:
+        """Commit, or abort. What cannot be committed is aborted, and what cannot be aborted is abandoned."""
+        if end == "commit" and self.is_open and not self.is_doomed:
+            refusal = self._finish("commit")
+            if refusal is None or refusal.remedy is not Remedy.ABORT:
+                return
+        if self.is_open:
+            self._finish("abort")
+
+    def _finish(self, end: End) -> TransactionRefusal | None:
+        """One attempt: the same call until it has an outcome, or for as long as anyone waits for it."""
+        if self._open is None:
+            return None
+        (shared, _), invoke_ns = self._open, self._clock.monotonic_ns()
+        client = shared.client
+        work = client.commit if end == "commit" else client.abort
+        refusal = self._call(client.is_cooperative, work)
+        while refusal is not None and refusal.remedy is Remedy.REPEAT and not self._is_over(invoke_ns):
+            refusal = self._call(client.is_cooperative, work)
+        outcome: Outcome = "ok" if refusal is None else "fail" if refusal.is_certain else "info"
+        self._write(end, outcome, invoke_ns, None if refusal is None else str(refusal))
+        if refusal is None:
+            self._open = None
+        elif end == "abort" or refusal.remedy is not Remedy.ABORT:
+            shared.fail(str(refusal))
+            self._abandon(str(refusal))
+        return refusal
+
+    def _abandon(self, reason: str) -> None:
+        """The open transaction is left to the initialization of the next instance, or to its timeout."""
+        self._write("abort", "info", self._clock.monotonic_ns(), f"abandoned: {reason}")
+        self._open = None
+
+    def _level(self) -> None:
+        """Each round has the same sequence in all streams: what one of them lacks of a round is never sent."""
+        furthest = max(stream.next_sequence for stream in self.streams)
+        for stream in self.streams:
+            stream.skip_to(furthest)
+
+    def _new_part(self, at: int, callbacks: ClientCallbacks) -> ProducerClient:
+        if self._shared.is_failed:
+            self._shared = SharedClient(self._shared.number + 1, self._width, self._make_client, self._dispose)
+            self._is_initialized = False
+        self._attached[at] = self._shared
+        return self._shared.part(at, callbacks)
+
+    def _write(
+        self, f: Literal["begin", "commit", "abort"], outcome: Outcome, invoke_ns: int, error: str | None
+    ) -> None:
+        if self._open is None:
+            return
+        (shared, op), now_ns = self._open, self._clock.monotonic_ns()
+        row = HistoryRow(f, outcome, invoke_ns=invoke_ns, complete_ns=now_ns, error=error, op=op)
+        self._recorder.history.append(
+            row._replace(
+                producer_id=shared.producer_id, producer_epoch=shared.producer_epoch, incarnation=shared.number
+            )
+        )
+        if error is not None:
+            logger.info("%s of transaction %d: %s: %s", f, op, outcome, error)
+
+    def __repr__(self) -> str:
+        return f"TransactionalProducer({len(self.streams)} streams, open={self._open is not None}, {self._shared})"
+
+
+def _release(part: ProducerClient) -> None:
+    if isinstance(part, StreamPart):
+        part.shared.release()

@@ -1,0 +1,141 @@
+"""What a producer user does in a load of transactions: one transaction after the other, at its rate.
+
+Owns pacing, and which transaction is aborted on purpose. A record that becomes due while a transaction ends is sent
+late, in the next one. Does not own what a transaction is (``loadgen.transactions``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import gevent
+
+from cluster.seams.units import ns_of_seconds, seconds_of_ns
+from loadgen.clients.choice import transactional_factory
+from loadgen.clients.transactional import TransactionRefusal
+from loadgen.pace import OpenSchedule, staggered_start_ns
+from loadgen.transactions import TransactionalProducer
+from loadgen.users.process import LoadProcess
+from loadgen.users.streams import FULL_NS, MAX_TICK_NS, MIN_TICK_NS, SLICE_NS
+from loadgen.users.threads import begin_waiting
+
+#: Between two looks whether a producer can begin its next transaction: one that was replaced takes its time.
+NOT_READY_NS = 50_000_000
+#: How long one commit or abort is repeated: then the producer is replaced, which ends its transaction, too.
+PATIENCE_NS = 30_000_000_000
+
+
+class TransactionalWriter:
+    """One transactional producer."""
+
+    def __init__(self, process: LoadProcess, bootstrap: str) -> None:
+        self._process = process
+        self._clock = process.clock
+        settings = process.settings
+        self._plan = settings.transaction_plan
+        self._stopping_ns: int | None = None
+        # before anything that lets another user begin
+        numbers = process.next_numbers(self._plan.partitions)
+        self._first = numbers[0]
+        self._number = self._first // self._plan.partitions
+        self._producer = TransactionalProducer(
+            streams=numbers,
+            make_stream=lambda number, make, dispose: process.new_stream(bootstrap, number, make, dispose),
+            make_client=transactional_factory(
+                bootstrap, f"gapless-{settings.run_id}-{process.process}-{self._first}", settings, process.clock
+            ),
+            dispose=process.disposals.dispose,
+            recorder=process.recorder,
+            clock=process.clock,
+            call=_waited_for,
+            is_over=self._is_over,
+        )
+        rate = settings.rate_per_producer
+        start_ns = staggered_start_ns(self._clock.monotonic_ns(), self._number, settings.users, rate)
+        self._schedule = OpenSchedule(start_ns, rate, settings.rate_shape)
+        self._sent = 0
+        self._transactions = 0
+        self._in_this_one = 0
+
+    def write(self) -> None:
+        """Write what is due for one slice."""
+        end_ns = self._clock.monotonic_ns() + SLICE_NS
+        while (now_ns := self._clock.monotonic_ns()) < end_ns:
+            gevent.sleep(seconds_of_ns(self._look(now_ns)))
+
+    def finish(self) -> None:
+        """End the open transaction as it was planned, and close the streams."""
+        self._stopping_ns = self._clock.monotonic_ns()
+        self._process.backlogs.pop(self._first, None)
+        if self._producer.is_open:
+            self._end()
+        for stream in self._producer.streams:
+            self._process.finish(stream)
+
+    def _look(self, now_ns: int) -> int:
+        """Do what is to be done now; nanoseconds until the next look."""
+        producer = self._producer
+        due = self._schedule.due_count(now_ns)
+        self._process.backlogs[self._first] = due - self._sent
+        if not producer.is_open:
+            if due == self._sent:
+                return self._until_due(now_ns)
+            if not producer.is_ready() or not producer.begin():
+                return NOT_READY_NS
+            self._in_this_one = 0
+        if producer.is_doomed or self._in_this_one == self._plan.records:
+            self._end()
+            return 0
+        return self._send(due, now_ns)
+
+    def _send(self, due: int, now_ns: int) -> int:
+        """Send what is due of this transaction, to its streams in turn."""
+        streams = self._producer.streams
+        while self._sent < due and self._in_this_one < self._plan.records:
+            stream = streams[self._in_this_one % len(streams)]
+            if not stream.send(self._schedule.due_ns(self._sent)):
+                return 0 if self._producer.is_doomed else FULL_NS
+            self._sent += 1
+            self._in_this_one += 1
+        return 0 if self._in_this_one == self._plan.records else self._until_due(now_ns)
+
+    def _until_due(self, now_ns: int) -> int:
+        return min(MAX_TICK_NS, max(MIN_TICK_NS, self._schedule.due_ns(self._sent) - now_ns))
+
+    def _end(self) -> None:
+        """Commit, or abort as planned: every second one of these only when its records are stored."""
+        number = self._transactions
+        self._transactions += 1
+        if not self._plan.is_aborted(self._process.settings.run_id, self._number, number):
+            self._producer.end("commit")
+            return
+        begun_ns = self._clock.monotonic_ns()
+        while number % 2 and self._producer.outstanding and self._producer.is_open and not self._is_over(begun_ns):
+            gevent.sleep(seconds_of_ns(MIN_TICK_NS))
+        self._producer.end("abort")
+
+    def _is_over(self, since_ns: int) -> bool:
+        """Whether what was begun then has been waited for long enough."""
+        now_ns = self._clock.monotonic_ns()
+        if self._stopping_ns is None and self._process.stopping:
+            self._stopping_ns = now_ns
+        if self._stopping_ns is not None:
+            return now_ns - self._stopping_ns >= ns_of_seconds(self._process.settings.flush_timeout_s)
+        return now_ns - since_ns >= PATIENCE_NS
+
+    def __repr__(self) -> str:
+        return f"TransactionalWriter({self._producer})"
+
+
+def _waited_for(is_cooperative: bool, work: Callable[[], None]) -> TransactionRefusal | None:
+    """Do what waits, beside the hub; how it was refused, if it was."""
+
+    def told() -> TransactionRefusal | None:
+        try:
+            work()
+        except TransactionRefusal as refusal:
+            return refusal
+        return None
+
+    outcome: TransactionRefusal | None = begin_waiting(is_cooperative, told).get()
+    return outcome

@@ -1,0 +1,82 @@
+"""bank-total: the accounts of a bank do not come to what they must, because a transfer has one side.
+
+Definition. In a run of the workload kind ``bank``, each transaction transfers amounts between the two accounts of its
+producer: stream 2n has the debits and stream 2n + 1 the credits, and sequence k of both are one transfer. A reader with
+an ``isolation`` row that read every partition through its sentinel was handed one side of a transfer at more offsets
+than the other, so that the total of all accounts is not what it was. (Jepsen's bank; for partitions read one after the
+other, the end of the log is the snapshot.) Legal: a transfer of which both sides were handed over, or neither, no
+matter what became of its transaction; any reader that did not come to the end, or reads everything.
+
+    producer-1: begin 3, send s0/4 (-17) and s1/4 (+17), commit 3        final-native: s0/4 at t-0:17, and never s1/4
+"""
+
+# From the rows of histories, in this process. Pure.
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Set
+from typing import NamedTuple
+
+from verifier.evidence.sequenced_value import SENTINEL_STREAM
+from verifier.evidence.transfers import amount, other_side
+from verifier.transactions.client_rows import ClientEvidence
+from verifier.transactions.model import Anomalous
+from verifier.transactions.state_records import TopicPartition
+
+NAME = "bank-total"
+
+
+class Bank(NamedTuple):
+    """A run of that kind; ``ends`` has the offset of the sentinel of each partition."""
+
+    run_id: int
+    ends: Mapping[TopicPartition, int]
+
+
+#: Of one reader: (stream, sequence) -> where it was handed over.
+_Handed = Mapping[tuple[int, int], Set[tuple[TopicPartition, int]]]
+
+
+def bank_total(evidence: ClientEvidence, bank: Bank) -> Iterator[Anomalous]:
+    """One anomaly per reader and transfer, at the side that was handed over more often; ``offset`` is its first."""
+    for reader, handed in _by_reader(evidence, bank).items():
+        torn = [
+            (value, places)
+            for value, places in handed.items()
+            if len(places) > len(handed.get((other_side(value[0]), value[1]), ()))
+        ]
+        off = sum(
+            amount(bank.run_id, *value) * (len(places) - len(handed.get((other_side(value[0]), value[1]), ())))
+            for value, places in torn
+        )
+        for (stream, sequence), places in torn:
+            (topic, partition), offset = min(places)
+            detail = {
+                "reader": reader,
+                "stream": stream,
+                "sequence": sequence,
+                "lacks": other_side(stream),
+                "amount": amount(bank.run_id, stream, sequence),
+                "off": off,
+            }
+            yield Anomalous(NAME, None, topic, partition, offset, detail)
+
+
+def _by_reader(evidence: ClientEvidence, bank: Bank) -> dict[str, _Handed]:
+    """What each reader of committed records was handed that came to the end of every partition."""
+    found: dict[str, dict[tuple[int, int], set[tuple[TopicPartition, int]]]] = defaultdict(lambda: defaultdict(set))
+    reached: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
+    for polled in evidence.polled:
+        last = polled.offset_of(polled.last_sequence)
+        ends = reached[polled.process]
+        ends[polled.place] = max(last, ends.get(polled.place, -1))
+        if polled.stream >= SENTINEL_STREAM or polled.first_offset < 0:
+            continue
+        for sequence in range(polled.first_sequence, polled.last_sequence + 1):
+            found[polled.process][polled.stream, sequence].add((polled.place, polled.offset_of(sequence)))
+    return {
+        reader: handed
+        for reader, handed in found.items()
+        if all(reached[reader].get(place, -1) >= end for place, end in bank.ends.items())
+    }
