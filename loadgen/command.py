@@ -77,9 +77,10 @@ def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | N
         address = settings.readers_bootstrap
         commands.append(_command(name, "ReaderUser", len(clients), address, settings, run, *own))
     if settings.members is not None:
-        for name, _, count in parse_members(settings.members).processes():
+        members = parse_members(settings.members)
+        for name, _, count in members.processes():
             address = settings.readers_bootstrap
-            commands.append(_command(name, "MemberUser", count, address, settings, run, *no_readers))
+            commands.append(_command(name, members.user_class, count, address, settings, run, *no_readers))
     if web_port is not None and settings.producers:
         commands[0] = _with_web(commands[0], web_port)
     return commands

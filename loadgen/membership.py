@@ -9,6 +9,7 @@ members:
   static: 1         # of those of each client: with a group.instance.id
   lives_s: 8        # mean time until a member leaves, crashes or (if it is static) restarts
   assignor: range   # or roundrobin, cooperative-sticky
+  transform: true   # in transactions, to the topic gapless-output; false if it says nothing
 ```
 """
 
@@ -49,6 +50,7 @@ class Members:
     static: int = 1
     lives_s: float = 8.0
     assignor: str = "range"
+    transform: bool = False
 
     def __post_init__(self) -> None:
         for name in ("native", "confluent", "static"):
@@ -60,8 +62,15 @@ class Members:
         lives_s = self.lives_s
         if isinstance(lives_s, bool) or not isinstance(lives_s, int | float) or not lives_s >= LEAST_LIFE_S:
             raise SpecError(f"lives_s of members is a number of seconds from {LEAST_LIFE_S:g} on, not {lives_s!r}")
+        if not isinstance(self.transform, bool):
+            raise SpecError(f"transform of members is true or false, not {self.transform!r}")
         if self.assignor not in ASSIGNORS:
             raise SpecError(f"assignor of members is one of {', '.join(ASSIGNORS)}, not {self.assignor!r}")
+
+    @property
+    def user_class(self) -> str:
+        """The Locust user that a member is."""
+        return "TransformerUser" if self.transform else "MemberUser"
 
     def of(self, client: str) -> int:
         """How many members have this client."""

@@ -73,6 +73,12 @@ CATALOGUE: dict[str, Workload] = {
             "as steady, and six members of a consumer group read it, who come, leave and crash",
             members={"native": 3, "confluent": 3},
         ),
+        Workload(
+            "pipeline",
+            "300 records per second, which six members of a consumer group write to another topic in transactions",
+            rate=300,
+            members={"native": 3, "confluent": 3, "transform": True},
+        ),
     )
 }
 

@@ -21,6 +21,7 @@ from loadgen.command import final_read_command, locust_commands, sentinel_comman
 from loadgen.membership import MEMBERS, parse_members
 from loadgen.settings import CONFLUENT, PRODUCERS, READERS, LoadSettings, uncommitted_reader
 from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import read_json
 from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.series import SeriesPoint
@@ -85,6 +86,12 @@ class Load:
         members = [DeclaredProcess(name, "members", client) for name, client, _ in places]
         final = [DeclaredProcess(f"final-{client}", "final", client) for client in asked.final_readers]
         return [*producers, *readers, *members, DeclaredProcess(SENTINEL, "sentinel", CONFLUENT), *final]
+
+    @property
+    def output_topic(self) -> str | None:
+        """The topic that the load writes besides the run's own; None if there is none."""
+        spec = self._settings.workload.members
+        return OUTPUT_TOPIC if spec is not None and parse_members(spec).transform else None
 
     @property
     def processes(self) -> list[str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from cluster.seams.clock import Clock
 from loadgen.clients.consumer_keys import in_words_of
 from loadgen.members.events import MemberClient
-from loadgen.membership import GROUP, MemberPlace
+from loadgen.members.output import OutputProducer
+from loadgen.membership import GROUP, MemberPlace, Members
 from loadgen.settings import NATIVE, ConfigValue, LoadSettings
 
 #: What members would not be members with, or the checks not hold for.
@@ -16,9 +17,10 @@ _OWN = ("auto.offset.reset", "enable.auto.commit", "group.id", "group.instance.i
 
 
 def make_member(
-    place: MemberPlace, client_id: str, bootstrap: str, settings: LoadSettings, assignor: str, clock: Clock
+    place: MemberPlace, client_id: str, bootstrap: str, settings: LoadSettings, members: Members, clock: Clock
 ) -> MemberClient:
-    """A consumer that takes this place."""
+    """A consumer that takes this place. In a load that transforms, its offsets are committed in transactions."""
+    assignor, commits = members.assignor, not members.transform
     given = in_words_of(place.client, settings.client, settings.consumer_config)
     own: dict[str, ConfigValue] = {"group.id": GROUP, "isolation.level": "read_committed"}
     if place.instance_id is not None:
@@ -29,10 +31,23 @@ def make_member(
 
         config = {**native.DEFAULTS, **asked, **own, "partition.assignment.strategy": assignor}
         config |= {"bootstrap.servers": bootstrap, "client.id": client_id}
-        return native.NativeMember(settings.topic, config, clock)
+        return native.NativeMember(settings.topic, config, clock, commits=commits)
     from loadgen.clients.librdkafka import consumer_config
     from loadgen.members import confluent
 
     config = {**confluent.DEFAULTS, **asked, **own}
     texts = consumer_config(bootstrap, client_id, config)
-    return confluent.ConfluentMember(settings.topic, {**texts, "partition.assignment.strategy": assignor}, clock)
+    texts["partition.assignment.strategy"] = assignor
+    return confluent.ConfluentMember(settings.topic, texts, clock, commits=commits)
+
+
+def make_output(place: MemberPlace, bootstrap: str, settings: LoadSettings, clock: Clock) -> OutputProducer:
+    """The transactional producer of this place."""
+    transactional_id = f"{GROUP}-{place.client}-{place.number}"
+    if place.client == NATIVE:
+        from loadgen.members.native_output import native_output
+
+        return native_output(bootstrap, transactional_id, clock)
+    from loadgen.members.confluent_output import confluent_output
+
+    return confluent_output(bootstrap, transactional_id, clock)

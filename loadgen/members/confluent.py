@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from cluster.seams.clock import Clock
 from loadgen.clients.base import Watermarks
 from loadgen.clients.confluent import describe, describe_exception, is_fatal
-from loadgen.clients.librdkafka_attempts import client_logger
+from loadgen.clients.librdkafka_attempts import AttemptListener, KeptLines
 from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Event, Failed, Revoked
 from loadgen.members.standing import Standing
 from loadgen.settings import ConfigValue
@@ -37,8 +37,10 @@ class ConfluentMember:
 
     is_cooperative = False
 
-    def __init__(self, topic: str, config: Mapping[str, Any], clock: Clock) -> None:
-        """Raises ``KafkaException`` for a bad setting."""
+    def __init__(self, topic: str, config: Mapping[str, Any], clock: Clock, *, commits: bool = True) -> None:
+        """``commits``: it commits itself, and no transaction for it. Raises ``KafkaException`` for a bad setting."""
+        self._commits = commits
+        self._lines = KeptLines(AttemptListener(_ignore, is_debugged="debug" in config))
         self._topic = topic
         self._clock = clock
         self._standing = Standing()
@@ -46,8 +48,8 @@ class ConfluentMember:
         self._records: list[ReadRecord] = []
         self._begin_ns = -1
         self._is_abandoned = False
-        self._consumer = Consumer({**config, "error_cb": self._on_error}, logger=client_logger)
-        self._consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
+        self.consumer = Consumer({**config, "error_cb": self._on_error}, logger=self._lines)
+        self.consumer.subscribe([topic], on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost)
 
     def __repr__(self) -> str:
         return f"ConfluentMember({self._standing})"
@@ -57,7 +59,7 @@ class ConfluentMember:
         wait_s = timeout_s
         try:
             # one at a time: what is called back in between stands between the records it came between
-            while len(self._records) < POLL_RECORDS and (message := self._consumer.poll(wait_s)) is not None:
+            while len(self._records) < POLL_RECORDS and (message := self.consumer.poll(wait_s)) is not None:
                 wait_s = 0.0
                 if (error := message.error()) is not None:
                     self._events.append(Failed(describe(error), error.fatal()))
@@ -68,6 +70,9 @@ class ConfluentMember:
         self._deliver()
         return self._taken()
 
+    def pass_on(self) -> None:
+        self._lines.pass_on()
+
     def commit(self) -> list[Event]:
         self._commit(self._standing.uncommitted())
         return self._taken()
@@ -75,7 +80,7 @@ class ConfluentMember:
     def close(self) -> list[Event]:
         try:
             self._commit(self._standing.uncommitted())
-            self._consumer.close()
+            self.consumer.close()
         except (KafkaException, RuntimeError) as error:
             self._events.append(Failed(describe_exception(error)))
         return self._taken()
@@ -90,7 +95,7 @@ class ConfluentMember:
 
     def release(self) -> None:
         """Close a consumer that was abandoned. Blocks; one whose session is over does not leave a second time."""
-        self._consumer.close()
+        self.consumer.close()
 
     def _take(self, message: Message) -> None:
         partition, offset = message.partition(), message.offset()
@@ -110,19 +115,19 @@ class ConfluentMember:
 
     def _watermarks(self, partition: int) -> Watermarks:
         try:
-            cached = self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
+            cached = self.consumer.get_watermark_offsets(TopicPartition(self._topic, partition), cached=True)
         except (KafkaException, RuntimeError):
             return Watermarks()
         return Watermarks() if cached is None or cached[1] < 0 else Watermarks(cached[1])
 
     def _commit(self, offsets: Mapping[int, int]) -> None:
-        if not offsets:
+        if not offsets or not self._commits:
             return
         begin_ns, before = self._clock.monotonic_ns(), self._generation()
         error: str | None = None
         try:
             asked = [TopicPartition(self._topic, partition, offset) for partition, offset in offsets.items()]
-            for each in self._consumer.commit(offsets=asked, asynchronous=False):
+            for each in self.consumer.commit(offsets=asked, asynchronous=False):
                 if each.error is not None:
                     error = describe(each.error)
         except KafkaException as raised:
@@ -135,7 +140,7 @@ class ConfluentMember:
             self._standing.committed(offsets)
 
     def _generation(self) -> int:
-        return generation_of(self._consumer.consumer_group_metadata())
+        return generation_of(self.consumer.consumer_group_metadata())
 
     def _on_assign(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         if self._is_abandoned:
@@ -144,7 +149,7 @@ class ConfluentMember:
         numbers = [each.partition for each in partitions]
         if numbers:
             self._standing.take(numbers)
-            who = self._consumer.memberid() or ""
+            who = self.consumer.memberid() or ""
             self._events.append(Assigned(numbers, who, self._generation(), self._clock.monotonic_ns()))
 
     def _on_revoke(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -169,6 +174,10 @@ class ConfluentMember:
     def _taken(self) -> list[Event]:
         events, self._events = self._events, []
         return events
+
+
+def _ignore(*_attempt: object) -> None:
+    """A consumer has no attempts to send."""
 
 
 def generation_of(metadata: bytes) -> int:

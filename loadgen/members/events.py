@@ -6,7 +6,7 @@ Everything is of one topic, so that a partition is a number. Times are the clock
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from loadgen.clients.base import Watermarks
 from loadgen.spans import ReadRecord
@@ -62,6 +62,34 @@ class Delivered(NamedTuple):
     end_ns: int
 
 
+class TransactionEnd(NamedTuple):
+    """One attempt to end a transaction."""
+
+    f: Literal["commit", "abort"]
+    outcome: Outcome
+    error: str | None
+    begin_ns: int
+    end_ns: int
+
+
+class Transacted(NamedTuple):
+    """A transaction: its ``inputs`` are the first and last offset of each partition, and how they were added to it.
+
+    ``is_committed``: so that the member continues. Otherwise what was delivered is another's to transform.
+    """
+
+    inputs: Mapping[int, tuple[int, int]]
+    added: Outcome
+    error: str | None
+    begin_ns: int
+    added_ns: tuple[int, int]
+    ends: Sequence[TransactionEnd]
+
+    @property
+    def is_committed(self) -> bool:
+        return any((end.f, end.outcome) == ("commit", "ok") for end in self.ends)
+
+
 class Failed(NamedTuple):
     """The client reported an error. ``is_final``: this consumer can do no more."""
 
@@ -69,7 +97,7 @@ class Failed(NamedTuple):
     is_final: bool = False
 
 
-Event = Assigned | PositionKnown | Revoked | Committed | Delivered | Failed
+Event = Assigned | PositionKnown | Revoked | Committed | Delivered | Transacted | Failed
 
 
 class MemberClient(Protocol):
@@ -85,6 +113,10 @@ class MemberClient(Protocol):
 
     def poll(self, timeout_s: float) -> list[Event]:
         """Be a member: take part in rebalances, and take records. What is revoked is committed before."""
+        ...
+
+    def pass_on(self) -> None:
+        """Log what the client had to say, in the thread of the caller; never waits."""
         ...
 
     def commit(self) -> list[Event]:

@@ -35,15 +35,16 @@ class NativeMember:
 
     is_cooperative = True
 
-    def __init__(self, topic: str, config: Mapping[str, object], clock: Clock) -> None:
-        """Raises ``ConfigError``."""
+    def __init__(self, topic: str, config: Mapping[str, object], clock: Clock, *, commits: bool = True) -> None:
+        """``commits``: it commits itself, and no transaction for it. Raises ``ConfigError``."""
+        self._commits = commits
         self._topic = topic
         self._clock = clock
         self._standing = Standing()
         self._events: list[Event] = []
         self._is_abandoned = False
-        self._consumer = Consumer(config)
-        self._consumer.subscribe([topic], _Listener(self))
+        self.consumer = Consumer(config)
+        self.consumer.subscribe([topic], _Listener(self))
 
     def __repr__(self) -> str:
         return f"NativeMember({self._standing})"
@@ -51,7 +52,7 @@ class NativeMember:
     def poll(self, timeout_s: float) -> list[Event]:
         begin_ns = self._clock.monotonic_ns()
         try:
-            found = self._consumer.poll(timeout_s)
+            found = self.consumer.poll(timeout_s)
         except (ConsumerError, TimeoutError) as error:
             self._fail(error)
             return self._taken()
@@ -60,11 +61,14 @@ class NativeMember:
             for record in records:
                 self._standing.delivered(record.partition, record.offset)
             seen = {
-                partition: Watermarks(*self._consumer.watermarks((self._topic, partition)))
+                partition: Watermarks(*self.consumer.watermarks((self._topic, partition)))
                 for partition in dict.fromkeys(record.partition for record in records)
             }
             self._events.append(Delivered(records, seen, begin_ns, self._clock.monotonic_ns()))
         return self._taken()
+
+    def pass_on(self) -> None:
+        """Nothing: it logs in whatever thread it runs, all of which are greenlets."""
 
     def commit(self) -> list[Event]:
         self._commit(self._standing.uncommitted())
@@ -72,14 +76,14 @@ class NativeMember:
 
     def close(self) -> list[Event]:
         try:
-            self._consumer.close(CLOSE_TIMEOUT_S)
+            self.consumer.close(CLOSE_TIMEOUT_S)
         except (ConsumerError, TimeoutError) as error:
             self._fail(error)
         return self._taken()
 
     def abandon(self) -> list[Event]:
         self._is_abandoned = True
-        self._consumer.close(0.0, remains_in_group=True)
+        self.consumer.close(0.0, remains_in_group=True)
         return self._taken()
 
     def assigned(self, partitions: list[TopicPartition]) -> None:
@@ -88,12 +92,12 @@ class NativeMember:
         if not numbers:
             return
         begin_ns = self._clock.monotonic_ns()
-        who = self._consumer.group_metadata()
+        who = self.consumer.group_metadata()
         self._standing.take(numbers)
         self._events.append(Assigned(numbers, who.member_id, who.generation_id, begin_ns))
         for number in numbers:
             try:
-                offset = self._consumer.position((self._topic, number), POSITION_TIMEOUT_S)
+                offset = self.consumer.position((self._topic, number), POSITION_TIMEOUT_S)
             except (ConsumerError, TimeoutError) as error:
                 # its first record will tell
                 self._fail(error)
@@ -108,15 +112,15 @@ class NativeMember:
         self._events.append(Revoked(self._standing.give_away(numbers), is_lost, self._clock.monotonic_ns()))
 
     def _commit(self, offsets: Mapping[int, int]) -> None:
-        if not offsets:
+        if not offsets or not self._commits:
             return
-        begin_ns, before = self._clock.monotonic_ns(), self._consumer.group_metadata().generation_id
+        begin_ns, before = self._clock.monotonic_ns(), self.consumer.group_metadata().generation_id
         error: Exception | None = None
         try:
-            self._consumer.commit_sync({(self._topic, each): at for each, at in offsets.items()}, COMMIT_TIMEOUT_S)
+            self.consumer.commit_sync({(self._topic, each): at for each, at in offsets.items()}, COMMIT_TIMEOUT_S)
         except (ConsumerError, TimeoutError) as raised:
             error = raised
-        end_ns, after = self._clock.monotonic_ns(), self._consumer.group_metadata().generation_id
+        end_ns, after = self._clock.monotonic_ns(), self.consumer.group_metadata().generation_id
         generation = before if before == after else -1
         if error is None:
             self._standing.committed(offsets)

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from loadgen.clients.base import Watermarks
-from loadgen.members.events import Assigned, Committed, Delivered, Event, Failed, PositionKnown, Revoked
+from loadgen.members.events import Assigned, Committed, Delivered, Event, Failed, PositionKnown, Revoked, Transacted
 from loadgen.recorder import Recorder
 from loadgen.spans import PolledRows, ReadRecord, coalesce_records
 from verifier.evidence.history import HistoryRow
@@ -50,6 +50,8 @@ class MemberRecording:
                     self._committed(event)
                 case Revoked():
                     self._revoked(event)
+                case Transacted():
+                    self._transacted(event)
                 case Failed():
                     self._recorder.error(event.text, topic=self._topic)
                     continues = continues and not event.is_final
@@ -115,6 +117,16 @@ class MemberRecording:
             row = self._row("offset-commit", partition, offset, event.begin_ns, event.end_ns)
             row = row._replace(type=event.outcome, incarnation=event.generation, error=event.error)
             self._recorder.history.append(row)
+
+    def _transacted(self, event: Transacted) -> None:
+        append, op = self._recorder.history.append, self._recorder.next_op()
+        append(HistoryRow("begin", "ok", invoke_ns=event.begin_ns, complete_ns=event.begin_ns, op=op))
+        for partition, (first, last) in event.inputs.items():
+            row = self._row("offsets", partition, first, *event.added_ns)
+            append(row._replace(type=event.added, last_offset=last, error=event.error, op=op))
+        for end in event.ends:
+            row = HistoryRow(end.f, end.outcome, invoke_ns=end.begin_ns, complete_ns=end.end_ns)
+            append(row._replace(error=end.error, op=op))
 
     def _revoked(self, event: Revoked) -> None:
         for partition, offset in event.offsets.items():

@@ -54,17 +54,28 @@ class MemberUser(User):  # type: ignore[misc]
 
     @task  # type: ignore[untyped-decorator]
     def take_part(self) -> None:
-        """One poll, and what is due after it: a commit, or the end of this life."""
-        continues = self._do(partial(self._member.poll, POLL_S))
-        now_ns = self._clock.monotonic_ns()
-        if now_ns >= self._ends_ns or not continues:
+        """One turn, and the end of this life if it is due, or if its consumer can do no more."""
+        continues = self._turn()
+        if self._is_due or not continues:
             life = self._life
-            self._end(life.end if continues else LifeEnd.CRASH)
+            # one that failed leaves, if it still can
+            self._end(life.end if continues or life.end is LifeEnd.CRASH else LifeEnd.LEAVE)
             gevent.sleep(life.absence_s)
             self._begin()
-        elif now_ns >= self._commits_ns:
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether this life is over."""
+        return self._clock.monotonic_ns() >= self._ends_ns
+
+    def _turn(self) -> bool:
+        """One poll, and a commit if it is time for one; whether this life continues."""
+        _, continues = self._do(partial(self._member.poll, POLL_S))
+        now_ns = self._clock.monotonic_ns()
+        if continues and not self._is_due and now_ns >= self._commits_ns:
             self._commits_ns = now_ns + COMMIT_NS
             self._do(self._member.commit)
+        return continues
 
     def on_stop(self) -> None:
         self._end(LifeEnd.LEAVE)
@@ -76,7 +87,7 @@ class MemberUser(User):  # type: ignore[misc]
         name = f"{self._process.process}-{self._place.number}-{self._instance}"
         self._instance += 1
         self._member: MemberClient = make_member(
-            self._place, name, self._bootstrap, settings, self._members.assignor, self._clock
+            self._place, name, self._bootstrap, settings, self._members, self._clock
         )
         self._recording = MemberRecording(self._process.recorder, GROUP, settings.topic, settings.run_id)
         now_ns = self._clock.monotonic_ns()
@@ -93,10 +104,11 @@ class MemberUser(User):  # type: ignore[misc]
             self._do(self._member.close)
         self._recording.ended(how.value, self._clock.monotonic_ns())
 
-    def _do(self, work: Callable[[], list[Event]]) -> bool:
-        """Have the client do it, and record what happened; whether it can continue."""
-        events = begin_waiting(self._member.is_cooperative, work).get()
-        return self._recording.record(events)
+    def _do(self, work: Callable[[], list[Event]]) -> tuple[list[Event], bool]:
+        """Have the client do it, and record what happened; with that, whether it can continue."""
+        events: list[Event] = begin_waiting(self._member.is_cooperative, work).get()
+        self._member.pass_on()
+        return events, self._recording.record(events)
 
 
 def members_of(process: LoadProcess) -> Members:

@@ -37,7 +37,7 @@ CORRECT = (
     *("--time-limit", "14", "--rate", "500", "--faults", "kill-leader,drop-response", "--seed", "11"),
     *("--load-processes", "2", "--stalled-after", "12", "--producer-config", "retries=500"),
     *("--producer-config", "linger.ms=4", "--topic-config", "flush.messages=1000000"),
-    *("--broker-config", "log.retention.bytes=-1", "--workload", "groups", "--keep", "all"),
+    *("--broker-config", "log.retention.bytes=-1", "--keep", "all"),
 )
 #: As ``repro`` says it: numbers as they were read, and nothing of where the run is kept.
 REPRO = CORRECT[:-2]
@@ -121,8 +121,7 @@ def test_a_correct_cluster_is_valid_and_leaves_nothing_but_its_results(correct: 
 def _assert_readers(run: Path, stats: dict[str, Any]) -> None:
     """Two live readers and two final ones of different clients told all that judging them takes."""
     rows = read_histories(run / "history").table.to_pylist()
-    members = {"members-confluent", "members-native"}
-    readers = {row["process"]: row["phase"] for row in rows if row["f"] == "poll" and row["process"] not in members}
+    readers = {row["process"]: row["phase"] for row in rows if row["f"] == "poll"}
     assert readers == {
         "readers-confluent": "load",
         "readers-native": "load",
@@ -144,20 +143,6 @@ def _assert_readers(run: Path, stats: dict[str, Any]) -> None:
     lag = stats["read_lag"]
     assert 0 <= lag["p50_ms"] <= lag["p99_ms"] <= lag["worst_ms"] and len(lag["partitions"]) == 6
     assert (stats["live_readers"], stats["final_readers"]) == (2, 2)
-
-
-def test_members_of_a_group_come_and_go(correct: Place) -> None:
-    """Of both clients, in the histories: what each was assigned, where it began, what it was handed and committed."""
-    rows = read_histories(newest(correct) / "history").table.to_pylist()
-    for process in ("members-confluent", "members-native"):
-        own = [row for row in rows if row["process"] == process]
-        sessions = {row["session"] for row in own if row["f"] == "member"}
-        assert {row["error"].partition(" ")[0] for row in own if row["f"] == "member"} == {"gapless-members"}
-        assert {row["session"] for row in own if row["f"] in ("resume", "poll", "revoke")} <= sessions
-        assert {row["f"] for row in own} >= {"member", "resume", "poll", "offset-commit", "revoke", "leave"}
-        committed = [row for row in own if (row["f"], row["type"]) == ("offset-commit", "ok")]
-        assert committed and all(row["incarnation"] > 0 for row in committed)
-    assert max(row["incarnation"] for row in rows if row["f"] == "member") > 1, "there was no rebalance"
 
 
 def test_a_run_leaves_every_field_that_the_verifier_reads_as_it_was_asked(correct: Place) -> None:

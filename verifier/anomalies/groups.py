@@ -32,4 +32,15 @@ ANOMALIES: tuple[Anomaly, ...] = (
         needs=CLIENTS_AND_LOG,
         asks_spark=False,
     ),
+    Anomaly(
+        "pipeline-exactly-once",
+        "what a group transformed is not exactly once in its output",
+        {
+            "missing": "the group committed past a record that is not in the output",
+            "twice": "a record is in the output more than once",
+            "ahead": "a record is in the output, and its input is not committed",
+        },
+        needs=CLIENTS_AND_LOG,
+        asks_spark=False,
+    ),
 )

@@ -38,6 +38,25 @@ def _position(found: Found) -> str:
     return f"{_began(found)}, beyond the committed offset {detail['expected']}{_by(detail['committed_by'])}"
 
 
+def _pipeline(found: Found) -> str:
+    detail = found.detail
+    value = f"s{detail['stream']}/{detail['sequence']}"
+    group = f"group {detail['group']}"
+    match found.cause:
+        case "missing":
+            return (
+                f"{group} committed offset {detail['committed']}, and {value} at offset {found.offset} is not in the "
+                "output"
+            )
+        case "twice":
+            return f"{value} is in the output at offsets {detail['first_offset']} and {found.offset}"
+        case _:
+            return (
+                f"{value} is in the output at offset {found.offset}, and {group} committed no further than offset "
+                f"{detail['committed']}; its input is at offset {detail['input_offset']}"
+            )
+
+
 def _began(found: Found) -> str:
     detail = found.detail
     return f"group {detail['group']}: {detail['process']} began at offset {found.offset} (session {detail['session']})"
@@ -51,4 +70,5 @@ SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "resume-position": _position,
     "committed-offset-regression": _regression,
     "group-completeness": _completeness,
+    "pipeline-exactly-once": _pipeline,
 }

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from verifier.checks.committed_offset_regression import committed_offset_regression
 from verifier.checks.group_completeness import group_completeness
+from verifier.checks.pipeline_exactly_once import pipeline_exactly_once
 from verifier.checks.resume_position import resume_position
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
@@ -19,6 +20,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
 from verifier.groups.logs import readable_logs
 from verifier.groups.model import GroupEvidence
+from verifier.groups.pipeline import pipelines
 from verifier.groups.rows import COLUMNS, FUNCTIONS, group_partitions
 from verifier.transactions.judge import summed_up
 from verifier.transactions.model import Anomalous
@@ -45,7 +47,9 @@ def group_evidence(directory: RunDirectory, run: RunModel) -> GroupEvidence | No
 def of_groups(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
     """What the checks find in a run; nothing if it has no groups. Raises ``OSError``."""
     evidence = group_evidence(directory, run)
-    return () if evidence is None else tuple(summed_up(audit(evidence)))
+    if evidence is None:
+        return ()
+    return tuple(summed_up([*audit(evidence), *pipeline_exactly_once(pipelines(directory, run, evidence))]))
 
 
 def audit(evidence: GroupEvidence) -> list[Anomalous]:
