@@ -12,7 +12,6 @@ from loadgen.clients.transaction_keys import defaults
 from loadgen.members.native import NativeMember
 from loadgen.settings import NATIVE, ConfigValue
 
-
 #: As of the load's producers with librdkafka: a fault is not spent waiting.
 OUTPUT_DEFAULTS: dict[str, ConfigValue] = {
     "request.timeout.ms": 3000,

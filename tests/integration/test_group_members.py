@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from tests.support.kafka_clients import wait_for
 from tests.support.native_clients import new_topic
 from tests.support.up_cluster import UpCluster
 from verifier.checks.pipeline_exactly_once import pipeline_exactly_once
+from verifier.evidence.history import read_history
 from verifier.evidence.output import OUTPUT_TOPIC
-from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.sequenced_value import decode
 from verifier.groups.judge import audit
 from verifier.groups.model import GroupEvidence, OffsetSpan, ReadableLog, Spans
@@ -31,13 +33,17 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
 
 PARTITIONS = 3
 RUN_ID = 47_110
-#: What each client's members are to have been delivered.
-ENOUGH = 300
+PROCESSES = ("members-confluent", "members-native")
+#: On a machine that does much else.
+LOAD_S = 120.0
 Row = dict[str, Any]
 
 
-def loaded(cluster: UpCluster, admin: Admin, home: Path, **members: Any) -> tuple[list[Row], str]:
-    """The histories of a short load whose members live for a few seconds each, and its topic."""
+def loaded(cluster: UpCluster, admin: Admin, home: Path, committed: str, **members: Any) -> tuple[list[Row], str]:
+    """The histories of a short load whose members live for a few seconds each, and its topic.
+
+    ``committed``: the rows that say that something was.
+    """
     topic = new_topic(admin, PARTITIONS)
     settings = LoadSettings(
         run_id=RUN_ID,
@@ -61,9 +67,7 @@ def loaded(cluster: UpCluster, admin: Admin, home: Path, **members: Any) -> tupl
                         command.argv, env=command.env, cwd=command.cwd, stdin=subprocess.DEVNULL, stdout=log, stderr=log
                     )
                 )
-        for name in ("members-native", "members-confluent"):
-            path = run.status_json(name)
-            wait_for(lambda path=path: path.exists() and read_json(path)["total_read"] >= ENOUGH, f"{name} to read")  # type: ignore[misc]
+        wait_for(partial(_is_enough, run, committed), "members of both clients to commit, in every partition", LOAD_S)
         for process in started:
             process.send_signal(signal.SIGINT)
         assert [process.wait(60) for process in started] == [0] * len(started)
@@ -72,6 +76,17 @@ def loaded(cluster: UpCluster, admin: Admin, home: Path, **members: Any) -> tupl
             process.kill()
             process.wait()
     return read_histories(run.history_dir).table.to_pylist(), topic
+
+
+def _is_enough(run: RunDirectory, committed: str) -> bool:
+    """Whether each partition has changed hands, and members of both clients have committed."""
+    paths = [run.history(process) for process in PROCESSES]
+    if not all(path.exists() for path in paths):
+        return False
+    rows = [row for path in paths for row in read_history(path).to_pylist()]
+    begun = Counter(row["partition"] for row in rows if row["f"] == "resume")
+    who = {row["process"] for row in rows if (row["f"], row["type"]) == (committed, "ok")}
+    return who == set(PROCESSES) and all(begun[number] > 1 for number in range(PARTITIONS))
 
 
 def evidence_of(rows: list[Row], topic: str) -> GroupEvidence:
@@ -94,12 +109,11 @@ def values(rows: list[Row], partition: int) -> Iterator[tuple[int, tuple[int, in
 
 def test_a_group_misses_nothing(shared_cluster: UpCluster, admin: Admin, tmp_path: Path) -> None:
     """Of both clients, dynamic and static: every session has its rows, and no check of groups finds anything."""
-    rows, topic = loaded(shared_cluster, admin, tmp_path)
+    rows, topic = loaded(shared_cluster, admin, tmp_path, "offset-commit")
     evidence = evidence_of(rows, topic)
     assert audit(evidence) == []
     assert len(evidence.partitions) == PARTITIONS
-    assert all(partition.certain and len(partition.resumed) > 1 for partition in evidence.partitions.values())
-    for process in ("members-confluent", "members-native"):
+    for process in PROCESSES:
         own = [row for row in rows if row["process"] == process]
         sessions = {row["session"] for row in own if row["f"] == "member"}
         assert {row["session"] for row in own if row["f"] in ("resume", "poll", "revoke")} <= sessions
@@ -111,7 +125,7 @@ def test_a_group_misses_nothing(shared_cluster: UpCluster, admin: Admin, tmp_pat
 def test_a_pipeline_writes_each_record_once(shared_cluster: UpCluster, admin: Admin, tmp_path: Path) -> None:
     """What was committed past is in the output exactly once, although members crash in the middle of transactions."""
     admin.create_topics([NewTopic(OUTPUT_TOPIC, PARTITIONS, 3)])
-    rows, topic = loaded(shared_cluster, admin, tmp_path, transform=True)
+    rows, topic = loaded(shared_cluster, admin, tmp_path, "commit", transform=True)
     evidence = evidence_of(rows, topic)
     assert audit(evidence) == []
     outputs = _outputs(shared_cluster, evidence)
@@ -121,11 +135,7 @@ def test_a_pipeline_writes_each_record_once(shared_cluster: UpCluster, admin: Ad
     ]
     assert len(found) == PARTITIONS
     assert list(pipeline_exactly_once(found)) == []
-    assert sum(each.certain for each in found) >= ENOUGH and all(each.outputs for each in found)
-    assert {row["process"] for row in rows if (row["f"], row["type"]) == ("commit", "ok")} == {
-        "members-confluent",
-        "members-native",
-    }
+    assert sum(len(each.outputs) for each in found) >= sum(each.certain for each in found) > 0
 
 
 def _outputs(cluster: UpCluster, evidence: GroupEvidence) -> dict[int, list[tuple[int, tuple[int, int]]]]:

@@ -21,6 +21,7 @@ from tests.support.settings import experiment_of, load_settings_of, run_model, s
 from verifier.evidence import seal
 from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.history import HistoryRow, HistoryWriter, Phase
+from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import ChildProcess, FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
 from verifier.evidence.sequenced_value import FLAG_SENTINEL, encode
@@ -151,6 +152,8 @@ class Story:
     clock_ms: list[int] = field(default_factory=list)
     #: partition of ``__transaction_state`` -> its batches, the same on all brokers
     transaction_state: dict[int, list[Batch]] = field(default_factory=dict)
+    #: the log of partition 0 of the topic that a group writes to, the same on all brokers; none: there is no such topic
+    output: list[Batch] = field(default_factory=list)
     #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
     side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
@@ -254,6 +257,10 @@ class Story:
                     (home / f"{base_offset:020d}.log").write_bytes(data)
         for broker in self.brokers:
             self._write_transaction_state(directory.node(broker) / "data")
+            if self.output:
+                home = directory.node(broker) / "data" / f"{OUTPUT_TOPIC}-0"
+                home.mkdir()
+                (home / f"{0:020d}.log").write_bytes(b"".join(batch.encode() for batch in self.output))
             self._write_side_files(directory.node(broker) / "data", broker)
         write_series(directory, self.evidence())
         for number, moved_ms in enumerate(self.clock_ms):

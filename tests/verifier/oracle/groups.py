@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from tests.verifier.oracle.model import Anomaly
+from tests.verifier.oracle.model import Anomaly, Value
+from tests.verifier.oracle.reading import read_replica
 from tests.verifier.oracle.transactions import read_rows
+from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
@@ -24,7 +27,39 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[Row]) -> list[An
         if final.status == "ok" and home.is_dir():
             known = range(final.log_start_offset, final.high_watermark)
             logs[final.topic, final.partition] = (final.log_start_offset, {o for o in records(home) if o in known})
-    return list(judge([row for row in rows if row["process"] in members], logs))
+    own = [row for row in rows if row["process"] in members]
+    found = list(judge(own, logs))
+    for final in run.final:
+        homes = sorted(directory.nodes_dir.glob(f"*/data/{OUTPUT_TOPIC}-{final.partition}"))
+        if homes and (final.topic, final.partition) in logs:
+            home = directory.node(final.leader) / "data" / f"{final.topic}-{final.partition}"
+            mine = [row for row in own if row["partition"] == final.partition]
+            found += exactly_once(mine, values(home, run), values(homes[0], run), final.partition)
+    return found
+
+
+def values(home: Path, run: RunModel) -> list[tuple[int, Value]]:
+    """Offset and value of every record for a reader of committed ones."""
+    committed = set(records(home))
+    slots = [slot for batch in read_replica(sorted(home.glob("*.log")), run.run_id).batches for slot in batch.slots]
+    return [(slot.offset, slot.value) for slot in slots if slot.offset in committed and slot.value is not None]
+
+
+def exactly_once(
+    rows: list[Row], inputs: list[tuple[int, Value]], outputs: list[tuple[int, Value]], partition: int
+) -> Iterator[Anomaly]:
+    commits = [row for row in rows if row["f"] == "offset-commit" and row["type"] != "fail"]
+    certain = max((row["first_offset"] for row in commits if row["type"] == "ok"), default=0)
+    possible = max((row["first_offset"] for row in commits), default=0)
+    began = min((row["first_offset"] for row in rows if row["f"] == "resume"), default=0)
+    for offset, value in inputs:
+        there = [at for at, one in outputs if one == value]
+        if not there and began <= offset < certain:
+            yield Anomaly("pipeline-exactly-once", "missing", partition, None, None, offset)
+        if len(there) > 1:
+            yield Anomaly("pipeline-exactly-once", "twice", partition, None, None, sorted(there)[1])
+        if there and offset >= possible:
+            yield Anomaly("pipeline-exactly-once", "ahead", partition, None, None, min(there))
 
 
 def records(home: Any) -> Iterator[int]:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.stories import SECOND, TOPIC, Story
+from tests.support.stories import SECOND, SENTINEL_STREAM, TOPIC, Batch, Story
+from tests.support.transaction_bytes import ABORT, COMMIT, TRANSACTIONAL, marker
 from tests.verifier.planted.model import Planted
 from verifier.evidence.history import Function, HistoryRow, Outcome
+from verifier.evidence.output import OUTPUT_TOPIC
 
 PROCESS = "members-1"
 
@@ -75,6 +77,24 @@ def group(members: Group) -> Callable[[Story], None]:
     return plant
 
 
+def pipeline(*transactions: tuple[tuple[tuple[int, int], ...], int]) -> Callable[[Story], None]:
+    """The group's output, transaction by transaction: the values, and how it ended."""
+
+    def plant(story: Story) -> None:
+        group(Group())(story)
+        for values, kind in transactions:
+            base = story.output[-1].next_offset if story.output else 0
+            story.output.append(Batch(base, values, producer_id=9, base_sequence=0, attributes=TRANSACTIONAL))
+            story.output.append(marker(base + len(values), kind, 9))
+
+    return plant
+
+
+def values_at(first: int, last: int) -> tuple[tuple[int, int], ...]:
+    """The values at these offsets of the input, where two streams take turns, three values each."""
+    return tuple((1 + offset // 3 % 2, offset // 6 * 3 + offset % 3) for offset in range(first, last + 1))
+
+
 PLANTED: Mapping[str, Planted] = {
     "a group that hands over, and delivers three records twice": Planted(group(Group(first_handed=15))),
     "a group that begins again, as its commit has an unknown outcome": Planted(
@@ -106,6 +126,22 @@ PLANTED: Mapping[str, Planted] = {
         group(Group(begins=(3, 12))),
         {("resume-position", "reset"): {"count": 1, "partition": 0, "offset": 3}},
         neighbor="a group that begins at first where a commit of unknown outcome may have been",
+    ),
+    "a pipeline": Planted(
+        pipeline((values_at(0, 11), COMMIT), (values_at(12, 23), ABORT), (values_at(12, 23), COMMIT))
+    ),
+    "a pipeline that loses, repeats and goes ahead": Planted(
+        pipeline(
+            (values_at(0, 4), COMMIT),
+            (values_at(6, 11) + values_at(3, 3), COMMIT),
+            ((*values_at(12, 23), (SENTINEL_STREAM, 0)), COMMIT),
+        ),
+        {
+            ("pipeline-exactly-once", "missing"): {"count": 1, "topic": TOPIC, "partition": 0, "offset": 5},
+            ("pipeline-exactly-once", "twice"): {"count": 1, "topic": OUTPUT_TOPIC, "partition": 0, "offset": 12},
+            ("pipeline-exactly-once", "ahead"): {"count": 1, "topic": OUTPUT_TOPIC, "partition": 0, "offset": 26},
+        },
+        neighbor="a pipeline",
     ),
     "a commit of a generation that is over": Planted(
         group(Group(late=(1, 15))),
