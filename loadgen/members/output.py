@@ -7,14 +7,14 @@ added to the transaction with the member's group metadata, and it is committed. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from cluster.seams.clock import Clock
 from cluster.seams.units import ns_of_seconds
 from loadgen.clients.base import ClientRefusal
 from loadgen.clients.transactional import Remedy, TransactionalClient, TransactionRefusal
-from loadgen.members.events import Transacted, TransactionEnd
+from loadgen.members.events import Assigned, Delivered, Event, Revoked, Transacted, TransactionEnd
 from loadgen.spans import ReadRecord
 from verifier.evidence.history import Outcome
 from verifier.evidence.output import OUTPUT_TOPIC
@@ -136,3 +136,17 @@ def inputs_of(records: Sequence[ReadRecord]) -> dict[int, tuple[int, int]]:
         first, _ = inputs.get(record.partition, (record.offset, 0))
         inputs[record.partition] = first, record.offset
     return inputs
+
+
+def delivered(events: Iterable[Event]) -> list[ReadRecord]:
+    """What a poll brought of partitions that the member still has: others' next owner has them, too."""
+    records: list[ReadRecord] = []
+    for event in events:
+        match event:
+            case Delivered():
+                records += event.records
+            case Revoked():
+                records = [each for each in records if each.partition not in event.offsets]
+            case Assigned():
+                records = [each for each in records if each.partition not in event.partitions]
+    return records

@@ -26,6 +26,7 @@ class MemberRecording:
         #: The session and the time in which each partition was assigned.
         self._sessions: dict[int, tuple[int, int]] = {}
         self._resumed: set[int] = set()
+        self._newest = -1
 
     def __repr__(self) -> str:
         return f"MemberRecording({self._group}, {self._sessions})"
@@ -59,13 +60,12 @@ class MemberRecording:
 
     def ended(self, how: str, now_ns: int) -> None:
         """The consumer is gone. Whatever it still had is no longer its."""
-        for session in sorted({session for session, _ in self._sessions.values()}):
-            row = HistoryRow("leave", "ok", invoke_ns=now_ns, complete_ns=now_ns, error=how, session=session)
-            self._recorder.history.append(row)
+        row = HistoryRow("leave", "ok", invoke_ns=now_ns, complete_ns=now_ns, error=how, session=self._newest)
+        self._recorder.history.append(row)
         self._sessions.clear()
 
     def _assigned(self, event: Assigned) -> None:
-        session = self._recorder.next_session()
+        session = self._newest = self._recorder.next_session()
         row = HistoryRow(
             "member",
             "ok",

@@ -6,17 +6,15 @@ transaction (``loadgen.members.output``) nor the rest of a member's life (``load
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 
 import gevent
 
 from loadgen.clients.base import ProducerClient
 from loadgen.members.choice import make_output
-from loadgen.members.events import Assigned, Delivered, Event, Revoked, Transacted
-from loadgen.members.output import Transformation
+from loadgen.members.events import Transacted
+from loadgen.members.output import Transformation, delivered
 from loadgen.membership import LifeEnd
-from loadgen.spans import ReadRecord
 from loadgen.users.member import ABANDONED_S, POLL_S, MemberUser
 from loadgen.users.threads import begin_waiting
 
@@ -65,17 +63,3 @@ class TransformerUser(MemberUser):
             gevent.sleep(ABANDONED_S)
         finally:
             self._process.disposals.dispose(output)
-
-
-def delivered(events: Iterable[Event]) -> list[ReadRecord]:
-    """What a poll brought of partitions that the member still has: others' next owner has them, too."""
-    records: list[ReadRecord] = []
-    for event in events:
-        match event:
-            case Delivered():
-                records += event.records
-            case Revoked():
-                records = [each for each in records if each.partition not in event.offsets]
-            case Assigned():
-                records = [each for each in records if each.partition not in event.partitions]
-    return records
