@@ -1,4 +1,4 @@
-"""Consume, transform, produce: one transaction for what a member was delivered. Owns its steps and when it is given up.
+"""Consume, transform, produce: one transaction for what a member was delivered. Owns its steps and their repetition.
 
 Kafka's read-process-write (KIP-98, KIP-447): records are written to the output topic, the offsets of their input are
 added to the transaction with the member's group metadata, and it is committed. Does not own what its errors ask for
@@ -69,7 +69,7 @@ class Transformation:
             if refusal is not None and refusal.remedy is not Remedy.REPLACE:
                 self._end("abort", self.output.abort, ends)
             elif refusal is not None and not ends:
-                # nobody asked for its commit, and nobody will: the next producer of this place has it aborted
+                # its commit was never asked for: the next producer of this place has it aborted
                 ends.append(TransactionEnd("abort", "info", str(refusal), now_ns, now_ns))
         error = None if added == "ok" else str(refusal)
         return Transacted(inputs, added, error, begin_ns, (added_ns, now_ns), ends)

@@ -1,10 +1,10 @@
 """pipeline-exactly-once: what a group read, transformed and wrote in transactions is not exactly once in its output.
 
 Definition. The members of a group write each record that they read to another topic, and commit its offset, in one
-transaction. A value counts as often as it stands in committed transactions of the output's log, as a reader with
-``isolation.level=read_committed`` is handed it. *missing*: the input is below an offset that the group committed for
-certain, at or above the lowest at which a member began, and its value is not in the output. *twice*: a value is in the
-output more than once. *ahead*: a value is in the output, and its input is not below any offset that the group
+transaction. A value counts as often as it is in committed transactions of the output's log, as a reader with
+``isolation.level=read_committed`` is handed it. ``missing``: the input is below an offset that the group committed for
+certain, at or above the lowest at which a member began, and its value is not in the output. ``twice``: a value is in
+the output more than once. ``ahead``: a value is in the output, and its input is not below any offset that the group
 committed or may have committed. Legal: a value without output above what was committed; one of a transaction that was
 aborted, or left open by a member that crashed, which another member transforms again; a value above what is certainly
 committed, if the outcome of its transaction is unknown.
