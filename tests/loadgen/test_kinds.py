@@ -52,10 +52,12 @@ def test_streams_that_make_no_whole_producers_are_refused() -> None:
 
 
 def test_readers_of_transactions_see_what_is_committed_but_for_one() -> None:
-    """The live ones of one client see what was aborted, too; the final ones never. The configuration outranks that."""
+    """In a run: the live ones of one client see what was aborted, too. A standalone load is judged without its
+    transactions, by all that stands in the log. The configuration outranks that.
+    """
     assert uncommitted_reader(("confluent", "native")) == "confluent"
     assert uncommitted_reader(("native",)) == uncommitted_reader(()) == ""
-    settings = LoadSettings(run_id=1, partitions=3, producers=3, kind=TRANSACTIONS, uncommitted_reader="confluent")
+    settings = LoadSettings(run_id=1, partitions=3, producers=3, isolated=True, uncommitted_reader="confluent")
     clients = [(client, is_final) for client in ("confluent", "native") for is_final in (False, True)]
     assert [settings.reads_committed(client, is_final=is_final) for client, is_final in clients] == [
         False, True, True, True,
@@ -63,7 +65,7 @@ def test_readers_of_transactions_see_what_is_committed_but_for_one() -> None:
     for level, expected in (("read_committed", {True}), ("read_uncommitted", {False})):
         asked = settings.with_changes({"consumer_config": {"isolation.level": level}})
         assert {asked.reads_committed(client, is_final=is_final) for client, is_final in clients} == expected
-    plain = LoadSettings(run_id=1)
+    plain = LoadSettings(run_id=1, partitions=3, producers=3, kind=TRANSACTIONS)
     assert not any(plain.reads_committed(client, is_final=is_final) for client, is_final in clients)
 
 
