@@ -14,7 +14,7 @@ partitions: 6
 streams: 12             # each on one partition; one producer writes one, or one of each partition of its transactions
 compression: lz4
 kind: transactions      # what its users do: streams, if it says nothing
-transactions: {partitions: 3, records: 12, aborts: 0.1}
+transactions: {partitions: 3, records: 12, aborts: 0.1, zombies: 0}
 ```
 """
 

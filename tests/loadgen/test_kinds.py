@@ -28,6 +28,9 @@ def test_planned_aborts_are_a_share_that_the_run_id_decides() -> None:
     assert 900 < sum(chosen) < 1100
     assert chosen != [plan.is_aborted(7, 2, number) for number in range(4000)]
     assert chosen != [plan.is_aborted(8, 1, number) for number in range(4000)]
+    taken = [TransactionPlan(zombies=0.25).is_taken_over(7, 1, number) for number in range(4000)]
+    assert 900 < sum(taken) < 1100 and taken != chosen
+    assert not any(plan.is_taken_over(7, 1, number) for number in range(100))
     assert not any(TransactionPlan(aborts=0.0).is_aborted(7, 1, number) for number in range(100))
 
 
