@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from loadgen.clients.choice import check_client_config
 from loadgen.clients.transaction_keys import check_transactional, defaults
 from loadgen.command import locust_commands, shares
 from loadgen.kinds import BANK, TRANSACTIONS, TransactionPlan, parse_plan
@@ -77,6 +78,10 @@ def test_transactional_producers_have_defaults_that_can_be_changed(client: str) 
     """A transaction ends before final readers give up, and its records before it; librdkafka insists on that."""
     own = defaults(client)
     assert own["transaction.timeout.ms"] == own["delivery.timeout.ms"] == 15_000
+    settings = LoadSettings(run_id=1, partitions=3, producers=3, kind=TRANSACTIONS, client=client, readers=())
+    check_client_config(settings)
+    with pytest.raises(SettingsError, match=r"acks|idempotence"):
+        check_client_config(settings.with_changes({"producer_config": {"acks": "1"}}))
     check_transactional(client, {"transaction.timeout.ms": 60_000})
     check_transactional(client, {"delivery.timeout.ms": 60_000, "transaction.timeout.ms": 60_000})
     if client == CONFLUENT:
