@@ -60,6 +60,15 @@ CATALOGUE: dict[str, Workload] = {
             transactions={"partitions": 3, "records": 12, "aborts": 0.1},
         ),
         Workload(
+            "zombies",
+            "as transactions; halfway through a tenth of them, another producer takes over the transactional.id",
+            rate=240,
+            partitions=6,
+            streams=12,
+            kind=TRANSACTIONS,
+            transactions={"partitions": 3, "records": 12, "aborts": 0.05, "zombies": 0.1},
+        ),
+        Workload(
             "bank",
             "6 transactional producers that transfer amounts between two accounts each, 4 transfers in a transaction",
             rate=192,

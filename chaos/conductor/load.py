@@ -228,6 +228,7 @@ class Load:
             producers=settings.users,
             readers=settings.asked.readers,
             final_readers=settings.asked.final_readers,
+            isolated=settings.workload.is_transactional,
             uncommitted_reader=uncommitted_reader(settings.asked.readers),
             processes=settings.asked.load_processes,
             producer_config=dict(settings.producer_config.as_text()),

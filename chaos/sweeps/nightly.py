@@ -50,7 +50,9 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
     for row, (fault_set, (faults, overlap)) in enumerate(FAULT_SETS.items()):
         for column, workload in enumerate(CATALOGUE):
             place = (
-                (paced.index(workload) - row - wanted.day) % len(paced) if workload in paced else len(paced) + column
+                (paced.index(workload) - row - wanted.day * len(FAULT_SETS)) % len(paced)
+                if workload in paced
+                else len(paced) + column
             )
             for number, seed in enumerate(seeds):
                 asked = Asked(

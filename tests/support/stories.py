@@ -135,6 +135,7 @@ class Story:
     journals: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     topic_config: dict[str, str] = field(default_factory=dict)
     streams: tuple[int, ...] = ()
+    kind: str = "streams"  # of the workload
     leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
     index_interval: int = 4096
@@ -181,6 +182,8 @@ class Story:
         asked = replace(shaped(self.settings, self.evidence()), rate=0.0)
         config = topic_config_of(asked, self.topic_config)
         children = [self._ended(child) for child in whole["children"]]
+        experiment = experiment_of(asked, config, self.faults_requested)
+        experiment["resolved"]["workload"]["kind"] = self.kind
         return run_model(
             name="story",
             seed=1,
@@ -188,7 +191,7 @@ class Story:
             started="2023-11-14T22:13:00Z",
             ended="2023-11-14T22:14:00Z",
             settings=asked,
-            experiment=experiment_of(asked, config, self.faults_requested),
+            experiment=experiment,
             topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, config)],
             producer_ids_below=self.producer_ids_below,
             faults_requested=self.faults_requested,
