@@ -56,12 +56,17 @@ class MemberUser(User):  # type: ignore[misc]
     def take_part(self) -> None:
         """One turn, and the end of this life if it is due, or if its consumer can do no more."""
         continues = self._turn()
-        if self._is_due or not continues:
+        if self._is_over or not continues:
             life = self._life
             # one that failed leaves, if it still can
             self._end(life.end if continues or life.end is LifeEnd.CRASH else LifeEnd.LEAVE)
             gevent.sleep(life.absence_s)
             self._begin()
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the member has nothing left to do in this life, which is due."""
+        return self._is_due
 
     @property
     def _is_due(self) -> bool:

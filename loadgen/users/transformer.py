@@ -18,6 +18,9 @@ from loadgen.membership import LifeEnd
 from loadgen.users.member import ABANDONED_S, POLL_S, MemberUser
 from loadgen.users.threads import begin_waiting
 
+#: How long a member that is to crash waits for records: its group may give it none.
+CRASH_WAIT_NS = 4_000_000_000
+
 
 class TransformerUser(MemberUser):
     """Takes a place in the group with a consumer and a transactional producer."""
@@ -30,6 +33,12 @@ class TransformerUser(MemberUser):
         output = make_output(self._place, self._bootstrap, settings, self._clock)
         self._transformation = Transformation(output, settings.topic, self._clock)
         self._is_initialized = False
+
+    @property
+    def _is_over(self) -> bool:
+        """One that is to crash waits for something to crash in."""
+        is_to_crash = self._life.end is LifeEnd.CRASH
+        return self._clock.monotonic_ns() >= self._ends_ns + (CRASH_WAIT_NS if is_to_crash else 0)
 
     def _turn(self) -> bool:
         """One poll, and a transaction for what it brought; whether this life continues."""
