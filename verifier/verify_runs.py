@@ -22,7 +22,7 @@ from verifier.closing import Closing, gather
 from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
-from verifier.groups.judge import of_groups
+from verifier.groups.judge import group_figures, of_groups
 from verifier.recoveries import memory, recoveries, summary
 from verifier.replacing import BESIDE, replacing
 from verifier.report import write_reports
@@ -146,6 +146,7 @@ def tell(
             memory_mb=memory(directory),
             faults=to_json(unavailability(run, injected, around.acks), injected),
             seal=closing.seal,
+            groups=group_figures(directory, run),
         )
         write_reports(results, run, injected, verdict, around)
     return verdict

@@ -55,7 +55,7 @@ def loaded(cluster: UpCluster, admin: Admin, home: Path, committed: str, **membe
         rate=300.0,
         readers=(),
         flush_timeout_s=5.0,
-        members={"native": 2, "confluent": 2, "lives_s": 4, **members},
+        members={"native": 2, "confluent": 2, "lives_s": 3, **members},
     )
     run = RunDirectory(home).prepare()
     started = []

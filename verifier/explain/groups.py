@@ -10,9 +10,9 @@ from verifier.facts import Found
 def _completeness(found: Found) -> str:
     detail = found.detail
     first, last = found.offset, detail["last_offset"]
-    what = f"the record at offset {first}" if first == last else f"the records at offsets {first} to {last}"
+    what = f"the record at offset {first} was" if first == last else f"the records at offsets {first} to {last} were"
     return (
-        f"{what} was delivered to no member of group {detail['group']}, which committed offset {detail['committed']} "
+        f"{what} delivered to no member of group {detail['group']}, which committed offset {detail['committed']} "
         f"({detail['committed_by']})"
     )
 

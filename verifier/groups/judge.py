@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
 from verifier.groups.logs import readable_logs
-from verifier.groups.model import GroupEvidence
+from verifier.groups.model import GroupEvidence, GroupPartition, GroupPlace
 from verifier.groups.pipeline import pipelines
 from verifier.groups.rows import COLUMNS, FUNCTIONS, group_partitions
 from verifier.transactions.judge import summed_up
@@ -50,6 +50,27 @@ def of_groups(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
     if evidence is None:
         return ()
     return tuple(summed_up([*audit(evidence), *pipeline_exactly_once(pipelines(directory, run, evidence))]))
+
+
+def group_figures(directory: RunDirectory, run: RunModel) -> dict[str, dict[str, int]]:
+    """Of each group: how many records its members were delivered, how many of those again, and how often a member began
+    to read a partition. They decide nothing: a group may deliver again.
+    """
+    rows: list[dict[str, Any]] = []
+    for process in run.evidence.of_role("members"):
+        _read(directory.history(process.name), rows)
+    return figures_of(group_partitions(rows, {}, is_whole=False))
+
+
+def figures_of(partitions: Mapping[GroupPlace, GroupPartition]) -> dict[str, dict[str, int]]:
+    """The same of what was read. Pure."""
+    found: dict[str, dict[str, int]] = {}
+    for (group, _), partition in partitions.items():
+        told = found.setdefault(group, {"delivered": 0, "delivered_again": 0, "resumed": 0})
+        told["delivered"] += sum(span.last - span.first + 1 for span in partition.delivered)
+        told["delivered_again"] += partition.delivered_again
+        told["resumed"] += len(partition.resumed)
+    return found
 
 
 def audit(evidence: GroupEvidence) -> list[Anomalous]:

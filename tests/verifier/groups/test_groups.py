@@ -18,10 +18,11 @@ from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import FinalPartition
 from verifier.files.headers import NO_CONTROL, Headers
-from verifier.groups.judge import audit, of_groups
+from verifier.groups.judge import audit, figures_of, of_groups
 from verifier.groups.logs import readable_log
 from verifier.groups.model import GroupEvidence, OffsetSpan, ReadableLog, Spans
 from verifier.groups.rows import group_partitions
+from verifier.report.summary import groups_text
 from verifier.segments.markers import ABORT, COMMIT, TRANSACTIONAL
 from verifier.segments.walk import CONTROL
 from verifier.transactions.judge import summed_up
@@ -157,6 +158,9 @@ def test_deliveries_that_come_again_are_counted() -> None:
     rows = [member(1), polled(1, 0, 9), polled(1, 5, 9), member(2), polled(2, 8, 12)]
     ((_, partition),) = evidence(rows).partitions.items()
     assert partition.delivered_again == 7
+    wanted = {"g": {"delivered": 20, "delivered_again": 7, "resumed": 0}}
+    assert figures_of(evidence(rows).partitions) == wanted
+    assert groups_text(wanted) == "g: 20 delivered, 7 of them again; 0 times a member began to read a partition"
 
 
 def test_what_a_log_has_for_a_group() -> None:
