@@ -100,7 +100,8 @@ class TransactionalWriter:
                 self._producer.take_over()
                 return 0
             stream = streams[self._in_this_one % len(streams)]
-            if not stream.send(self._schedule.due_ns(self._sent)):
+            # a client that waits for room lets others run: this one may have failed, and been replaced, meanwhile
+            if not self._producer.is_open or not stream.send(self._schedule.due_ns(self._sent)):
                 return 0 if self._producer.is_doomed else FULL_NS
             self._sent += 1
             self._in_this_one += 1
