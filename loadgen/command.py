@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster.process.safe_path import package_environment
+from loadgen.membership import parse_members
 from loadgen.settings import (
     PROCESS_ENV,
     PRODUCERS,
@@ -75,6 +76,11 @@ def locust_commands(settings: LoadSettings, run: RunDirectory, web_port: int | N
         own = ["--kafka-readers", ",".join(clients)]
         address = settings.readers_bootstrap
         commands.append(_command(name, "ReaderUser", len(clients), address, settings, run, *own))
+    if settings.members is not None:
+        members = parse_members(settings.members)
+        for name, _, count in members.processes():
+            address = settings.readers_bootstrap
+            commands.append(_command(name, members.user_class, count, address, settings, run, *no_readers))
     if web_port is not None and settings.producers:
         commands[0] = _with_web(commands[0], web_port)
     return commands

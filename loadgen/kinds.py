@@ -1,7 +1,8 @@
 """What the users of a load do: its kind. Owns the names of kinds, and the plan of those that write transactions. Pure.
 
 A load of the kind ``streams`` has producers of one stream each. Other kinds have users of their own
-(``loadgen.users``). A plan is written as ``{partitions: 3, records: 12, aborts: 0.1}``; what is left out is as here.
+(``loadgen.users``). A plan is written as ``{partitions: 3, records: 12, aborts: 0.1, zombies: 0}``; what is left out is
+as here.
 """
 
 from __future__ import annotations
@@ -31,24 +32,30 @@ PlanSpec = Mapping[str, Any]
 class TransactionPlan:
     """The transactions of one producer: each writes to ``partitions``, one stream each, ``records`` in all.
 
-    ``aborts`` is the share that is aborted on purpose: the same ones of the same run id.
+    ``aborts`` is the share that is aborted on purpose, ``zombies`` that in which another producer takes over the
+    ``transactional.id`` halfway: the same ones of the same run id.
     """
 
     partitions: int = 3
     records: int = 12
     aborts: float = 0.1
+    zombies: float = 0.0
 
     def is_aborted(self, run_id: int, producer: int, number: int) -> bool:
         """Whether transaction ``number`` of ``producer`` is to be aborted."""
         return unit(run_id ^ (producer << 40), number) < self.aborts
+
+    def is_taken_over(self, run_id: int, producer: int, number: int) -> bool:
+        """Whether the producer is a zombie from the middle of transaction ``number`` on."""
+        return unit(~run_id ^ (producer << 40), number) < self.zombies
 
 
 def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
     """The plan that is written so. Raises SpecError."""
     plan = TransactionPlan()
     usual = ACCOUNTS if kind == BANK else plan.partitions
-    defaults = {"partitions": usual, "records": plan.records, "aborts": plan.aborts}
-    partitions, records, aborts = numbers_of("transactions", spec or {}, tuple(defaults), defaults)
+    defaults = {"partitions": usual, "records": plan.records, "aborts": plan.aborts, "zombies": 0.0}
+    partitions, records, aborts, zombies = numbers_of("transactions", spec or {}, tuple(defaults), defaults)
     if kind == BANK and partitions != ACCOUNTS:
         raise SpecError(f"partitions of transactions is {ACCOUNTS} with kind: {BANK}: a debit and a credit")
     if partitions != int(partitions) or partitions < 1:
@@ -58,9 +65,10 @@ def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
             f"records of transactions is a multiple of its {partitions:g} partitions and at most {MOST_RECORDS}, "
             f"not {records:g}"
         )
-    if not 0 <= aborts < 1:
-        raise SpecError(f"aborts of transactions is a share from 0 to below 1, not {aborts:g}")
-    return TransactionPlan(int(partitions), int(records), aborts)
+    for name, share in (("aborts", aborts), ("zombies", zombies)):
+        if not 0 <= share < 1:
+            raise SpecError(f"{name} of transactions is a share from 0 to below 1, not {share:g}")
+    return TransactionPlan(int(partitions), int(records), aborts, zombies)
 
 
 def streams_per_user(kind: str, spec: PlanSpec | None) -> int:

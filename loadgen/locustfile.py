@@ -28,14 +28,16 @@ from loadgen.settings import SettingsError
 from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.form import refuse_bad_forms
 from loadgen.users.load import LocustLoad
+from loadgen.users.member import MemberUser
 from loadgen.users.options import DEFAULT_PRODUCERS, is_conducted, producer_count, reader_count, settle_options
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
+from loadgen.users.transformer import TransformerUser
 from loadgen.users.web import show_chaos
 from loadgen.users.whole_csv import keep_requests, write_whole_csv
 from verifier.evidence.run_directory import RunDirectory
 
-__all__ = ["ProducerUser", "ReaderUser"]
+__all__ = ["MemberUser", "ProducerUser", "ReaderUser", "TransformerUser"]
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +50,10 @@ def on_command_line(parser: Any, **_: Any) -> None:
 def on_init(environment: Any, **_: Any) -> None:
     """Before any user is chosen: how many of the users read, and what the options left open."""
     options = environment.parsed_options
+    if len(environment.user_classes) > 1:
+        # a run starts processes of their own for members
+        members = (MemberUser, TransformerUser)
+        environment.user_classes[:] = [each for each in environment.user_classes if each not in members]
     load = LocustLoad(environment)
     _follow(environment, load)
     if environment.web_ui is not None and is_conducted(options):

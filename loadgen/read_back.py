@@ -85,19 +85,10 @@ def read_back(load: LoadAtEnd, clock: Clock) -> tuple[ReadBack, int]:
         why = f"{_partitions(begins.keys() - through)} accepted no record within {SENTINELS_S:.0f} s"
         return ReadBack(why=why, after=load.after, begins=begins), 0
     recorder = Recorder(FINAL, load.run.history(FINAL), clock)
-    is_committed = settings.reads_committed(CONFLUENT, is_final=True)
-    consumer = reader(CONFLUENT, load.bootstrap, FINAL, settings, is_committed=is_committed)
+    consumer = reader(CONFLUENT, load.bootstrap, FINAL, settings)
     try:
         seen = read_through(
-            settings.topic,
-            through,
-            settings.run_id,
-            consumer,
-            recorder,
-            clock,
-            LONGEST_S,
-            begins=begins,
-            is_committed=is_committed,
+            settings.topic, through, settings.run_id, consumer, recorder, clock, LONGEST_S, begins=begins
         )
     finally:
         recorder.close()

@@ -22,6 +22,7 @@ from loadgen.kinds import (
     parse_plan,
     streams_per_user,
 )
+from loadgen.membership import MembersSpec, parse_members
 from loadgen.shapes import RateShape, ShapeSpec, parse_shape
 from loadgen.spec import SpecError
 from verifier.evidence.run_directory import read_json, write_json_atomic
@@ -70,8 +71,8 @@ class LoadSettings:
     adapter in ``loadgen.clients``. Stream ``i`` writes to partition ``i % partitions``. ``producers`` is the number of
     streams, of which each producer user writes one, unless ``kind`` says otherwise (``loadgen.kinds``, which also owns
     the form of ``transactions``); they are shared by ``processes``. ``readers`` has the client of each live reader,
-    ``final_readers`` those of the final phase; the live ones of ``uncommitted_reader`` see
-    what is aborted, too.
+    ``final_readers`` those of the final phase; ``isolated`` ones are handed only what is
+    committed, but for the live ones of ``uncommitted_reader``.
     """
 
     run_id: int
@@ -95,8 +96,10 @@ class LoadSettings:
     first_stream: int = 0
     reserve_sequences: int = 4096
     flush_timeout_s: float = 20.0
+    members: MembersSpec | None = None
     kind: str = STREAMS
     transactions: PlanSpec | None = None
+    isolated: bool = False
     uncommitted_reader: str = ""
     producer_config: dict[str, ConfigValue] = field(default_factory=dict)
     consumer_config: dict[str, ConfigValue] = field(default_factory=dict)
@@ -125,6 +128,8 @@ class LoadSettings:
                 raise SettingsError(f"{name} has {unknown[0]!r}; use one of {', '.join(known)}")
         try:
             parse_shape(self.shape), parse_sizes(self.value_bytes), parse_keys(self.keys)
+            if self.members is not None:
+                parse_members(self.members)
             check_kind(self.kind, self.transactions)
             check_streams(self.kind, self.transactions, self.producers, self.partitions)
         except SpecError as error:
@@ -169,11 +174,11 @@ class LoadSettings:
     def reads_committed(self, client: str, *, is_final: bool) -> bool:
         """Whether a reader of that client is to be handed only what is committed, unless the configuration says so.
 
-        Where transactions are written, all are, but the live readers of ``uncommitted_reader``.
+        If they are ``isolated``, all are, but the live readers of ``uncommitted_reader``.
         """
         if (asked := self.consumer_config.get(ISOLATION)) is not None:
             return asked == READ_COMMITTED
-        return self.is_transactional and (is_final or client != self.uncommitted_reader)
+        return self.isolated and (is_final or client != self.uncommitted_reader)
 
     @property
     def streams_per_user(self) -> int:

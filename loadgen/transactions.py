@@ -15,7 +15,7 @@ from functools import partial
 from typing import Literal
 
 from cluster.seams.clock import Clock
-from loadgen.clients.base import ClientCallbacks, ProducerClient
+from loadgen.clients.base import ClientCallbacks, ProducerClient, ignore
 from loadgen.clients.transactional import (
     Remedy,
     SharedClient,
@@ -122,6 +122,24 @@ class TransactionalProducer:
             stream.op = op
         self._write("begin", "ok", invoke_ns, None)
         return True
+
+    def take_over(self) -> None:
+        """Have another producer get the ``transactional.id``: from then on this one is a zombie, and does not know it.
+
+        The other one writes nothing; what this one left open is aborted for it.
+        """
+        if self._open is None:
+            return
+        shared, since_ns = self._open[0], self._clock.monotonic_ns()
+        other = self._make_client(ClientCallbacks(lambda *_: None, ignore, lambda *_: None))
+        refusal = self._call(other.is_cooperative, other.initialize)
+        while refusal is not None and refusal.remedy is Remedy.REPEAT and not self._is_over(since_ns):
+            refusal = self._call(other.is_cooperative, other.initialize)
+        told = "" if refusal is None else f", which failed: {refusal}"
+        self._recorder.note(
+            f"another producer takes over from instance {shared.number}{told}", who=self.streams[0].identity
+        )
+        self._dispose(other)
 
     def end(self, end: End) -> None:
         """Commit, or abort. What cannot be committed is aborted, and what cannot be aborted is abandoned."""

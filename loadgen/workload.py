@@ -13,8 +13,9 @@ keys: {zipf: {keys: 1000, exponent: 1.1}}
 partitions: 6
 streams: 12             # each on one partition; one producer writes one, or one of each partition of its transactions
 compression: lz4
+members: {native: 3, confluent: 3}   # of one consumer group, besides (loadgen.membership)
 kind: transactions      # what its users do: streams, if it says nothing
-transactions: {partitions: 3, records: 12, aborts: 0.1}
+transactions: {partitions: 3, records: 12, aborts: 0.1, zombies: 0}
 ```
 """
 
@@ -27,6 +28,7 @@ from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
 from loadgen.kinds import BANK, STREAMS, TRANSACTIONAL, PlanSpec, check_kind, check_streams, streams_per_user
+from loadgen.membership import MembersSpec, parse_members
 from loadgen.settings import SettingsError
 from loadgen.shapes import ShapeSpec, parse_shape
 from loadgen.spec import SpecError
@@ -57,6 +59,7 @@ class Workload:
     partitions: int | None = None
     streams: int | None = None
     compression: str | None = None
+    members: MembersSpec | None = None
     kind: str = STREAMS
     transactions: PlanSpec | None = None
 
@@ -84,6 +87,8 @@ class Workload:
             parse_sizes(self.value_bytes)
         if self.keys is not None:
             parse_keys(self.keys)
+        if self.members is not None:
+            parse_members(self.members)
         check_kind(self.kind, self.transactions)
         if self.kind == BANK and self.keys not in (None, "none"):
             raise SpecError(f"kind: {BANK} has keys of its own; leave out keys")
@@ -173,6 +178,7 @@ class Workload:
             "shape": self.shape,
             "value_bytes": self.value_bytes,
             "keys": self.keys,
+            "members": self.members,
             "outstanding": self.outstanding or DEFAULT_OUTSTANDING if self.is_unlimited else None,
             "kind": None if self.kind == STREAMS else self.kind,
             "transactions": self.transactions,

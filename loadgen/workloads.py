@@ -60,6 +60,15 @@ CATALOGUE: dict[str, Workload] = {
             transactions={"partitions": 3, "records": 12, "aborts": 0.1},
         ),
         Workload(
+            "zombies",
+            "as transactions; halfway through a tenth of them, another producer takes over the transactional.id",
+            rate=240,
+            partitions=6,
+            streams=12,
+            kind=TRANSACTIONS,
+            transactions={"partitions": 3, "records": 12, "aborts": 0.05, "zombies": 0.1},
+        ),
+        Workload(
             "bank",
             "6 transactional producers that transfer amounts between two accounts each, 4 transfers in a transaction",
             rate=192,
@@ -67,6 +76,17 @@ CATALOGUE: dict[str, Workload] = {
             streams=12,
             kind=BANK,
             transactions={"partitions": 2, "records": 8, "aborts": 0.2},
+        ),
+        Workload(
+            "groups",
+            "as steady, and six members of a consumer group read it, who come, leave and crash",
+            members={"native": 3, "confluent": 3},
+        ),
+        Workload(
+            "pipeline",
+            "300 records per second, which six members of a consumer group write to another topic in transactions",
+            rate=300,
+            members={"native": 3, "confluent": 3, "transform": True},
         ),
     )
 }

@@ -40,7 +40,7 @@ from verifier.ranges import Coverage, Ranges, joined, ranges, without
 #: Sequences of these functions have an outcome.
 _OUTCOMES = ("send", "sentinel", "unsent")
 #: Rows of these functions always have both times, and checks compare them.
-_TIMED = ("send", "sentinel", "poll", "idle", "begin", "commit", "abort")
+_TIMED = ("send", "sentinel", "poll", "idle", "begin", "commit", "abort", "resume", "offset-commit")
 #: At most this many complaints of a kind are reported of one history.
 MOST_COMPLAINTS = 5
 
@@ -78,7 +78,7 @@ class _Sums:
 
     def __init__(self, due_ns: int) -> None:
         self._due_ns = due_ns
-        self._sessions: dict[str, set[tuple[int, str, int]]] = {"assign": set(), "poll": set()}
+        self._sessions: dict[str, set[tuple[int, str, int]]] = {f: set() for f in ("assign", "resume", "poll")}
         self._began: dict[Where, int] = {}
         self._reached: dict[Where, int] = {}
         self._due: dict[Where, int] = {}
@@ -135,7 +135,7 @@ class _Sums:
             sessions |= {(each["session"], each["topic"], each["partition"]) for each in keys}
             if f == "poll":
                 _keep_greatest(self._reached, greatest(own, "last_offset"))
-            else:
+            elif f == "assign":
                 self._began = earliest(own, "first_offset") | self._began
         _keep_greatest(
             self._due, greatest(acked.filter(_compute.less_equal(acked["complete_ns"], self._due_ns)), "last_offset")
@@ -217,7 +217,7 @@ class _Sums:
             unplaced=tuple(
                 _told(without(self._without_offset.once, self._retried.once), "acknowledged without an offset")
             ),
-            unassigned=frozenset(self._sessions["poll"] - self._sessions["assign"]),
+            unassigned=frozenset(self._sessions["poll"] - self._sessions["assign"] - self._sessions["resume"]),
             began=self._began,
             reached=self._reached,
             due=self._due,

@@ -20,6 +20,7 @@ from verifier.accounts import accounts
 from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
 from verifier.evidence.bounded import size_of, whole
+from verifier.evidence.declared import LIVE
 from verifier.evidence.phases import RECOVERY
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
@@ -113,7 +114,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         faults = fault_record(directory.read_faults(), run.evidence.planned_faults)
     with reading("leaders.jsonl"):
         looks = _looks(directory, run)
-    for process in run.evidence.of_role("producers", "readers"):
+    for process in run.evidence.of_role(*LIVE):
         path = directory.series_jsonl(process.name)
         with reading(f"loadgen/{path.name}"):
             for point in _series(path, process.name):

@@ -49,6 +49,8 @@ def _facts_of(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> Fact
         chosen = (row for row in rows if row["f"] == f and row["type"] == outcome and phase in (None, row["phase"]))
         return sum(int(row["values"]) for row in chosen)
 
+    # each of them is handed a part; how far a group is behind is another question
+    members = {process.name for process in model.evidence.of_role("members")}
     return Facts(
         acked=total("send", "ok"),
         unknown=total("send", "info"),
@@ -58,7 +60,9 @@ def _facts_of(run: str, model: RunModel, rows: Sequence[dict[str, Any]]) -> Fact
         final_read=total("poll", "ok", "final"),
         malformed_rows=sum(int(row["malformed"]) for row in rows),
         readers=tuple(_readers(run, model, rows)),
-        live_readers=tuple(sorted({row["process"] for row in rows if (row["f"], row["phase"]) == ("poll", "load")})),
+        live_readers=tuple(
+            sorted({row["process"] for row in rows if (row["f"], row["phase"]) == ("poll", "load")} - members)
+        ),
     )
 
 

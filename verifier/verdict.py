@@ -138,14 +138,15 @@ class Verdict:
         memory_mb: Mapping[str, Any],
         faults: Sequence[Mapping[str, Any]] = (),
         seal: str | None = None,
+        groups: Mapping[str, Any] | None = None,
     ) -> Verdict:
         """The same verdict, with figures that decide nothing: how brokers recovered, the memory of the run's processes,
-        how long each partition went without an acknowledgement during each fault, and the seal's digest.
+        how long each partition went without an acknowledgement during each fault, the seal's digest, and of groups.
         """
         return replace(
             self,
             availability={**self.availability, "recoveries": recoveries, "faults": list(faults)},
-            stats={**self.stats, "memory_mb": memory_mb, "seal": seal},
+            stats={**self.stats, "memory_mb": memory_mb, "seal": seal, **({"groups": groups} if groups else {})},
         )
 
     def to_json(self) -> dict[str, Any]:

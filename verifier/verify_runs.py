@@ -23,6 +23,7 @@ from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.outputs import BESIDE, SCRATCH, check_outputs
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.groups.judge import group_figures, of_groups
 from verifier.recoveries import memory, recoveries, summary
 from verifier.replacing import replacing
 from verifier.report import write_reports
@@ -150,6 +151,7 @@ def tell(
             memory_mb=memory(directory),
             faults=to_json(unavailability(run, injected, around.acks), injected),
             seal=closing.seal,
+            groups=group_figures(directory, run),
         )
         write_reports(results, run, injected, verdict, around)
     return verdict
@@ -192,8 +194,8 @@ def _audit(
     sessions: Sessions,
     progress: Progress,
 ) -> tuple[RunEvidence, Audit, Closing]:
-    """What Spark finds out, with what the logs say about transactions, and what closes the evidence; with the deletions
-    that were asked for in the evidence.
+    """What Spark finds out, with what logs and clients say about transactions and groups, and what closes the evidence;
+    with the deletions that were asked for in the evidence.
     """
     from verifier.run_checks import audit, staged
     from verifier.spark import is_local
@@ -207,7 +209,7 @@ def _audit(
                 staging = sessions.plain(scratch) / "evidence"
                 rows = reader.submit(staged, staging, [evidence], progress, abandoned)
             gathering = reader.submit(gather, directory, run)
-            of_transactions = reader.submit(transactional, directory, run)
+            of_clients = reader.submit(lambda: (*transactional(directory, run), *of_groups(directory, run)))
             progress(f"starting Spark ({sessions.master})")
             started = sessions.get(scratch, evidence.size_bytes)
             closing = gathering.result()
@@ -215,6 +217,6 @@ def _audit(
             here = None if rows is None else rows.result()
             with sessions.watched():
                 found = audit(started.spark, [evidence], progress, here)[evidence.name]
-            return evidence, replace(found, found=(*found.found, *of_transactions.result())), closing
+            return evidence, replace(found, found=(*found.found, *of_clients.result())), closing
         finally:
             abandoned.set()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chaos.conductor.declared import create_topic, declared_evidence, topic_ids
+from chaos.conductor.declared import create_topics, declared_evidence, topic_ids
 from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
@@ -71,6 +71,7 @@ class Conductor:
         self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, leaders, settings.topic)
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
+        self._output_replicas: dict[str, list[int]] = {}
         self._load_died = asyncio.Event()
 
     def interrupt(self) -> None:
@@ -131,16 +132,14 @@ class Conductor:
     async def _create_topic(self) -> None:
         settings = self._settings
         config = settings.topic_config.as_text()
-        admin = self._observer.admin(CREATE_TOPIC_MS)
+        topic = NewTopic(settings.topic, settings.partitions, settings.asked.replication_factor, config)
+        output = self._load.output_topic
         try:
-            topic = NewTopic(settings.topic, settings.partitions, settings.asked.replication_factor, config)
-            await create_topic(admin, topic, self._bench.clock, CREATE_TOPIC_MS)
-            described = (await admin.describe([settings.topic]))[settings.topic]
+            topic_id, self._output_replicas = await create_topics(
+                self._observer, topic, output, self._bench.clock, CREATE_TOPIC_MS
+            )
         except TimeoutError as error:
             raise Incomplete(f"unavailable: the topic could not be created: {error}") from error
-        finally:
-            await admin.close()
-        topic_id = "" if described.topic_id is None else str(described.topic_id)
         spec = TopicSpec(settings.topic, settings.partitions, settings.asked.replication_factor, topic_id, config)
         self._record.update(topics=[spec], topology=self._deployment.topology.to_json())
 
@@ -154,7 +153,7 @@ class Conductor:
         """Say what the run will leave before anything of it is there: the verifier accounts for all of it."""
         view, planned = await self._observer.view(), len(self._schedule.injections)
         whose = self._load.declared, self._deployment.broker_ids, self._settings.topic
-        self._record.update(evidence=declared_evidence(*whose, view, planned))
+        self._record.update(evidence=declared_evidence(*whose, view, planned, self._output_replicas))
 
     async def _load_is_flowing(self) -> int:
         """Wait for the first acknowledged and the first read record; the time then, in monotonic ms."""

@@ -6,7 +6,8 @@ The verifier accounts for everything that is declared (``verifier.completeness``
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from chaos.conductor.observed_cluster import ObservedCluster
@@ -27,11 +28,38 @@ TOPIC_IDS_MS = 5_000
 
 
 def declared_evidence(
-    processes: list[DeclaredProcess], brokers: Sequence[int], topic: str, view: ObservedCluster, planned_faults: int
+    processes: list[DeclaredProcess],
+    brokers: Sequence[int],
+    topic: str,
+    view: ObservedCluster,
+    planned_faults: int,
+    output_replicas: Mapping[str, list[int]],
 ) -> DeclaredEvidence:
     """The processes, the brokers, and the replicas as the cluster has assigned them. Pure."""
     replicas = {f"{topic}-{index}": sorted(seen.replicas) for index, seen in view.partitions.items()}
+    replicas |= output_replicas
     return DeclaredEvidence(processes, list(brokers), replicas, planned_faults)
+
+
+async def create_topics(
+    observer: Observer, topic: NewTopic, output: str | None, clock: Clock, timeout_ms: int
+) -> tuple[str, dict[str, list[int]]]:
+    """Create the topic of a run, and one like it for its output; the id of the first, the replicas of the second.
+
+    Raises as ``create_topic`` does, and ``TimeoutError``.
+    """
+    admin = observer.admin(timeout_ms)
+    try:
+        await create_topic(admin, topic, clock, timeout_ms)
+        topic_id = (await admin.describe([topic.name]))[topic.name].topic_id
+        replicas: dict[str, list[int]] = {}
+        if output is not None:
+            await create_topic(admin, replace(topic, name=output), clock, timeout_ms)
+            made = (await admin.describe([output]))[output]
+            replicas = {f"{output}-{number}": sorted(each.replicas) for number, each in made.partitions.items()}
+    finally:
+        await admin.close()
+    return "" if topic_id is None else str(topic_id), replicas
 
 
 async def create_topic(admin: AsyncAdmin, topic: NewTopic, clock: Clock, timeout_ms: int) -> None:

@@ -18,8 +18,10 @@ from chaos.experiment.experiment import Experiment
 from cluster.process.supervisor import Child
 from cluster.seams.units import seconds_of_ns
 from loadgen.command import final_read_command, locust_commands, sentinel_command, shares
+from loadgen.membership import MEMBERS, parse_members
 from loadgen.settings import CONFLUENT, PRODUCERS, READERS, LoadSettings, uncommitted_reader
 from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import read_json
 from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.series import SeriesPoint
@@ -79,8 +81,17 @@ class Load:
             for name, first_stream, streams in shares(self._load_settings())
         ]
         readers = [DeclaredProcess(f"{READERS}-{client}", "readers", client) for client in asked.readers]
+        spec = self._settings.workload.members
+        places = [] if spec is None else parse_members(spec).processes()
+        members = [DeclaredProcess(name, "members", client) for name, client, _ in places]
         final = [DeclaredProcess(f"final-{client}", "final", client) for client in asked.final_readers]
-        return [*producers, *readers, DeclaredProcess(SENTINEL, "sentinel", CONFLUENT), *final]
+        return [*producers, *readers, *members, DeclaredProcess(SENTINEL, "sentinel", CONFLUENT), *final]
+
+    @property
+    def output_topic(self) -> str | None:
+        """The topic that the load writes besides the run's own; None if there is none."""
+        spec = self._settings.workload.members
+        return OUTPUT_TOPIC if spec is not None and parse_members(spec).transform else None
 
     @property
     def processes(self) -> list[str]:
@@ -104,8 +115,8 @@ class Load:
             return []
         self._stopped = True
         problems: list[str] = []
-        # Producers first, all at once: readers are to see what is still flushed.
-        for names in (self._of(PRODUCERS), self._of(READERS)):
+        # Producers first, all at once: readers and members are to see what is still flushed.
+        for names in (self._of(PRODUCERS), [*self._of(READERS), *self._of(MEMBERS)]):
             for stopped in await asyncio.gather(*map(self._stop_one, names)):
                 problems += stopped
         return problems
@@ -217,6 +228,7 @@ class Load:
             producers=settings.users,
             readers=settings.asked.readers,
             final_readers=settings.asked.final_readers,
+            isolated=settings.workload.is_transactional,
             uncommitted_reader=uncommitted_reader(settings.asked.readers),
             processes=settings.asked.load_processes,
             producer_config=dict(settings.producer_config.as_text()),

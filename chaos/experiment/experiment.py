@@ -76,10 +76,11 @@ def check(experiment: Experiment) -> None:
         raise ExperimentError(
             f"--name {asked.name!r} is not a valid name for a directory in results/; pick another name"
         )
-    if asked.load_processes > experiment.users:
+    producers = experiment.users // experiment.workload.streams_per_user
+    if asked.load_processes > producers:
         raise ExperimentError(
             f"--load-processes {asked.load_processes} needs at least {asked.load_processes} producers, "
-            f"not {experiment.users}; raise --users or lower it"
+            f"not {producers}; raise --users or lower it"
         )
 
 

@@ -20,13 +20,12 @@ from chaos.faults.base import CoordinatorKind, Fault
 from chaos.faults.catalogue import FAULTS, GROUPS, UnknownFault, check_faults, parse_faults
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
+from loadgen.membership import parse_members
 from loadgen.workload import Workload
 
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
 MOST_NAMED = 4
-#: The kinds of workload whose users are members of groups.
-_GROUPED = ("groups", "pipeline")
 
 
 def check_schedule(experiment: Experiment) -> None:
@@ -65,8 +64,10 @@ def coordinators_at_work(workload: Workload) -> frozenset[CoordinatorKind]:
     kinds: set[CoordinatorKind] = set()
     if workload.is_transactional:
         kinds.add("transaction")
-    if workload.kind in _GROUPED:
+    if workload.members is not None:
         kinds.add("group")
+        if parse_members(workload.members).transform:
+            kinds.add("transaction")
     return frozenset(kinds)
 
 

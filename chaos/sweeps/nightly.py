@@ -68,9 +68,12 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
     for row, (fault_set, (faults, overlap)) in enumerate(FAULT_SETS.items()):
         suited = [name for name, workload in CATALOGUE.items() if suits(faults, workload)]
         paced = [name for name in suited if not CATALOGUE[name].is_unlimited]
-        for workload in suited:
-            last = len(CATALOGUE) + suited.index(workload)
-            place = (paced.index(workload) - row - wanted.day) % len(paced) if workload in paced else last
+        for column, workload in enumerate(suited):
+            place = (
+                (paced.index(workload) - row - wanted.day * len(FAULT_SETS)) % len(paced)
+                if workload in paced
+                else len(CATALOGUE) + column
+            )
             for number, seed in enumerate(seeds):
                 asked = Asked(
                     seed=seed,

@@ -10,6 +10,7 @@ from loadgen.clients import librdkafka
 from loadgen.clients.base import ProducerFactory, RecordReader
 from loadgen.clients.consumer_keys import in_words_of
 from loadgen.clients.consumer_keys import left_out as untold
+from loadgen.clients.transaction_keys import check_transactional, defaults
 from loadgen.clients.transactional import TransactionalFactory
 from loadgen.settings import CONFLUENT, ISOLATION, KAFKA_PYTHON, NATIVE, READ_COMMITTED, LoadSettings
 
@@ -76,6 +77,9 @@ def check_client_config(settings: LoadSettings) -> None:
     for client in dict.fromkeys((settings.client, *settings.readers)):
         given = in_words_of(client, settings.client, settings.consumer_config)
         producing = settings.producer_config if client == settings.client else {}
+        if client == settings.client and settings.is_transactional:
+            producing = {**defaults(client), **producing, "transactional.id": "check"}
+            check_transactional(client, producing)
         own = settings.with_changes({"client": client, "consumer_config": given, "producer_config": producing})
         if client == NATIVE:
             from loadgen.clients import native

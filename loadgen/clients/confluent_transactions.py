@@ -31,7 +31,7 @@ class ConfluentTransactionalProducer(ConfluentProducer):
     """``TransactionalClient`` on confluent-kafka's. Its calls need a thread, and call back from there."""
 
     def initialize(self) -> None:
-        _made(self._producer.init_transactions)
+        called(self._producer.init_transactions)
 
     def begin(self) -> None:
         try:
@@ -40,13 +40,13 @@ class ConfluentTransactionalProducer(ConfluentProducer):
             raise refusal_of(error) from error
 
     def commit(self) -> None:
-        _made(self._producer.commit_transaction)
+        called(self._producer.commit_transaction)
 
     def abort(self) -> None:
-        _made(self._producer.abort_transaction)
+        called(self._producer.abort_transaction)
 
 
-def _made(call: Callable[[float], None]) -> None:
+def called(call: Callable[[float], None]) -> None:
     """Make a call. Raises ``TransactionRefusal``."""
     try:
         call(seconds_of_ms(CALL_MS))

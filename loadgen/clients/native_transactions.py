@@ -27,20 +27,20 @@ class NativeTransactionalProducer(NativeProducer):
     """``TransactionalClient`` on ours: a call waits for ``max.block.ms``, and lets other greenlets run meanwhile."""
 
     def initialize(self) -> None:
-        _made(self._producer.init_transactions)
+        called(self._producer.init_transactions)
         self._tell_identity()
 
     def begin(self) -> None:
-        _made(self._producer.begin_transaction)
+        called(self._producer.begin_transaction)
 
     def commit(self) -> None:
-        _made(self._producer.commit_transaction)
+        called(self._producer.commit_transaction)
 
     def abort(self) -> None:
-        _made(self._producer.abort_transaction)
+        called(self._producer.abort_transaction)
 
 
-def _made(call: Callable[[], None]) -> None:
+def called(call: Callable[[], None]) -> None:
     """Make a call. Raises ``TransactionRefusal``."""
     try:
         call()

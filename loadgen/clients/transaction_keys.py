@@ -15,6 +15,9 @@ TRANSACTION_TIMEOUT_MS = 15_000
 #: How long one call waits before it is repeated.
 CALL_MS = 1000
 
+#: As the load's defaults of librdkafka: a record's time to be delivered is longer than that of a request.
+REQUEST_MS = 3000
+
 TIMEOUT, DELIVERY, BLOCK = "transaction.timeout.ms", "delivery.timeout.ms", "max.block.ms"
 _DEFAULTS: dict[str, ConfigValue] = {TIMEOUT: TRANSACTION_TIMEOUT_MS, DELIVERY: TRANSACTION_TIMEOUT_MS}
 
@@ -22,7 +25,7 @@ _DEFAULTS: dict[str, ConfigValue] = {TIMEOUT: TRANSACTION_TIMEOUT_MS, DELIVERY: 
 def defaults(client: str) -> dict[str, ConfigValue]:
     """By ``--client``, in the keys of that client."""
     # librdkafka's calls are told how long to wait
-    return dict(_DEFAULTS) if client == CONFLUENT else {**_DEFAULTS, BLOCK: CALL_MS}
+    return dict(_DEFAULTS) if client == CONFLUENT else {**_DEFAULTS, BLOCK: CALL_MS, "request.timeout.ms": REQUEST_MS}
 
 
 def check_transactional(client: str, given: Mapping[str, ConfigValue]) -> None:

@@ -1,7 +1,7 @@
 """What a producer user does in a load of transactions: one transaction after the other, at its rate.
 
-Owns pacing, and which transaction is aborted on purpose. A record that becomes due while a transaction ends is sent
-late, in the next one. Does not own what a transaction is (``loadgen.transactions``).
+Owns pacing, and which transaction is aborted on purpose, or taken over. A record that becomes due while a transaction
+ends is sent late, in the next one. Does not own what a transaction is (``loadgen.transactions``).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class TransactionalWriter:
         self._clock = process.clock
         settings = process.settings
         self._plan = settings.transaction_plan
+        self._run_id = settings.run_id
         self._stopping_ns: int | None = None
         # before anything that lets another user begin
         numbers = process.next_numbers(self._plan.partitions)
@@ -56,6 +57,7 @@ class TransactionalWriter:
         self._sent = 0
         self._transactions = 0
         self._in_this_one = 0
+        self._is_to_be_zombie = False
 
     def write(self) -> None:
         """Write what is due for one slice."""
@@ -83,6 +85,7 @@ class TransactionalWriter:
             if not producer.is_ready() or not producer.begin():
                 return NOT_READY_NS
             self._in_this_one = 0
+            self._is_to_be_zombie = self._plan.is_taken_over(self._run_id, self._number, self._transactions)
         if producer.is_doomed or self._in_this_one == self._plan.records:
             self._end()
             return 0
@@ -92,8 +95,13 @@ class TransactionalWriter:
         """Send what is due of this transaction, to its streams in turn."""
         streams = self._producer.streams
         while self._sent < due and self._in_this_one < self._plan.records:
+            if self._is_to_be_zombie and self._in_this_one == self._plan.records // 2:
+                self._is_to_be_zombie = False
+                self._producer.take_over()
+                return 0
             stream = streams[self._in_this_one % len(streams)]
-            if not stream.send(self._schedule.due_ns(self._sent)):
+            # a client that waits for room lets others run: this one may have failed, and been replaced, meanwhile
+            if not self._producer.is_open or not stream.send(self._schedule.due_ns(self._sent)):
                 return 0 if self._producer.is_doomed else FULL_NS
             self._sent += 1
             self._in_this_one += 1
@@ -106,7 +114,7 @@ class TransactionalWriter:
         """Commit, or abort as planned: every second one of these only when its records are stored."""
         number = self._transactions
         self._transactions += 1
-        if not self._plan.is_aborted(self._process.settings.run_id, self._number, number):
+        if not self._plan.is_aborted(self._run_id, self._number, number):
             self._producer.end("commit")
             return
         begun_ns = self._clock.monotonic_ns()

@@ -14,6 +14,7 @@ from chaos.experiment.resolve import load_seconds, overrun, plan, resolve
 from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.schedules.model import Injection, Schedule
 from cluster.config.errors import ConfigError
+from loadgen.settings import CLIENTS
 from tests.support.faults import of_coordinators, of_zookeeper
 
 
@@ -173,10 +174,18 @@ def test_a_retention_that_outlasts_the_run_is_taken() -> None:
         (Asked(seed=1, producer_config=["bootstrap.servers=b:1"]), "--producer-config bootstrap.servers=b:1"),
         (Asked(seed=1, consumer_config=["client.id=me"]), "--consumer-config client.id=me"),
         (Asked(seed=1, producer_config=["transactional.id=t"]), "producers has its own"),
+        (Asked(seed=1, workload="transactions", acks="1"), "workload transactions has transactional producers"),
+        (Asked(seed=1, workload="transactions", idempotence=False), "needs 'enable.idempotence' true"),
+        (Asked(seed=1, workload="transactions", users=7), "--users 7 contradicts streams 12"),
+        (
+            Asked(seed=1, workload="transactions", producer_config=["delivery.timeout.ms=30000"]),
+            "delivery.timeout.ms 30000 is above transaction.timeout.ms 15000",
+        ),
         (Asked(seed=1, rate=0), "rate"),
         (Asked(seed=1, record_bytes=47), "48"),
         (Asked(seed=1, client="nativ"), "--client nativ"),
         (Asked(seed=1, users=2, load_processes=3), "--load-processes 3"),
+        (Asked(seed=1, workload="transactions", load_processes=5), "at least 5 producers, not 4"),
         (Asked(seed=1, readers=("confluent", "kafka-python")), "--readers kafka-python .* native, confluent"),
         (Asked(seed=1, readers=()), "--readers is empty"),
         (Asked(seed=1, readers=("native", "native")), "--readers names native twice"),
@@ -195,3 +204,21 @@ def test_what_cannot_be_had_is_refused_with_the_thing_named(asked: Asked, names:
     """One clear line before anything starts."""
     with pytest.raises(ValueError, match=names):
         resolve(asked)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_transactional_producers_have_times_of_their_own_and_readers_their_isolation(client: str) -> None:
+    """Shorter than the profile's, and changed as any other; no isolation level of the profile reaches the readers."""
+    plain, _ = resolve(Asked(seed=1, client=client))
+    own, _ = resolve(Asked(seed=1, client=client, workload="transactions"))
+    assert (plain.producer_config["delivery.timeout.ms"], own.producer_config["delivery.timeout.ms"]) == (
+        120_000, 15_000,
+    )  # fmt: skip
+    assert own.producer_config.as_text()["transaction.timeout.ms"] == "15000"
+    assert "isolation.level" not in own.consumer_config.as_text()
+    longer = ["transaction.timeout.ms=60000", "delivery.timeout.ms=60000"]
+    asked, _ = resolve(Asked(seed=1, client=client, workload="transactions", producer_config=longer))
+    assert asked.producer_config["transaction.timeout.ms"] == asked.producer_config["delivery.timeout.ms"] == 60_000
+    level = ["isolation.level=read_uncommitted"]
+    asked, _ = resolve(Asked(seed=1, client=client, workload="transactions", consumer_config=level))
+    assert asked.consumer_config.as_text()["isolation.level"] == "read_uncommitted"

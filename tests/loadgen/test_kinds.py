@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from loadgen.clients.choice import check_client_config
 from loadgen.clients.transaction_keys import check_transactional, defaults
 from loadgen.command import locust_commands, shares
 from loadgen.kinds import BANK, TRANSACTIONS, TransactionPlan, parse_plan
@@ -28,6 +29,9 @@ def test_planned_aborts_are_a_share_that_the_run_id_decides() -> None:
     assert 900 < sum(chosen) < 1100
     assert chosen != [plan.is_aborted(7, 2, number) for number in range(4000)]
     assert chosen != [plan.is_aborted(8, 1, number) for number in range(4000)]
+    taken = [TransactionPlan(zombies=0.25).is_taken_over(7, 1, number) for number in range(4000)]
+    assert 900 < sum(taken) < 1100 and taken != chosen
+    assert not any(plan.is_taken_over(7, 1, number) for number in range(100))
     assert not any(TransactionPlan(aborts=0.0).is_aborted(7, 1, number) for number in range(100))
 
 
@@ -52,10 +56,12 @@ def test_streams_that_make_no_whole_producers_are_refused() -> None:
 
 
 def test_readers_of_transactions_see_what_is_committed_but_for_one() -> None:
-    """The live ones of one client see what was aborted, too; the final ones never. The configuration outranks that."""
+    """In a run: the live ones of one client see what was aborted, too. A standalone load is judged without its
+    transactions, by all that stands in the log. The configuration outranks that.
+    """
     assert uncommitted_reader(("confluent", "native")) == "confluent"
     assert uncommitted_reader(("native",)) == uncommitted_reader(()) == ""
-    settings = LoadSettings(run_id=1, partitions=3, producers=3, kind=TRANSACTIONS, uncommitted_reader="confluent")
+    settings = LoadSettings(run_id=1, partitions=3, producers=3, isolated=True, uncommitted_reader="confluent")
     clients = [(client, is_final) for client in ("confluent", "native") for is_final in (False, True)]
     assert [settings.reads_committed(client, is_final=is_final) for client, is_final in clients] == [
         False, True, True, True,
@@ -63,7 +69,7 @@ def test_readers_of_transactions_see_what_is_committed_but_for_one() -> None:
     for level, expected in (("read_committed", {True}), ("read_uncommitted", {False})):
         asked = settings.with_changes({"consumer_config": {"isolation.level": level}})
         assert {asked.reads_committed(client, is_final=is_final) for client, is_final in clients} == expected
-    plain = LoadSettings(run_id=1)
+    plain = LoadSettings(run_id=1, partitions=3, producers=3, kind=TRANSACTIONS)
     assert not any(plain.reads_committed(client, is_final=is_final) for client, is_final in clients)
 
 
@@ -72,6 +78,10 @@ def test_transactional_producers_have_defaults_that_can_be_changed(client: str) 
     """A transaction ends before final readers give up, and its records before it; librdkafka insists on that."""
     own = defaults(client)
     assert own["transaction.timeout.ms"] == own["delivery.timeout.ms"] == 15_000
+    settings = LoadSettings(run_id=1, partitions=3, producers=3, kind=TRANSACTIONS, client=client, readers=())
+    check_client_config(settings)
+    with pytest.raises(SettingsError, match=r"acks|idempotence"):
+        check_client_config(settings.with_changes({"producer_config": {"acks": "1"}}))
     check_transactional(client, {"transaction.timeout.ms": 60_000})
     check_transactional(client, {"delivery.timeout.ms": 60_000, "transaction.timeout.ms": 60_000})
     if client == CONFLUENT:

@@ -237,6 +237,24 @@ def test_a_producer_that_fails_by_itself_takes_its_transaction_along(bench: Benc
     assert bench.outcomes() == [ABORTED]
 
 
+def test_another_producer_takes_over_and_leaves_the_rest_to_the_cluster(bench: Bench) -> None:
+    """It is initialized with the same factory and disposed of; the zombie knows nothing of it before it is refused."""
+    bench.begin()
+    bench.send()
+    bench.producer.take_over()
+    zombie, other = bench.clients
+    assert (zombie.calls, other.calls, bench.disposed) == (["initialize", "begin"], ["initialize"], [other])
+    assert bench.producer.is_open and [row["error"] for row in bench.rows("note")] == [
+        "another producer takes over from instance 0"
+    ]
+    bench.send()
+    zombie.answers = [FENCED]
+    bench.producer.end("commit")
+    bench.begin()
+    assert bench.clients[-1].calls == ["initialize", "begin"] and len(bench.clients) == 3
+    assert bench.outcomes() == [ABORTED, UNKNOWN]
+
+
 def test_a_fatal_answer_to_the_beginning_begins_nothing(bench: Bench) -> None:
     """No row of a transaction that never was."""
     while not bench.producer.is_ready():

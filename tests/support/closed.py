@@ -28,7 +28,7 @@ TOPIC_ID = "8f56e1f3-c735-48b3-a4d6-2fc3705ac4aa"
 def role_of(process: str) -> str:
     """The role of a process of a story, by its name."""
     roles = {"producer": "producers", "reader": "readers", "sentinel": "sentinel", "final": "final"}
-    return next(role for beginning, role in roles.items() if process.startswith(beginning))
+    return next((role for beginning, role in roles.items() if process.startswith(beginning)), "members")
 
 
 def declared(

@@ -21,6 +21,7 @@ from tests.support.settings import experiment_of, load_settings_of, run_model, s
 from verifier.evidence import seal
 from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.history import HistoryRow, HistoryWriter, Phase
+from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import ChildProcess, FinalPartition, PhaseSpan, RunModel, RunSettings, TopicSpec
 from verifier.evidence.sequenced_value import FLAG_SENTINEL, encode
@@ -134,6 +135,7 @@ class Story:
     journals: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     topic_config: dict[str, str] = field(default_factory=dict)
     streams: tuple[int, ...] = ()
+    kind: str = "streams"  # of the workload
     leaders: list[dict[str, Any]] = field(default_factory=list)
     split_at: int = 0  # a new segment after so many batches; 0: one segment
     index_interval: int = 4096
@@ -151,6 +153,8 @@ class Story:
     clock_ms: list[int] = field(default_factory=list)
     #: partition of ``__transaction_state`` -> its batches, the same on all brokers
     transaction_state: dict[int, list[Batch]] = field(default_factory=dict)
+    #: the log of partition 0 of the topic that a group writes to, the same on all brokers; none: there is no such topic
+    output: list[Batch] = field(default_factory=list)
     #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
     side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
@@ -178,6 +182,8 @@ class Story:
         asked = replace(shaped(self.settings, self.evidence()), rate=0.0)
         config = topic_config_of(asked, self.topic_config)
         children = [self._ended(child) for child in whole["children"]]
+        experiment = experiment_of(asked, config, self.faults_requested)
+        experiment["resolved"]["workload"]["kind"] = self.kind
         return run_model(
             name="story",
             seed=1,
@@ -185,7 +191,7 @@ class Story:
             started="2023-11-14T22:13:00Z",
             ended="2023-11-14T22:14:00Z",
             settings=asked,
-            experiment=experiment_of(asked, config, self.faults_requested),
+            experiment=experiment,
             topics=[TopicSpec(TOPIC, len(self.partitions), brokers, TOPIC_ID, config)],
             producer_ids_below=self.producer_ids_below,
             faults_requested=self.faults_requested,
@@ -254,6 +260,10 @@ class Story:
                     (home / f"{base_offset:020d}.log").write_bytes(data)
         for broker in self.brokers:
             self._write_transaction_state(directory.node(broker) / "data")
+            if self.output:
+                home = directory.node(broker) / "data" / f"{OUTPUT_TOPIC}-0"
+                home.mkdir()
+                (home / f"{0:020d}.log").write_bytes(b"".join(batch.encode() for batch in self.output))
             self._write_side_files(directory.node(broker) / "data", broker)
         write_series(directory, self.evidence())
         for number, moved_ms in enumerate(self.clock_ms):

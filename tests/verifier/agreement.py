@@ -33,6 +33,7 @@ from verifier.closing import gather
 from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
+from verifier.groups.judge import of_groups
 from verifier.run_checks import RunEvidence, audit, staged
 from verifier.transactions.judge import transactional
 
@@ -73,7 +74,8 @@ def completed(audited: Audit, story: Story, directory: RunDirectory) -> Audit:
     """The audit with what is found without Spark too."""
     # without phases of its own, the load ends as soon as everything is healed
     idle = stalled(story.model(), gather(directory, story.model())) if story.phases else ()
-    return replace(audited, found=(*audited.found, *idle, *transactional(directory, story.model())))
+    of_clients = (*transactional(directory, story.model()), *of_groups(directory, story.model()))
+    return replace(audited, found=(*audited.found, *idle, *of_clients))
 
 
 def expected(anomalies: list[oracle.Anomaly]) -> Summary:

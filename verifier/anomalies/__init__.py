@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from verifier.anomalies import files, headers, readers, serving, timing, transactions, values
+from verifier.anomalies import files, groups, headers, readers, serving, timing, transactions, values
 from verifier.anomalies.model import Anomaly
 from verifier.facts import explained
 
@@ -18,6 +18,7 @@ __all__ = ["ANOMALIES", "BY_NAME", "NAMES", "Anomaly", "group"]
 ANOMALIES: tuple[Anomaly, ...] = (
     *values.ANOMALIES,
     *transactions.ANOMALIES,
+    *groups.ANOMALIES,
     *headers.ANOMALIES,
     *files.ANOMALIES,
     *readers.ANOMALIES,

@@ -5,10 +5,15 @@ The other modules of this package check whether what was declared is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from verifier.doubts import Doubt
+from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_model import RunModel
+
+#: What a workload with a group means where it does not say how many members have a client.
+_USUAL_MEMBERS = {"native": 3, "confluent": 3}
 
 
 def doubts(run: RunModel) -> Iterator[Doubt]:
@@ -28,12 +33,31 @@ def _processes(run: RunModel) -> Iterator[str]:
     if streams != asked.users:
         yield f"run.json declares {streams} streams, but the run asked for {asked.users}"
     for what, processes, clients in (
+        ("members", declared.of_role("members"), tuple(members_asked(run))),
         ("readers", declared.of_role("readers"), asked.readers),
         ("final readers", declared.of_role("final"), asked.final_readers),
     ):
         found = sorted(process.client for process in processes)
         if found != sorted(clients):
             yield f"run.json declares the {what} {_listed(found)}, but the run asked for {_listed(sorted(clients))}"
+
+
+def members_asked(run: RunModel) -> dict[str, int]:
+    """How many members of a consumer group the workload has, by client; none without a group."""
+    found = _workload(run).get("members") or {}
+    wanted = {client: found.get(client, usual) for client, usual in _USUAL_MEMBERS.items()} if found else {}
+    return {client: number for client, number in wanted.items() if number}
+
+
+def transforms(run: RunModel) -> bool:
+    """Whether the members of the workload's group write what they read to another topic."""
+    return bool((_workload(run).get("members") or {}).get("transform"))
+
+
+def _workload(run: RunModel) -> Mapping[str, Any]:
+    resolved = run.experiment.get("resolved")
+    workload = resolved.get("workload") if isinstance(resolved, dict) else None
+    return workload if isinstance(workload, dict) else {}
 
 
 def _replicas(run: RunModel) -> Iterator[str]:
@@ -43,8 +67,12 @@ def _replicas(run: RunModel) -> Iterator[str]:
     for topic in run.topics:
         if topic.partitions != asked.partitions:
             yield f"{topic.name} has {topic.partitions} partitions, but should have {asked.partitions}"
-    if len(run.evidence.replicas) != asked.partitions:
-        yield f"run.json declares the replicas of {len(run.evidence.replicas)} partitions, not of {asked.partitions}"
+    output = sum(name.rpartition("-")[0] == OUTPUT_TOPIC for name in run.evidence.replicas)
+    wanted, wanted_there = asked.partitions, asked.partitions if transforms(run) else 0
+    if (found := len(run.evidence.replicas) - output) != wanted:
+        yield f"run.json declares the replicas of {found} partitions, not of {wanted}"
+    if output != wanted_there:
+        yield f"run.json declares the replicas of {output} partitions of {OUTPUT_TOPIC}, not of {wanted_there}"
     for name, brokers in sorted(run.evidence.replicas.items()):
         if len(set(brokers)) != asked.replication_factor:
             told = f"run.json declares {len(set(brokers))} replicas of {name}"

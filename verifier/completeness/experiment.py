@@ -9,6 +9,7 @@ from verifier.bounds import MARGIN_MS, bounds
 from verifier.closing import Closing
 from verifier.completeness.killed import KILLED, killer
 from verifier.doubts import CLOCK, EXCUSES, Doubt
+from verifier.evidence.declared import LIVE
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
 from verifier.evidence.units import ms_of_seconds, seconds_of_ms, seconds_of_ns
@@ -94,7 +95,7 @@ def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
     own_proxy = any(child.name == "proxy" for child in run.children)
     wanted = ["conductor", *(["proxy"] if own_proxy else [])]
     absent = [name for name in wanted if name not in run.harness.event_loop_lag_s]
-    live = run.evidence.of_role("producers", "readers")
+    live = run.evidence.of_role(*LIVE)
     absent += [process.name for process in live if process.name not in closing.lag_ms]
     for name in absent:
         yield f"no event-loop lag of {name} was recorded"

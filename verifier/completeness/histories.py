@@ -9,7 +9,7 @@ from verifier.closing import Closing
 from verifier.completeness.killed import torn
 from verifier.completeness.rows import strange
 from verifier.doubts import HISTORIES, Doubt
-from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.declared import LIVE, DeclaredProcess
 from verifier.evidence.run_model import RunModel
 from verifier.outcomes import may_fail
 
@@ -118,7 +118,7 @@ def _outcomes(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[st
 
 def _series(account: HistoryAccount, declared: DeclaredProcess, closing: Closing) -> Iterator[str]:
     """The live series counted the same values, by another way and into another file."""
-    if declared.role not in ("producers", "readers"):
+    if declared.role not in LIVE:
         return
     last = closing.series.get(account.process)
     if last is None:

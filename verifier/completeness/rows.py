@@ -33,6 +33,11 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     "abort": frozenset(("ok", "fail", "info")),
     "offsets": frozenset(("ok", "fail", "info")),
     "isolation": frozenset(("ok",)),
+    "member": frozenset(("ok",)),
+    "resume": frozenset(("ok",)),
+    "revoke": frozenset(("ok",)),
+    "offset-commit": frozenset(("ok", "fail", "info")),
+    "leave": frozenset(("ok",)),
 }
 
 #: The roles that write rows of each function. A function that is not here may be written by any role.
@@ -42,21 +47,26 @@ _ROLES = {
     "unsent": ("producers", "sentinel"),
     "delete": ("producers",),
     "sentinel": ("sentinel",),
-    "poll": ("readers", "final"),
+    "poll": ("readers", "members", "final"),
     "assign": ("readers", "final"),
     # a reader that could seek could pass over what it must not read
     "seek": (),
     "idle": ("readers", "final"),
-    "begin": ("producers",),
-    "commit": ("producers",),
-    "abort": ("producers",),
-    "offsets": ("producers",),
-    "isolation": ("readers", "final"),
+    "begin": ("producers", "members"),
+    "commit": ("producers", "members"),
+    "abort": ("producers", "members"),
+    "offsets": ("producers", "members"),
+    "isolation": ("readers", "members", "final"),
+    "member": ("members",),
+    "resume": ("members",),
+    "revoke": ("members",),
+    "offset-commit": ("members",),
+    "leave": ("members",),
 }
 
 #: The phase of what a role does; rows of other functions may be of either.
-_PHASES = {"producers": "load", "readers": "load", "sentinel": "final", "final": "final"}
-_OF_A_PHASE = frozenset(("send", "sentinel", "poll", "assign", "seek", "idle"))
+_PHASES = {"producers": "load", "readers": "load", "members": "load", "sentinel": "final", "final": "final"}
+_OF_A_PHASE = frozenset(("send", "sentinel", "poll", "assign", "seek", "idle", "resume", "offset-commit"))
 
 
 #: The least share of polls that tell a high watermark. librdkafka tells none after an error, until the next answer.

@@ -9,8 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-#: ``producers`` and ``readers`` are load processes; ``sentinel`` and ``final`` are the programs of the final phase.
-Role = Literal["producers", "readers", "sentinel", "final"]
+#: ``producers``, ``readers`` and ``members`` (of consumer groups) are load processes; ``sentinel`` and ``final`` are
+#: the programs of the final phase.
+Role = Literal["producers", "readers", "members", "sentinel", "final"]
+
+#: The roles of load processes: each leaves a live series and a status, too.
+LIVE: tuple[Role, ...] = ("producers", "readers", "members")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.explain import files, headers, readers, serving, timing, transactions, values
+from verifier.explain import files, groups, headers, readers, serving, timing, transactions, values
 from verifier.explain.value_names import producer_name, value_name
 from verifier.facts import Found
 
@@ -22,6 +22,7 @@ _SENTENCES: Mapping[str, Callable[[Found], str]] = {
     **timing.SENTENCES,
     **serving.SENTENCES,
     **transactions.SENTENCES,
+    **groups.SENTENCES,
 }
 
 

@@ -74,6 +74,7 @@ def _numbers(
         *([] if first is None else [("first acknowledgement", f"{first:,.0f} ms after {occasions.since}")]),
         ("longest time without an acknowledgement since the first", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
+        *([("consumer groups", inline(groups_text(stats["groups"])))] if stats.get("groups") else []),
         *([("brokers that stood still", inline(stood_still))] if (stood_still := stood_still_text(run)) else []),
         ("acks, idempotence", inline(f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}")),
         ("defects", inline(", ".join(f"{each.name}:{each.probability:g}" for each in run.defects)) or "none"),
@@ -109,6 +110,16 @@ def recovery_text(found: Mapping[str, Any]) -> str:
         else ""
     )
     return f"{found['count']}, the longest {found['longest_ms']:,.0f} ms{over}"
+
+
+def groups_text(groups: Mapping[str, Any]) -> str:
+    """What was delivered to each group, and again, as one line."""
+    told = [
+        f"{name}: {each['delivered']:,} delivered, {each['delivered_again']:,} of them again; "
+        f"{each['resumed']:,} times a member began to read a partition"
+        for name, each in sorted(groups.items())
+    ]
+    return "; ".join(told)
 
 
 def stood_still_text(run: RunModel) -> str:

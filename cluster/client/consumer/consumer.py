@@ -35,22 +35,23 @@ class Consumer(ConsumerCalls):
     def __repr__(self) -> str:
         return f"Consumer({'closed' if self._is_closed else self._core})"
 
-    def close(self, timeout_s: float = _CLOSE_TIMEOUT_S) -> None:
+    def close(self, timeout_s: float = _CLOSE_TIMEOUT_S, *, remains_in_group: bool = False) -> None:
         """Commit what was consumed (``enable.auto.commit``), leave the group, and close the connections.
 
-        A static member does not leave. A second call does nothing.
+        A static member does not leave, nor does any with ``remains_in_group`` (KIP-1092): the group has it until its
+        session is over. A second call does nothing.
         """
         if self._is_closed:
             return
         with self._used():
             try:
                 if self._group is not None:
-                    self._leave(self._group, timeout_s)
+                    self._leave(self._group, timeout_s, remains_in_group=remains_in_group)
             finally:
                 self._is_closed = True
                 self._reader.close()
 
-    def _leave(self, group: GroupSide, timeout_s: float) -> None:
+    def _leave(self, group: GroupSide, timeout_s: float, *, remains_in_group: bool) -> None:
         deadline_ms = self._clock.monotonic_ms() + ms_of_seconds(timeout_s)
         self._core.assignment.settle()
         try:
@@ -58,7 +59,8 @@ class Consumer(ConsumerCalls):
             while not group.commits.is_settled(ms_of_seconds(timeout_s)) and not group.io.is_carried_on_here:
                 self._reader.turn(max(0.0, deadline_ms - self._clock.monotonic_ms()))
             if group.is_subscribed:
-                group.participation.unsubscribe("the consumer is being closed")
+                reason = "the consumer is being closed"
+                group.participation.unsubscribe(reason, remains_in_group=remains_in_group)
         finally:
             group.io.close(max(0.0, deadline_ms - self._clock.monotonic_ms()))
             group.commits.tell_ended()

@@ -9,7 +9,7 @@ answers on the same mutated runs. Each module of this package has the checks of 
 
 from __future__ import annotations
 
-from tests.verifier.oracle import excuses, files, headers, readers, serving, timing, transactions, values
+from tests.verifier.oracle import excuses, files, groups, headers, readers, serving, timing, transactions, values
 from tests.verifier.oracle.model import Anomaly, Evidence
 from tests.verifier.oracle.reading import load, read, read_batch
 from verifier.evidence.run_directory import RunDirectory
@@ -29,7 +29,8 @@ def find_all(directory: RunDirectory) -> list[Anomaly]:
         for check in CHECKS:
             each = [excused(evidence, anomaly) for anomaly in check(evidence)]
             found += excuses.within_attempts(evidence, each)
-    return [*found, *serving.stalled(run, rows), *transactions.find_all(directory, run, rows)]
+    found += [*serving.stalled(run, rows), *transactions.find_all(directory, run, rows)]
+    return [*found, *groups.find_all(directory, run, rows)]
 
 
 def excused(evidence: Evidence, found: Anomaly) -> Anomaly:

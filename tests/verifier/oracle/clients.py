@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tests.verifier.oracle.model import Anomaly
+from verifier.evidence.run_model import RunModel
 
 Row = dict[str, Any]
 
@@ -164,3 +165,24 @@ def shortest(check: str, count: int, edges: Edges, through: set[tuple[int, int]]
         start = circle.index(min(circle))
         turned = circle[start:] + circle[:start]
         yield Circle(check, len(circle), *edges[turned[0], turned[1]])
+
+
+def bank(rows: list[Row], run: RunModel) -> Iterator[Anomaly]:
+    """Transfers of which a reader that came to the end was handed one side more often."""
+    if run.experiment["resolved"]["workload"].get("kind") != "bank":
+        return
+    isolated = {(row["process"], row["session"]) for row in rows if row["f"] == "isolation"}
+    polls = [row for row in rows if row["f"] == "poll" and (row["process"], row["session"]) in isolated]
+    for reader in sorted({row["process"] for row in polls}):
+        handed: set[tuple[int, int, int, int]] = set()
+        for row in polls:
+            for step in range(row["last_sequence"] - row["first_sequence"] + 1 if row["process"] == reader else 0):
+                handed.add((row["stream"], row["first_sequence"] + step, row["partition"], row["first_offset"] + step))
+        reached = {(final.partition, final.sentinel_offset) for final in run.final}
+        if not reached <= {(partition, offset) for _, _, partition, offset in handed}:
+            continue
+        for stream, sequence in sorted({each[:2] for each in handed if each[0] >= 0 and each[0] < 2**31}):
+            other = stream + 1 if stream % 2 == 0 else stream - 1
+            own = sorted(each[2:] for each in handed if each[:2] == (stream, sequence))
+            if len(own) > len([each for each in handed if each[:2] == (other, sequence)]):
+                yield Anomaly("bank-total", None, own[0][0], None, None, own[0][1])

@@ -55,6 +55,7 @@ class Batch:
     control: bool = False
     attributes: int = 0
     position: int = 0
+    is_abort: bool = False  # of a control batch
     slots: list[Slot] = field(default_factory=list)
 
 
@@ -79,11 +80,18 @@ class Evidence:
     leaders: list[dict[str, Any]]  # what the conductor saw of leaders
     faults: list[dict[str, Any]]
     homes: dict[int, Path]  # the directory of each replica
+    others: list[dict[str, Any]] = field(default_factory=list)  # all rows of the run
+    withheld: set[int] = field(default_factory=set)  # the offsets that readers of committed records are not owed
     clock: tuple[float, float] = (0, 0)  # by how much the wall clock went back and ahead, in ms
 
     @property
     def judged_from(self) -> int:
         return min(self.final.log_start_offset, self.asked)
+
+    def is_isolated(self, row: dict[str, Any]) -> bool:
+        """Whether a reader's row is of a session that is handed only what is committed."""
+        whose = row["process"], row["session"]
+        return any(each["f"] == "isolation" and (each["process"], each["session"]) == whose for each in self.others)
 
     def start(self, broker: int) -> int:
         """From this offset on a replica must have what its leader has."""

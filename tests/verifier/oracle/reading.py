@@ -39,9 +39,26 @@ def load(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]]) -> 
         own = [row for row in rows if (row["topic"], row["partition"]) == (final.topic, final.partition)]
         deletions = read_deletions(directory, run, final, own)
         leaders, faults = read_looks(directory, final.topic), directory.read_faults()
-        found.append(
-            Evidence(final, replicas, own, *deletions, run, leaders, faults, homes, read_clock(directory, run))
-        )
+        clock = read_clock(directory, run)
+        evidence = Evidence(final, replicas, own, *deletions, run, leaders, faults, homes, rows, clock=clock)
+        evidence.withheld = withheld(evidence)
+        found.append(evidence)
+    return found
+
+
+def withheld(evidence: Evidence) -> set[int]:
+    """The offsets of what was aborted in the leader's log, but for what its client knows to be committed."""
+    known = {(row["process"], row["op"]) for row in evidence.others if (row["f"], row["type"]) == ("commit", "ok")}
+    ours = {value for value, _, row in evidence.claims(("send",), "ok") if (row["process"], row["op"]) in known}
+    open_: dict[int, set[int]] = {}
+    found: set[int] = set()
+    for batch in evidence.leader.batches:
+        producer = batch.producer[0]
+        if batch.control:
+            found |= open_.pop(producer, set()) if batch.is_abort else set()
+            open_.pop(producer, None)
+        elif batch.attributes & 0x10:
+            open_.setdefault(producer, set()).update(slot.offset for slot in batch.slots if slot.value not in ours)
     return found
 
 
@@ -140,6 +157,9 @@ def read_batch(data: bytes, segment: int, run_id: int) -> Batch:
         (producer_id, producer_epoch), problem, (first_time, newest_time), sequence, bool(attributes & 0x20),
         attributes,
     )  # fmt: skip
+    if magic == 2 and attributes & 0x20 and crc_ok:
+        # the key of its record, behind length, attributes, time and offset, begins with its version and its kind
+        batch.is_abort = data[61 + 5 : 61 + 9] == bytes(4)
     if magic != 2 or attributes & 0x20 or (codec and not crc_ok):
         return batch
     try:

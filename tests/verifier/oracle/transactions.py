@@ -74,7 +74,7 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     if not state:
         return []
     logs = {place: log for place, log in best.items() if place[0] != STATE_TOPIC}
-    return [*judge(logs, state, directory, run), *clients.find_all(rows or [])]
+    return [*judge(logs, state, directory, run), *clients.find_all(rows or []), *clients.bank(rows or [], run)]
 
 
 def judge(

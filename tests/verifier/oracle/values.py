@@ -42,11 +42,13 @@ def unseen(evidence: Evidence) -> Iterator[Anomaly]:
         if row["phase"] == "final":
             handed[row["process"]].add(value)
     complete = [process for process, offset in reached.items() if offset >= sentinel]
+    isolated = {row["process"] for row in evidence.others if row["f"] == "isolation"}
     copies = evidence.copies()
     for value in evidence.acks():
         if value in copies:
             first = min(offset for offset, _ in copies[value])
-            if first <= sentinel and any(value not in handed[process] for process in complete):
+            owed = [each for each in complete if first not in evidence.withheld or each not in isolated]
+            if first <= sentinel and any(value not in handed[process] for process in owed):
                 yield Anomaly("unseen", None, evidence.final.partition, *value, first)
 
 

@@ -17,6 +17,7 @@ from tests.verifier.planted import (
     elections,
     excuses,
     files,
+    groups,
     headers,
     late,
     losses,
@@ -47,6 +48,7 @@ _GROUPS = (
     serving,
     unclean,
     transactions,
+    groups,
 )
 
 PLANTED: Mapping[str, Planted] = {name: each for group in _GROUPS for name, each in group.PLANTED.items()}

@@ -120,6 +120,43 @@ def told(*, wrong: bool) -> Callable[[Story], None]:
     return plant
 
 
+def isolated(story: Story) -> None:
+    """The final reader is handed only what is committed."""
+    story.rows["final-1"].insert(0, ISOLATED)
+
+
+def passed_over(*, f: Function, streams: tuple[int, ...] = (1, 2)) -> Callable[[Story], None]:
+    """All is sent in one transaction, of which the client knows the end ``f``; the final reader has none of streams."""
+
+    def plant(story: Story) -> None:
+        producer = story.rows["producer-1"]
+        producer[:] = [each._replace(op=0) if each.f == "send" else each for each in producer]
+        producer += [of_transaction("begin", 0, 1, 1), of_transaction(f, 0, 1, 300)]
+        story.rows["final-1"] = [each for each in story.rows["final-1"] if each.stream not in streams]
+
+    return plant
+
+
+def bank(*, torn: bool) -> Callable[[Story], None]:
+    """Streams 2 and 3 are a producer's accounts. ``torn``: a final reader is never handed three of the credits."""
+
+    def plant(story: Story) -> None:
+        story.kind, story.streams = "bank", (2, 3)
+        story.everywhere(1, _renumber)
+        for process, rows in story.rows.items():
+            story.rows[process] = [each._replace(stream=3) if each.stream == 1 else each for each in rows]
+        final = story.rows["final-1"]
+        final[:] = [each for each in final if not torn or each.stream != 3 or not 3 <= each.first_sequence <= 5]
+        isolated(story)
+
+    return plant
+
+
+def _renumber(batches: list[Batch]) -> None:
+    for index, batch in enumerate(batches):
+        batches[index] = replace(batch, values=tuple((3 if s == 1 else s, sequence) for s, sequence in batch.values))
+
+
 def of_transaction(f: Function, number: int, asked: int, done: int) -> HistoryRow:
     """Times are in tenths of a second; the live reader is handed the first values after one second."""
     return HistoryRow(f, "ok", op=number, invoke_ns=asked * SECOND // 10, complete_ns=done * SECOND // 10)
@@ -143,6 +180,37 @@ PLANTED: Mapping[str, Planted] = {
             ("G0", None): {"count": 1, "partition": 0, "offset": 6},
         },
         neighbor="what clients see of transactions",
+    ),
+    "a reader that is not handed what was aborted": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="abort"), isolated))
+    ),
+    "a reader that is not handed what its client committed": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="commit", streams=(2,)), isolated)),
+        {
+            ("unseen", None): {"count": 12, "partition": 0, "offset": 0},
+            ("poll-skip", None): {"count": 1, "partition": 0, "offset": 12, "size": 12},
+        },
+        neighbor="a reader that is not handed what was aborted",
+    ),
+    "a reader of everything that is not handed what was aborted": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), passed_over(f="abort", streams=(2,))),
+        {
+            ("unseen", None): {"count": 12, "partition": 0, "offset": 0},
+            ("poll-skip", None): {"count": 1, "partition": 0, "offset": 12, "size": 12},
+        },
+        neighbor="a reader that is not handed what was aborted",
+    ),
+    "a bank whose transfers have both sides": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), bank(torn=False))
+    ),
+    "a bank whose debits were handed over without their credits": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), bank(torn=True)),
+        {
+            ("bank-total", None): {"count": 3, "partition": 0, "offset": 3},
+            ("unseen", None): {"count": 3, "partition": 1, "offset": 3},
+            ("poll-skip", None): {"count": 1, "partition": 1, "offset": 6, "size": 3},
+        },
+        neighbor="a bank whose transfers have both sides",
     ),
     "a transaction that is committed": Planted(
         written(

@@ -157,10 +157,10 @@ class GroupMembership:
             logger.info("group %s: member %s leaves: %s", self.settings.group_id, self.generation.member_id, reason)
         self.reset(reason)
 
-    def unsubscribe(self, reason: str) -> None:
-        """The program wants to be a member no longer."""
+    def unsubscribe(self, reason: str, *, remains_in_group: bool = False) -> None:
+        """The program wants to be a member no longer; the group is not told if the member remains in it (KIP-1092)."""
         self.is_subscribed = False
-        self.leave(reason)
+        self.reset(reason) if remains_in_group else self.leave(reason)
         self._error = None
 
     @property

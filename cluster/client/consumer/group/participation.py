@@ -82,13 +82,13 @@ class Participation:
             self._io.core.membership.subscribe(self._clock.monotonic_ms())
         self._io.wakeup()
 
-    def unsubscribe(self, reason: str) -> None:
-        """Be a member no longer; what was assigned is given away before."""
+    def unsubscribe(self, reason: str, *, remains_in_group: bool = False) -> None:
+        """Be a member no longer; what was assigned is given away before. ``remains_in_group``: it does not tell it."""
         with self._io.lock:
             is_lost = self._io.core.membership.generation.is_lost
         self._give_away(self._positions.assignment.assigned, is_lost=is_lost)
         with self._io.lock:
-            self._io.core.membership.unsubscribe(reason)
+            self._io.core.membership.unsubscribe(reason, remains_in_group=remains_in_group)
         self._io.wakeup()
         self.topics, self._group_topics, self._divided_counts = [], set(), None
         self.generation = NO_GENERATION

@@ -310,6 +310,17 @@ def test_a_program_that_does_not_poll(instance: str | None):
     assert isinstance(request, JoinGroup) and request.member_id == ""
 
 
+def test_a_member_may_be_closed_and_remain_in_its_group():
+    """KIP-1092: it says nothing to the coordinator, not even over a JoinGroup that waits, and nothing is left to do."""
+    for joins in (Setting.settle, Setting.subscribe):
+        setting = Setting()
+        joins(setting)
+        setting.membership.unsubscribe("closed", remains_in_group=True)
+        assert setting.tick() == [] and setting.dropped == []
+        assert setting.core.is_idle and setting.core.wake_ms() is None
+        assert setting.membership.generation.member_id == ""
+
+
 def test_leaving_does_not_wait_for_a_rebalance():
     """A JoinGroup that waits holds up its connection: the member leaves over another one."""
     setting = Setting()

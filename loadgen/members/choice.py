@@ -1,0 +1,53 @@
+"""Which client a member uses, and its configuration. Owns the choice; the library that was not chosen is not loaded.
+
+(But for confluent-kafka, which ``loadgen.users.member`` knows.)
+"""
+
+from __future__ import annotations
+
+from cluster.seams.clock import Clock
+from loadgen.clients.consumer_keys import in_words_of
+from loadgen.members.events import MemberClient
+from loadgen.members.output import OutputProducer
+from loadgen.membership import GROUP, MemberPlace, Members
+from loadgen.settings import NATIVE, ConfigValue, LoadSettings
+
+#: What members would not be members with, or the checks not hold for.
+_OWN = ("auto.offset.reset", "enable.auto.commit", "group.id", "group.instance.id", "isolation.level")
+
+
+def make_member(
+    place: MemberPlace, client_id: str, bootstrap: str, settings: LoadSettings, members: Members, clock: Clock
+) -> MemberClient:
+    """A consumer that takes this place. In a load that transforms, its offsets are committed in transactions."""
+    assignor, commits = members.assignor, not members.transform
+    given = in_words_of(place.client, settings.client, settings.consumer_config)
+    own: dict[str, ConfigValue] = {"group.id": GROUP, "isolation.level": "read_committed"}
+    if place.instance_id is not None:
+        own["group.instance.id"] = place.instance_id
+    asked = {key: value for key, value in given.items() if key not in _OWN}
+    if place.client == NATIVE:
+        from loadgen.members import native
+
+        config = {**native.DEFAULTS, **asked, **own, "partition.assignment.strategy": assignor}
+        config |= {"bootstrap.servers": bootstrap, "client.id": client_id}
+        return native.NativeMember(settings.topic, config, clock, commits=commits)
+    from loadgen.clients.librdkafka import consumer_config
+    from loadgen.members import confluent
+
+    config = {**confluent.DEFAULTS, **asked, **own}
+    texts = consumer_config(bootstrap, client_id, config)
+    texts["partition.assignment.strategy"] = assignor
+    return confluent.ConfluentMember(settings.topic, texts, clock, commits=commits)
+
+
+def make_output(place: MemberPlace, bootstrap: str, settings: LoadSettings, clock: Clock) -> OutputProducer:
+    """The transactional producer of this place."""
+    transactional_id = f"{GROUP}-{place.client}-{place.number}"
+    if place.client == NATIVE:
+        from loadgen.members.native_output import native_output
+
+        return native_output(bootstrap, transactional_id, clock)
+    from loadgen.members.confluent_output import confluent_output
+
+    return confluent_output(bootstrap, transactional_id, clock)

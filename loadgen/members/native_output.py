@@ -1,0 +1,41 @@
+"""The transactional producer of a native member. Owns how offsets are added; the rest is every load's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cluster.seams.clock import Clock
+from loadgen.clients.base import ClientCallbacks, ignore
+from loadgen.clients.native import PRODUCER_DEFAULTS
+from loadgen.clients.native_transactions import NativeTransactionalProducer, called
+from loadgen.clients.transaction_keys import defaults
+from loadgen.members.native import NativeMember
+from loadgen.settings import NATIVE, ConfigValue
+
+#: As of the load's producers with librdkafka: a fault is not spent waiting.
+OUTPUT_DEFAULTS: dict[str, ConfigValue] = {
+    "request.timeout.ms": 3000,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    "retry.backoff.ms": 20,
+    "retry.backoff.max.ms": 200,
+}
+
+
+class NativeOutput(NativeTransactionalProducer):
+    """``OutputProducer`` on ours."""
+
+    def add_offsets(self, topic: str, offsets: Mapping[int, int], member: NativeMember) -> None:
+        whose = member.consumer.group_metadata()
+        given = {(topic, partition): offset for partition, offset in offsets.items()}
+        called(lambda: self._producer.send_offsets_to_transaction(given, whose))
+
+
+def native_output(bootstrap: str, transactional_id: str, clock: Clock) -> NativeOutput:
+    """A producer with this ``transactional.id``."""
+    own = {"bootstrap.servers": bootstrap, "client.id": transactional_id, "transactional.id": transactional_id}
+    return NativeOutput({**PRODUCER_DEFAULTS, **defaults(NATIVE), **OUTPUT_DEFAULTS, **own}, _UNHEARD, clock)
+
+
+#: A transaction whose record failed cannot be committed: that is where it is told.
+_UNHEARD = ClientCallbacks(lambda *_told: None, ignore, lambda *_told: None)

@@ -1,0 +1,152 @@
+"""Consume, transform, produce: one transaction for what a member was delivered. Owns its steps and their repetition.
+
+Kafka's read-process-write (KIP-98, KIP-447): records are written to the output topic, the offsets of their input are
+added to the transaction with the member's group metadata, and it is committed. Does not own what its errors ask for
+(``loadgen.clients.transactional``). Its calls block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from cluster.seams.clock import Clock
+from cluster.seams.units import ns_of_seconds
+from loadgen.clients.base import ClientRefusal
+from loadgen.clients.transactional import Remedy, TransactionalClient, TransactionRefusal
+from loadgen.members.events import Assigned, Delivered, Event, Revoked, Transacted, TransactionEnd
+from loadgen.spans import ReadRecord
+from verifier.evidence.history import Outcome
+from verifier.evidence.output import OUTPUT_TOPIC
+
+#: Longer than a transaction may be open.
+GIVE_UP_S = 20.0
+#: Of a crash in the middle of a transaction: what its history says, that nothing was committed.
+CRASHED = "crashed before its commit"
+
+
+class OutputProducer(TransactionalClient, Protocol):
+    """The transactional producer of a member."""
+
+    def add_offsets(self, topic: str, offsets: Mapping[int, int], member: Any) -> None:
+        """Commit these with the transaction, as ``member``, whose client is the same. Raises ``TransactionRefusal``."""
+        ...
+
+
+class Transformation:
+    """Makes transactions. ``initialize`` it first."""
+
+    def __init__(self, output: OutputProducer, topic: str, clock: Clock) -> None:
+        self.output = output
+        self._topic = topic
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"Transformation({self.output})"
+
+    def initialize(self) -> str | None:
+        """Fence the producer that had this place before; why that was not possible."""
+        refusal = self._repeated(self.output.initialize)
+        return None if refusal is None else str(refusal)
+
+    def transact(self, records: Sequence[ReadRecord], member: Any, *, is_to_crash: bool) -> Transacted:
+        """One transaction for these records. ``is_to_crash``: it is left open, as it is before its commit."""
+        begin_ns = self._clock.monotonic_ns()
+        inputs = inputs_of(records)
+        refusal = self._written(records)
+        added_ns = self._clock.monotonic_ns()
+        if refusal is None:
+            offsets = {partition: last + 1 for partition, (_, last) in inputs.items()}
+            refusal = self._repeated(lambda: self.output.add_offsets(self._topic, offsets, member))
+        now_ns = self._clock.monotonic_ns()
+        added: Outcome = "ok" if refusal is None else "info"
+        ends: list[TransactionEnd] = []
+        if is_to_crash:
+            ends.append(TransactionEnd("abort", "info", CRASHED, now_ns, now_ns))
+        else:
+            if refusal is None:
+                refusal = self._commit(ends)
+            if refusal is not None and refusal.remedy is not Remedy.REPLACE:
+                self._end("abort", self.output.abort, ends)
+            elif refusal is not None and not ends:
+                # its commit was never asked for: the next producer of this place has it aborted
+                ends.append(TransactionEnd("abort", "info", str(refusal), now_ns, now_ns))
+        error = None if added == "ok" else str(refusal)
+        return Transacted(inputs, added, error, begin_ns, (added_ns, now_ns), ends)
+
+    def _written(self, records: Sequence[ReadRecord]) -> TransactionRefusal | None:
+        try:
+            self.output.begin()
+        except TransactionRefusal as refusal:
+            return refusal
+        for number, record in enumerate(records):
+            if (refused := self._produced(record, number)) is not None:
+                return refused
+        return None
+
+    def _produced(self, record: ReadRecord, number: int) -> TransactionRefusal | None:
+        deadline_ns = self._clock.monotonic_ns() + ns_of_seconds(GIVE_UP_S)
+        while True:
+            try:
+                self.output.produce(OUTPUT_TOPIC, record.partition, None, record.value or b"", number)
+            except BufferError as error:
+                self.output.poll()
+                if self._clock.monotonic_ns() >= deadline_ns:
+                    return TransactionRefusal(str(error), Remedy.ABORT, is_certain=True)
+            except ClientRefusal as refusal:
+                return TransactionRefusal(str(refusal), Remedy.ABORT, is_certain=True)
+            else:
+                self.output.poll()
+                return None
+
+    def _commit(self, ends: list[TransactionEnd]) -> TransactionRefusal | None:
+        return self._end("commit", self.output.commit, ends)
+
+    def _end(self, f: Any, call: Callable[[], None], ends: list[TransactionEnd]) -> TransactionRefusal | None:
+        """Ask for the end, again and again while that helps. Every attempt together is one row."""
+        begin_ns = self._clock.monotonic_ns()
+        refusal = self._repeated(call)
+        outcome: Outcome = "ok" if refusal is None else "fail" if refusal.is_certain else "info"
+        error = None if refusal is None else str(refusal)
+        ends.append(TransactionEnd(f, outcome, error, begin_ns, self._clock.monotonic_ns()))
+        return refusal
+
+    def _repeated(self, call: Callable[[], None]) -> TransactionRefusal | None:
+        """How the call was refused for good. That an earlier attempt may have succeeded makes it uncertain."""
+        deadline_ns = self._clock.monotonic_ns() + ns_of_seconds(GIVE_UP_S)
+        is_first = True
+        while True:
+            try:
+                call()
+            except TransactionRefusal as refusal:
+                self.output.poll()
+                if refusal.remedy is not Remedy.REPEAT or self._clock.monotonic_ns() >= deadline_ns:
+                    refusal.is_certain &= is_first
+                    return refusal
+                is_first = False
+            else:
+                self.output.poll()
+                return None
+
+
+def inputs_of(records: Sequence[ReadRecord]) -> dict[int, tuple[int, int]]:
+    """The first and last offset of each partition."""
+    inputs: dict[int, tuple[int, int]] = {}
+    for record in records:
+        first, _ = inputs.get(record.partition, (record.offset, 0))
+        inputs[record.partition] = first, record.offset
+    return inputs
+
+
+def delivered(events: Iterable[Event]) -> list[ReadRecord]:
+    """What a poll brought of partitions that the member still has: others' next owner has them, too."""
+    records: list[ReadRecord] = []
+    for event in events:
+        match event:
+            case Delivered():
+                records += event.records
+            case Revoked():
+                records = [each for each in records if each.partition not in event.offsets]
+            case Assigned():
+                records = [each for each in records if each.partition not in event.partitions]
+    return records

@@ -1,0 +1,137 @@
+"""The member user: one place in the consumer group of the load, taken by one consumer after the other.
+
+Owns the loop of a life under Locust. Does not own how long lives are (``loadgen.membership``), what is recorded
+(``loadgen.members.recording``), nor the clients.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gevent
+from locust import User, constant, task
+
+from cluster.seams.units import ns_of_seconds
+from loadgen.members.choice import make_member
+from loadgen.members.confluent import ConfluentMember
+from loadgen.members.events import Event, MemberClient
+from loadgen.members.recording import MemberRecording
+from loadgen.membership import GROUP, Life, LifeEnd, MemberPlace, Members, parse_members, places
+from loadgen.users.load import process_of
+from loadgen.users.process import LoadProcess
+from loadgen.users.threads import begin_waiting
+
+logger = logging.getLogger(__name__)
+
+POLL_S = 0.1
+COMMIT_NS = 300_000_000
+#: Longer than a session: a consumer that was abandoned has left the group by then, and is released.
+ABANDONED_S = 10.0
+RELEASE_TIMEOUT_S = 5.0
+
+
+class MemberUser(User):  # type: ignore[misc]
+    """Takes a place in the group, and leaves it, again and again."""
+
+    abstract = False
+    wait_time = constant(0)
+
+    def on_start(self) -> None:
+        self._process = process_of(self.environment)
+        self._clock = self._process.clock
+        self._members = members_of(self._process)
+        self._place = _next_place(self.environment, self._process, self._members)
+        settings = self._process.settings
+        self._bootstrap = self.environment.host or settings.readers_bootstrap
+        self._lives = self._place.lives(settings.run_id, self._members.lives_s)
+        self._instance = 0
+        self._abandoned: list[Any] = []
+        self._ends_ns = self._commits_ns = -1
+        self._begin()
+
+    @task  # type: ignore[untyped-decorator]
+    def take_part(self) -> None:
+        """One turn, and the end of this life if it is due, or if its consumer can do no more."""
+        continues = self._turn()
+        if self._is_over or not continues:
+            life = self._life
+            # one that failed leaves, if it still can
+            self._end(life.end if continues or life.end is LifeEnd.CRASH else LifeEnd.LEAVE)
+            gevent.sleep(life.absence_s)
+            self._begin()
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the member has nothing left to do in this life, which is due."""
+        return self._is_due
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether this life is over."""
+        return self._clock.monotonic_ns() >= self._ends_ns
+
+    def _turn(self) -> bool:
+        """One poll, and a commit if it is time for one; whether this life continues."""
+        _, continues = self._do(partial(self._member.poll, POLL_S))
+        now_ns = self._clock.monotonic_ns()
+        if continues and not self._is_due and now_ns >= self._commits_ns:
+            self._commits_ns = now_ns + COMMIT_NS
+            self._do(self._member.commit)
+        return continues
+
+    def on_stop(self) -> None:
+        self._end(LifeEnd.LEAVE)
+        gevent.joinall(self._abandoned, timeout=RELEASE_TIMEOUT_S)
+
+    def _begin(self) -> None:
+        self._life: Life = next(self._lives)
+        settings = self._process.settings
+        name = f"{self._process.process}-{self._place.number}-{self._instance}"
+        self._instance += 1
+        self._member: MemberClient = make_member(
+            self._place, name, self._bootstrap, settings, self._members, self._clock
+        )
+        self._recording = MemberRecording(self._process.recorder, GROUP, settings.topic, settings.run_id)
+        now_ns = self._clock.monotonic_ns()
+        self._ends_ns = now_ns + ns_of_seconds(self._life.seconds)
+        self._commits_ns = now_ns + COMMIT_NS
+
+    def _end(self, how: LifeEnd) -> None:
+        if how is LifeEnd.CRASH:
+            self._do(self._member.abandon)
+            if isinstance(self._member, ConfluentMember):
+                self._abandoned = [each for each in self._abandoned if not each.ready()]
+                self._abandoned.append(gevent.spawn(_release, self._member))
+        else:
+            self._do(self._member.close)
+        self._recording.ended(how.value, self._clock.monotonic_ns())
+
+    def _do(self, work: Callable[[], list[Event]]) -> tuple[list[Event], bool]:
+        """Have the client do it, and record what happened; with that, whether it can continue."""
+        events: list[Event] = begin_waiting(self._member.is_cooperative, work).get()
+        self._member.pass_on()
+        return events, self._recording.record(events)
+
+
+def members_of(process: LoadProcess) -> Members:
+    """The members of the load's group."""
+    return parse_members(process.settings.members or {})
+
+
+def _next_place(environment: Any, process: LoadProcess, members: Members) -> MemberPlace:
+    """Each user of the process has a place of its own."""
+    if not hasattr(environment, "gapless_places"):
+        (client,) = (client for name, client, _ in members.processes() if name == process.process)
+        environment.gapless_places = iter(places(members, client))
+    place: MemberPlace = next(environment.gapless_places)
+    return place
+
+
+def _release(member: ConfluentMember) -> None:
+    try:
+        gevent.sleep(ABANDONED_S)
+    finally:
+        gevent.get_hub().threadpool.spawn(member.release)

@@ -1,0 +1,1 @@
+"""Tests of the members of consumer groups under the load."""

@@ -1,0 +1,76 @@
+"""committed-offset-regression: what a group had committed went back.
+
+Definition. An offset that the group committed for certain (the coordinator acknowledged it) is its committed offset
+until another commit to the partition may have followed it. Then one of two things happened. ``resumed``: a member was
+assigned the partition and began below every committed offset, or below one and beyond all others, that it may have been
+told at that time (``verifier/groups/positions.py``). ``stale-generation``: the coordinator acknowledged a lower offset
+of a member whose generation had ended: the commit was begun after one of a later generation had been acknowledged.
+Kafka answers ILLEGAL_GENERATION to it. Legal: a lower offset that a member of the same or a later generation commits,
+and a member that begins there afterwards; a lower offset if a commit with an unknown outcome, which never counts as
+overwritten, may have set it; any position if the commits overlap in time.
+
+    orders, generation 3: offset-commit 120 ok      generation 4: resume at 80
+"""
+
+# From the rows of histories, in this process. Pure.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from verifier.groups.model import GroupEvidence, GroupPartition, OffsetCommit
+from verifier.groups.positions import BELOW, CommittedPositions
+from verifier.transactions.model import Anomalous
+
+NAME = "committed-offset-regression"
+RESUMED, STALE = "resumed", "stale-generation"
+
+
+def committed_offset_regression(evidence: GroupEvidence) -> Iterator[Anomalous]:
+    """One anomaly per resumption or commit; ``offset`` is that of it."""
+    for (group, place), partition in evidence.partitions.items():
+        for offset, detail in _resumed(partition):
+            yield Anomalous(NAME, RESUMED, *place, offset, {"group": group, **detail})
+        for stale, newer in _stale(partition):
+            detail = {
+                "group": group,
+                "process": stale.process,
+                "generation": stale.generation,
+                "committed": newer.offset,
+                "committed_by": newer.process,
+                "committed_generation": newer.generation,
+            }
+            yield Anomalous(NAME, STALE, *place, stale.offset, detail)
+
+
+def _resumed(partition: GroupPartition) -> Iterator[tuple[int, dict[str, Any]]]:
+    if partition.log is None:
+        return
+    positions = CommittedPositions(partition, partition.log)
+    for resumed in partition.resumed:
+        found = positions.judge(resumed)
+        if found.verdict == BELOW:
+            commit = found.commit
+            detail = {
+                "process": resumed.process,
+                "session": resumed.session,
+                "committed": found.expected,
+                "committed_by": "" if commit is None else commit.process,
+            }
+            yield resumed.offset, detail
+
+
+def _stale(partition: GroupPartition) -> Iterator[tuple[OffsetCommit, OffsetCommit]]:
+    """Each commit of a generation that had ended, with the one of a later generation that proves it."""
+    known = [commit for commit in partition.certain if commit.generation >= 0]
+    ended = sorted(known, key=lambda commit: (commit.end_ns, commit.offset))
+    newest: OffsetCommit | None = None
+    at = 0
+    for commit in sorted(known, key=lambda commit: commit.begin_ns):
+        while at < len(ended) and ended[at].end_ns < commit.begin_ns:
+            if newest is None or ended[at].generation >= newest.generation:
+                newest = ended[at]
+            at += 1
+        if newest is not None and commit.generation < newest.generation and commit.offset < newest.offset:
+            yield commit, newest

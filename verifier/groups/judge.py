@@ -1,0 +1,91 @@
+"""The checks of consumer groups, asked of a run. Owns the list, the reading of histories and the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from verifier.checks.committed_offset_regression import committed_offset_regression
+from verifier.checks.group_completeness import group_completeness
+from verifier.checks.pipeline_exactly_once import pipeline_exactly_once
+from verifier.checks.resume_position import resume_position
+from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.history import stream_history
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.facts import Found
+from verifier.groups.logs import readable_logs
+from verifier.groups.model import GroupEvidence, GroupPartition, GroupPlace
+from verifier.groups.pipeline import pipelines
+from verifier.groups.rows import COLUMNS, FUNCTIONS, group_partitions
+from verifier.transactions.judge import summed_up
+from verifier.transactions.model import Anomalous
+
+CHECKS: tuple[Callable[[GroupEvidence], Iterator[Anomalous]], ...] = (
+    group_completeness,
+    committed_offset_regression,
+    resume_position,
+)
+
+
+def group_evidence(directory: RunDirectory, run: RunModel) -> GroupEvidence | None:
+    """Of a run; None if it has no groups. Raises ``OSError``."""
+    names = [process.name for process in run.evidence.of_role("members")]
+    if not names:
+        return None
+    rows: list[dict[str, Any]] = []
+    whole = [_read(directory.history(name), rows) for name in names]
+    # members read as consumers do by default here; what is aborted is left out only where they leave it out
+    logs = readable_logs(directory, run, committed_only=True)
+    return GroupEvidence(group_partitions(rows, logs, is_whole=all(whole)))
+
+
+def of_groups(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
+    """What the checks find in a run; nothing if it has no groups. Raises ``OSError``."""
+    evidence = group_evidence(directory, run)
+    if evidence is None:
+        return ()
+    return tuple(summed_up([*audit(evidence), *pipeline_exactly_once(pipelines(directory, run, evidence))]))
+
+
+def group_figures(directory: RunDirectory, run: RunModel) -> dict[str, dict[str, int]]:
+    """Of each group: how many records its members were delivered, how many of those again, and how often a member began
+    to read a partition. They decide nothing: a group may deliver again.
+    """
+    rows: list[dict[str, Any]] = []
+    for process in run.evidence.of_role("members"):
+        _read(directory.history(process.name), rows)
+    return figures_of(group_partitions(rows, {}, is_whole=False))
+
+
+def figures_of(partitions: Mapping[GroupPlace, GroupPartition]) -> dict[str, dict[str, int]]:
+    """The same of what was read. Pure."""
+    found: dict[str, dict[str, int]] = {}
+    for (group, _), partition in partitions.items():
+        told = found.setdefault(group, {"delivered": 0, "delivered_again": 0, "resumed": 0})
+        told["delivered"] += sum(span.last - span.first + 1 for span in partition.delivered)
+        told["delivered_again"] += partition.delivered_again
+        told["resumed"] += len(partition.resumed)
+    return found
+
+
+def audit(evidence: GroupEvidence) -> list[Anomalous]:
+    """Every anomaly, check by check. Pure."""
+    return [anomaly for check in CHECKS for anomaly in check(evidence)]
+
+
+def _read(path: Path, rows: list[dict[str, Any]]) -> bool:
+    """Add a history's rows about groups; whether it was closed in order. A damaged one, which is doubted, adds less."""
+    wanted = pa.array(FUNCTIONS)
+    try:
+        file, parts = stream_history(path)
+        for part in parts:
+            some = part.select(list(COLUMNS))
+            rows += some.filter(pc.is_in(some["f"], value_set=wanted)).to_pylist()
+    except (HistoryError, OSError):
+        return False
+    return file.closed

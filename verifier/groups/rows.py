@@ -1,0 +1,117 @@
+"""Groups as their members saw them: the rows of histories joined by group and partition. Pure.
+
+Owns what may be concluded from a commit's row (docs/history.md "Groups"). Judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from verifier.groups.model import (
+    NEVER_NS,
+    GroupPartition,
+    GroupPlace,
+    OffsetCommit,
+    OffsetSpan,
+    ReadableLog,
+    ResumedMember,
+)
+from verifier.transactions.client_rows import ABORTED, COMMITTED, outcome
+from verifier.transactions.state_records import TopicPartition
+
+#: The functions of rows that say something about groups.
+FUNCTIONS = ("member", "resume", "offset-commit", "poll", "offsets", "commit", "abort")
+#: The columns that are asked for.
+COLUMNS = (
+    "process", "f", "type", "topic", "partition", "first_offset", "last_offset", "invoke_ns", "complete_ns",
+    "incarnation", "error", "session", "op",
+)  # fmt: skip
+
+Row = Mapping[str, Any]
+
+
+def group_partitions(
+    rows: Iterable[Row], logs: Mapping[TopicPartition, ReadableLog], *, is_whole: bool
+) -> dict[GroupPlace, GroupPartition]:
+    """From the rows of all histories, each process's in its order. What no member did is in none of them."""
+    members: dict[tuple[str, int], str] = {}
+    resumed: dict[GroupPlace, list[ResumedMember]] = defaultdict(list)
+    commits: dict[GroupPlace, list[OffsetCommit]] = defaultdict(list)
+    delivered: dict[GroupPlace, list[OffsetSpan]] = defaultdict(list)
+    inputs: list[Row] = []
+    ends: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        whose = row["process"], row["session"]
+        if row["f"] == "member":
+            members[whose] = group_of(row)
+        elif row["f"] in ("commit", "abort"):
+            ends[row["process"], row["op"]].append(row)
+        elif (group := members.get(whose)) is not None:
+            place = group, (row["topic"], row["partition"])
+            match row["f"]:
+                case "resume":
+                    resumed[place].append(_resumed(row))
+                case "offset-commit" if row["type"] != "fail":
+                    commits[place].append(_commit(row))
+                case "poll" if 0 <= row["first_offset"] <= row["last_offset"]:
+                    delivered[place].append(OffsetSpan(row["first_offset"], row["last_offset"]))
+                case "offsets" if row["type"] != "fail":
+                    inputs.append(row)
+    for row in inputs:
+        group = members[row["process"], row["session"]]
+        found = _in_transaction(row, ends.get((row["process"], row["op"]), ()))
+        if found is not None:
+            commits[group, (row["topic"], row["partition"])].append(found)
+    return {
+        place: GroupPartition(
+            tuple(resumed.get(place, ())),
+            tuple(commits.get(place, ())),
+            tuple(delivered.get(place, ())),
+            logs.get(place[1]),
+            is_whole,
+        )
+        for place in sorted({*resumed, *commits, *delivered})
+    }
+
+
+def group_of(row: Row) -> str:
+    """The group that a ``member`` row names, in front of the member's id."""
+    return str(row["error"] or "").partition(" ")[0]
+
+
+def _resumed(row: Row) -> ResumedMember:
+    return ResumedMember(row["process"], row["session"], row["first_offset"], row["invoke_ns"], row["complete_ns"])
+
+
+def _commit(row: Row) -> OffsetCommit:
+    is_certain = row["type"] == "ok"
+    return OffsetCommit(
+        row["process"],
+        row["session"],
+        row["first_offset"],
+        row["incarnation"],
+        row["invoke_ns"],
+        row["complete_ns"] if is_certain else NEVER_NS,
+        is_certain,
+    )
+
+
+def _in_transaction(row: Row, ends: Iterable[Row]) -> OffsetCommit | None:
+    """What a transaction took as its input is committed with it, one offset further; None if it certainly is not."""
+    told = list(ends)
+    became = outcome((each["f"], each["type"]) for each in told)
+    if became == ABORTED:
+        return None
+    committed = [each["complete_ns"] for each in told if (each["f"], each["type"]) == ("commit", "ok")]
+    is_certain = became == COMMITTED
+    return OffsetCommit(
+        row["process"],
+        row["session"],
+        row["last_offset"] + 1,
+        -1,
+        row["invoke_ns"],
+        max(committed) if is_certain else NEVER_NS,
+        is_certain,
+    )
