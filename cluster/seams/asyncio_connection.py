@@ -259,8 +259,9 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _go_on_reading(self, *, takes_one: bool = False) -> None:
-        if self._rests:
+        if self._rests and not takes_one:
             return
+        self._rests = False
         # What came before the pause goes first; it may pause again.
         self._deliver(self._frames.frames(), takes_one=takes_one)
         if self._transport is not None and not (
@@ -296,12 +297,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         """Continue after all others had their turn."""
         self._rests = True
         self._stop_reading()
-        self._turns.rest(self._rested)
-
-    def _rested(self) -> None:
-        self._rests = False
-        # A connection that rests takes a request in each of its turns, however little time is left.
-        self._go_on_reading(takes_one=True)
+        # Then it takes a request, however little time is left.
+        self._turns.rest(lambda: self._go_on_reading(takes_one=True))
 
     def _uncork(self) -> bool:
         """Send what has gathered; False if that failed, and the connection is aborted."""
