@@ -142,7 +142,7 @@ class HistoryBuilder:
             self.skipped += 1
             return
         type_, function = operation.get("type"), operation.get("f")
-        # anything may be there, and not all of it is hashable
+        # any value may be there, and not all are hashable
         kind = TYPES.get(type_) if isinstance(type_, str) else None
         f = _FUNCTION_CODES.get(function) if isinstance(function, str) else None
         if process is None or kind is None or f is None:
