@@ -92,15 +92,18 @@ def test_a_crowd_keeps_no_one_out(api: Api, begun: bytes) -> None:
 
 
 def test_who_does_not_read_is_dropped(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With all that was written and not sent."""
+    """With all that was written and not sent. Its answers are large: thousands of small ones would fit into what the
+    kernel takes of them."""
     monkeypatch.setattr(http_server, "_WRITE_TIMEOUT_S", 0.3)
+    proxy = {"listen": "127.0.0.1:0", "upstream": "n" * 200 + ":1", "enabled": False}
+    api.ok("POST", "/populate", [{**proxy, "name": f"many-{number}"} for number in range(500)])
     with contextlib.closing(socket.socket()) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(2)
         connection.connect((HOST, api.port))
         with contextlib.suppress(ConnectionError, TimeoutError):
             while True:
-                connection.sendall(ASK * 1000)
+                connection.sendall(ASK.replace(b"/version", b"/proxies") * 1000)
         assert ended(connection)
 
 
