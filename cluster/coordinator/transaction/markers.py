@@ -124,7 +124,7 @@ class MarkerQueue:
         found: defaultdict[tuple[int | None, TransactionMarkers], set[TopicPartition]] = defaultdict(set)
         for markers in self._waiting:
             transaction = replace(markers, topic_partitions=frozenset())
-            for topic_partition in markers.topic_partitions:
+            for topic_partition in sorted(markers.topic_partitions):
                 found[leader_of(topic_partition), transaction].add(topic_partition)
         by_broker: defaultdict[int, list[TransactionMarkers]] = defaultdict(list)
         gone: list[TransactionMarkers] = []
