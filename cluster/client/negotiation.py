@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 
 from cluster.client.connection import BrokerConnection
@@ -15,7 +16,7 @@ from cluster.protocol.message_classes import ApiVersionsRequest, ApiVersionsResp
 Windows = Mapping[int, tuple[int, int]]
 
 #: Those that we speak. What brokers ask each other is also asked by an administrator, of brokers that serve it.
-OURS: Mapping[ApiKey, tuple[int, int]] = {**SUPPORTED, **INTER_BROKER}
+OURS: Mapping[ApiKey, tuple[int, int]] = ChainMap(SUPPORTED, INTER_BROKER)
 
 #: The version in which a broker is asked first.
 API_VERSIONS_VERSION = SUPPORTED[ApiKey.API_VERSIONS][1]

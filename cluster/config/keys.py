@@ -175,7 +175,7 @@ class KeyTable:
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` with the nearest of ``known``, or nothing if none is near."""
-    if len(name) > _QUOTED:
+    if len(str(name)) > _QUOTED:
         # To compare takes time for each of its characters, and no key is nearly so long.
         return ""
     near = get_close_matches(str(name).strip().lower().replace("_", "."), list(known), n=1, cutoff=0.6)

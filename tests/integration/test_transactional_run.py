@@ -12,7 +12,8 @@ from tests.support.histories import read_histories
 from tests.support.leftovers import Place
 from tests.support.require import require
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+#: The gate has the same users at librdkafka's mock cluster, and other whole runs.
+pytestmark = [pytest.mark.integration, pytest.mark.full, pytest.mark.timeout(600)]
 
 RUN_S = 480.0
 ASKED = ("--workload", "transactions", "--time-limit", "6", "--faults", "none", "--seed", "12", "--keep", "all")

@@ -23,6 +23,7 @@ _LOG_ALONE = "clients were told nothing of it: only the log shows it"
 _TAIL = "the log proves the loss; clients know only that what was acknowledged was never read"
 _COPY = "a copy also stands behind later values; the log knows that it is the copy that is wrong"
 _ONE_READER = "a run compares each final reader with the log; here any reader's poll counts, and the gap is a poll-skip"
+_ANY_READER = "a run compares each final reader with the log; here any reader's poll counts, and it had nothing before"
 
 #: Planted runs of losses and copies that a setting permits in one place and not in the other: alike without settings.
 _CUT_OFF = (
@@ -157,6 +158,9 @@ DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
     "a reader passes over what another one read": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
     "a poll passes over a value inside": ({"unseen"}, set(), _ONE_READER),
     "sent after one that has no one place": ({"inconsistent-offsets"}, set(), _LOG_ALONE),
+    "a reader that is not handed what its client committed": ({"unseen"}, set(), _ANY_READER),
+    "a reader of everything that is not handed what was aborted": ({"unseen"}, set(), _ANY_READER),
+    "a bank whose debits were handed over without their credits": ({"unseen"}, set(), _ONE_READER),
 }  # fmt: skip
 
 
