@@ -27,6 +27,7 @@ from cluster.protocol.apis import INTER_BROKER, ApiKey
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from tests.support.leftovers import GAPLESS, Place
+from tests.support.ports import fixed_port
 from tests.support.require import require
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
@@ -124,8 +125,7 @@ def test_a_detached_cluster_from_up_to_down(place: Place, capsys: pytest.Capture
 def test_a_cluster_in_the_foreground_at_chosen_ports(place: Place) -> None:
     """up --port: the first broker is there; SIGINT ends it with 0 and leaves nothing."""
     require("java")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = fixed_port()
     up = place.start("up", "--brokers", "1", "--port", str(port), "--json")
     announced = _line(place)
     assert announced["bootstrap.servers"] == f"127.0.0.1:{port}"
@@ -219,8 +219,7 @@ def test_data_of_more_brokers_and_fixed_metrics_ports(place: Place) -> None:
     require("java")
     for broker_id in (1, 2, 3):
         (place.directory / "kept" / "nodes" / str(broker_id)).mkdir(parents=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = fixed_port()
     words = ("--brokers", "1", "--data", "kept", "--metrics-port", str(port), "--detach")
     assert place.run("up", *words, timeout_s=LONG_S) == 0, place.err
     servers, attempt, metrics, data = place.out.splitlines()

@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from loadgen.command import LOCUSTFILE, Command, final_read_command, locust_comm
 from loadgen.settings import LoadSettings
 from tests.loadgen.conftest import CHECKOUT, TOPIC, MockCluster
 from tests.support.histories import read_histories
+from tests.support.ports import fixed_port
 from verifier.by_hand import judge_load
 from verifier.evidence.history import history_file, read_history
 from verifier.evidence.run_directory import RunDirectory, read_json
@@ -293,7 +293,7 @@ def test_a_master_whose_workers_wrote_nothing_says_so(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     """Status 1 for the master and the worker with the producer, with the cause; 0 for the one that only read."""
-    port = _free_port()
+    port = str(fixed_port())
     by_hand = _by_hand(tmp_path / "results")
     binding = ["--master-bind-host", "127.0.0.1", "--master-bind-port", port, "--expect-workers", "2"]
     options = [*_unreachable(cluster), "--users", "2", "--spawn-rate", "2"]
@@ -342,7 +342,7 @@ def test_locust_distributed(
         "2",
     ]
     options += ["--kafka-results", str(tmp_path / "results"), "--kafka-workload", "mixed", "--stop-timeout", "30"]
-    port = _free_port()
+    port = str(fixed_port())
     binding = ["--master-bind-host", "127.0.0.1", "--master-bind-port", port]
     master = start(Command("master", [*locust, "--master", "--headless", *binding, *options], dict(os.environ), 30.0))
     where = ["--worker", "--master-host", "127.0.0.1", "--master-port", port]
@@ -366,11 +366,6 @@ def test_locust_distributed(
         first, *_, last = [row for row in sent if row["stream"] == stream]
         seconds = (last["invoke_ns"] - first["invoke_ns"]) / 1e9
         assert last["first_sequence"] - first["first_sequence"] == pytest.approx(500 / 8 * seconds, abs=0.01)
-
-
-def _free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
 
 
 @pytest.mark.parametrize(
