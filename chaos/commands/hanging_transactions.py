@@ -17,7 +17,7 @@ MS_PER_MINUTE = 60_000
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that a log has without its end. Epochs are -1 where there is none, times those of records."""
+    """A transaction that is open in a log. An epoch that is not known is -1; times are those of records."""
 
     topic: str
     partition: int

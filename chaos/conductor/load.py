@@ -89,7 +89,7 @@ class Load:
 
     @property
     def output_topic(self) -> str | None:
-        """The topic that the load writes besides the run's own; None if there is none."""
+        """The topic that the load writes in addition to the run's own, or None."""
         spec = self._settings.workload.members
         return OUTPUT_TOPIC if spec is not None and parse_members(spec).transform else None
 

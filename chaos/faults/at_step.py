@@ -12,6 +12,9 @@ from typing import Any
 from chaos.faults.base import CoordinatorKind, Fault, Probe
 from chaos.faults.steps import STEPS, CoordinatorStep, Trap, choose_seat, has_moved
 
+#: How an injection names whose coordinator is its target.
+NAMED_AS: Mapping[CoordinatorKind, str] = {"group": "group", "transaction": "transactional_id"}
+
 
 class AtStep(Fault):
     """Waits for a frame of the step that was asked for; of another one if the step was drawn and does not come up."""
@@ -29,13 +32,9 @@ class AtStep(Fault):
     def coordinates(self) -> CoordinatorKind:
         """What its target coordinates."""
 
-    @property
-    @abstractmethod
-    def wanted(self) -> str | None:
-        """Whose coordinator the injection names as its target, if it does."""
-
     async def choose(self) -> str:
-        self._seat = await choose_seat(self.cluster, self.coordinates, self.random, self.wanted)
+        wanted = self.injection.target.get(NAMED_AS[self.coordinates])
+        self._seat = await choose_seat(self.cluster, self.coordinates, self.random, wanted)
         self._broker_id = self._seat.broker_id
         steps = STEPS[self.coordinates]
         self._step = steps[self.injection.parameters.get("step") or self.random.choice(sorted(steps))]

@@ -16,7 +16,3 @@ class PauseGroupCoordinator(PauseCoordinator):
     needs_coordinator = "group"
     accepts = (one_of("step", *STEPS["group"]),)
     targets = ("partition", "group")
-
-    @property
-    def wanted(self) -> str | None:
-        return self.injection.target.get("group")

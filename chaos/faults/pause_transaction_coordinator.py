@@ -16,7 +16,3 @@ class PauseTransactionCoordinator(PauseCoordinator):
     needs_coordinator = "transaction"
     accepts = (one_of("step", *STEPS["transaction"]),)
     targets = ("partition", "transactional_id")
-
-    @property
-    def wanted(self) -> str | None:
-        return self.injection.target.get("transactional_id")

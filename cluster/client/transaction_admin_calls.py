@@ -104,7 +104,7 @@ class TransactionAdminCalls(GroupCalls):
     ) -> None:
         """Write an abort marker into one partition, whatever the coordinator knows: for a transaction that hangs there.
 
-        All is as ``describe_producers`` tells it; a coordinator epoch that is not known becomes 0, which is none's.
+        All is as ``describe_producers`` tells it; an unknown coordinator epoch becomes 0.
         """
         key = checked_key(partition)
         marker_class = WriteTxnMarkersRequest.WritableTxnMarker

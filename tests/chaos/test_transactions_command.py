@@ -28,7 +28,7 @@ OPEN = OpenTransaction("t", 0, 7, 1, -1, 5, PRODUCER.last_timestamp, 10)
 
 
 def test_what_is_open_for_too_long() -> None:
-    """By the last record: longer than the time, not as long; one without an open transaction is none."""
+    """By the last record: longer than the time, not as long; one without an open transaction does not hang."""
     assert open_transactions({KEY: [PRODUCER]}, 10 * MINUTE_MS - 1, NOW_MS) == [OPEN]
     assert open_transactions({KEY: [PRODUCER]}, 10 * MINUTE_MS, NOW_MS) == []
     assert open_transactions({KEY: [replace(PRODUCER, current_txn_start_offset=-1)]}, 0, NOW_MS) == []

@@ -56,7 +56,7 @@ def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
 
 
 def bank_of(run: RunModel) -> Bank | None:
-    """The bank that a run is, by its workload; None if it is none, or not all of its partitions have a sentinel."""
+    """The bank of a run with that workload; None for other workloads, or if a partition has no sentinel."""
     if run.experiment.get("resolved", {}).get("workload", {}).get("kind") != "bank":
         return None
     ends = {(final.topic, final.partition): final.sentinel_offset for final in run.final}

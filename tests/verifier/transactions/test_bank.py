@@ -104,7 +104,7 @@ def test_who_reads_everything_is_not_judged() -> None:
     ],
 )
 def test_a_run_is_a_bank_by_its_workload(kind: str | None, sentinels: tuple[int | None, ...], is_bank: bool) -> None:
-    """By what ``run.json`` says, if every partition has a sentinel; one that says nothing of a kind is none."""
+    """By what ``run.json`` says, if every partition has a sentinel; without a kind there it is no bank."""
     experiment: dict[str, Any] = {"resolved": {"workload": {} if kind is None else {"kind": kind}}}
     final = [FinalPartition("t", number, 1, 1, 10, 0, {1: 10}, offset, "ok") for number, offset in enumerate(sentinels)]
     bank = bank_of(run_model(experiment=experiment, final=final, run_id=7))
