@@ -123,9 +123,11 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     windows = {key: SUPPORTED[key] for key in (*handlers, ApiKey.API_VERSIONS)}
     if for_brokers:
         for key, handler in _BETWEEN_BROKERS.items():
-            handlers[key] = answering_later(key, partial(handler, services), beside, shares)
+            handlers[key] = answering_later(key, partial(handler, services), beside, shares, beside.brokers)
         for key, obey in FROM_CONTROLLER.items():
-            handlers[key] = answering_later(key, partial(_without_exchange, partial(obey, services)), beside, shares)
+            handlers[key] = answering_later(
+                key, partial(_without_exchange, partial(obey, services)), beside, shares, beside.brokers
+            )
         windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *FROM_CONTROLLER)} | WIDER_FOR_BROKERS
     handlers[ApiKey.API_VERSIONS] = api_versions.handler((key, *windows[key]) for key in sorted(windows))
     return {key: _api(key, windows[key], handle) for key, handle in handlers.items()}

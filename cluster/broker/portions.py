@@ -7,6 +7,7 @@ answered at once. Does not own what any API answers, nor batches of records (``r
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from itertools import islice
@@ -87,6 +88,9 @@ class Beside:
         self.large = RequestRoom(LARGE_BYTES)
         #: For those of administrators, which the controller carries out one by one: most of their time they wait.
         self.administrators = RequestRoom(BYTES_AT_ONCE)
+        #: For what brokers ask each other, of any size: what the controller tells must not wait for markers that wait
+        #: for followers.
+        self.brokers = RequestRoom(sys.maxsize)
 
     def __repr__(self) -> str:
         return f"Beside({self._one_at_a_time!r})"

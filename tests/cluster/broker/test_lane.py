@@ -199,3 +199,18 @@ def test_texts_make_an_answer_large() -> None:
     answer = response_class(ApiKey.DELETE_TOPICS)
     assert not is_large(answer(responses=[topic(name="n" * 30_000)] * 30))
     assert is_large(answer(responses=[topic(name="n" * 30_000)] * 40))
+
+
+def test_what_brokers_ask_each_other_waits_for_no_other() -> None:
+    """However large: what the controller tells must not wait for markers that wait for followers."""
+
+    async def main() -> None:
+        beside = Beside(_never)
+        async with beside.brokers.of(100 * HEAVY) as first, beside.brokers.of(100 * HEAVY) as second:
+            assert first is None and second is None
+
+    run(main())
+
+
+async def _never(work: Callable[[], None]) -> None:
+    raise AssertionError(f"{work} is run")
