@@ -71,7 +71,7 @@ class Asking(Protocol):
 
     def wait(self, exchange: Exchange, waiting: Waiting) -> None: ...
 
-    def refuse(self, reason: str) -> None: ...
+    def end(self, reason: str) -> None: ...
 
     def run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None: ...
 
@@ -158,8 +158,8 @@ class Exchange:
         self.connection.exchange_ended(self)
 
     def refuse(self, reason: str) -> None:
-        """Close the connection instead of answering."""
-        self.connection.refuse(reason)
+        """Close the connection instead of answering. The caller has logged why."""
+        self.connection.end(reason)
 
     def park(self, parked: Parked, partitions: int) -> None:
         """The answer waits for something; a further request on this connection makes it wait no more."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from cluster.broker import config_store
+from cluster.broker import config_store, server
 from cluster.broker.coordinator_exposition import CoordinatorCollector
 from cluster.broker.exposition import BrokerCollector, MetricsServer, NodeCollector
 from cluster.broker.handlers import produce
@@ -52,8 +52,9 @@ METRICS = "METRICS"
 #: threads such turns took 520 ms at Python's 5 ms, and take 110 ms at this; at a fifth of it, switching costs more.
 THREAD_SWITCH_S = 0.001
 
-#: The loggers of connections that are closed, of produces without acks that fail, and of configurations that change.
-CAUSED_BY_CLIENTS = (asyncio_connection.__name__, produce.__name__, config_store.__name__)
+#: The loggers of connections that are closed, of requests that are refused, of produces without acks that fail, and of
+#: configurations that change.
+CAUSED_BY_CLIENTS = (asyncio_connection.__name__, server.__name__, produce.__name__, config_store.__name__)
 
 Ready = Callable[[dict[str, Any]], None]
 

@@ -99,13 +99,13 @@ class ClientConnection:
             self.refuse(str(error))
         except Exception:
             logger.exception("a request of %s failed, its connection is closed", self._connection.peer)
-            self.refuse("the request failed")
+            self.end("the request failed")
 
     def _take(self, frame: memoryview) -> None:
         api_key, version, correlation_id, client_id, body_offset = parse_request_header(frame)
         api = self._apis.get(api_key)
         if api is None:
-            self.refuse(f"API key {api_key} is not served on {self.listener}")
+            self.refuse(f"{_name(api_key)} is not served on this listener")
             return
         now_ns = self.counters.now_ns
         metrics = self._metrics.get(api_key) or self.counters.api.of(api_key)
@@ -126,7 +126,7 @@ class ClientConnection:
             window = (api.min_version, api.max_version)
             exchange.respond([encode_unsupported_api_versions(correlation_id, window)])
         else:
-            self.refuse(f"version {version} of {api.key.name}")
+            self.refuse(f"version {version} of {api.key.name} is not served")
         if not exchange.is_sent:
             self._pace()
 
@@ -193,12 +193,12 @@ class ClientConnection:
         self._task = asyncio.get_running_loop().create_task(self._run(exchange, work))
 
     async def _run(self, exchange: Exchange, work: Awaitable[Sequence[Payload] | None]) -> None:
-        reason = ""
+        reason, end = "", self.end
         parts = None
         try:
             parts = await work
         except MalformedRequest as error:
-            reason = str(error)
+            reason, end = str(error), self.refuse
         except ClientGone:
             # What follows it may be a change, which is carried out, whether its client is there or not.
             exchange.skip()
@@ -211,7 +211,7 @@ class ClientConnection:
         self._task = None
         self.release_request()
         if reason:
-            self.refuse(reason)
+            end(reason)
         elif parts is None:
             self._pace()
         else:
@@ -228,7 +228,7 @@ class ClientConnection:
             await work
         except Exception:
             logger.exception("a request of %s failed, its connection is closed", self._connection.peer)
-            self.refuse("the request failed")
+            self.end("the request failed")
 
     def release_request(self) -> None:
         """Nothing of the bytes of the request that is worked on is kept anymore."""
@@ -240,11 +240,17 @@ class ClientConnection:
             self._connection.pause_reading()
 
     def refuse(self, reason: str) -> None:
-        """Close this connection; what was answered before still leaves."""
+        """Close this connection: it sent what is not served. The operator is told, for the client is not."""
+        if self._is_open:
+            logger.warning("closing the connection from %s to %s: %s", self._connection.peer, self.listener, reason)
+            self.end(reason)
+
+    def end(self, reason: str) -> None:
+        """Close this connection; what was answered before still leaves. If an operator is to know, the caller logs it."""
         if self._is_open:
             self._is_open = False
             self.counters.refused_frames += 1
-            logger.debug("closing the connection of %s: %s", self._connection.peer, reason)
+            logger.debug("the connection of %s is closed: %s", self._connection.peer, reason)
             self._drop()
             self._connection.close()
 
@@ -272,3 +278,10 @@ class ClientConnection:
         if self.parked is not None:
             self.parked.abandon()
             self.parked = None
+
+
+def _name(api_key: int) -> str:
+    try:
+        return ApiKey(api_key).name
+    except ValueError:
+        return f"API key {api_key}"

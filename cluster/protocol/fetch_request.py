@@ -75,7 +75,7 @@ def parse_request(body: memoryview, version: int) -> FetchRequest:
             request, position = _parse_flexible(body)
         else:
             request, position = _parse_plain(body, version)
-    except READ_ERRORS as error:
+    except (*READ_ERRORS, MalformedRequest) as error:
         raise MalformedRequest(f"Fetch: {error}") from error
     if position != len(body):
         raise MalformedRequest(f"{len(body) - position} bytes after a Fetch request")

@@ -109,7 +109,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
         client_id, position = read_nullable_string(frame, _REQUEST_HEADER.size)
         if version == 2:
             position = skip_tags(frame, position, MAX_TAGS)
-    except READ_ERRORS as error:
+    except (*READ_ERRORS, MalformedRequest) as error:
         raise MalformedRequest(f"request header: {error}") from error
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 

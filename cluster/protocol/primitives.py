@@ -42,10 +42,11 @@ _MAX_VARINT_SHIFT = 28
 
 @contextmanager
 def refusing_malformed(what: str) -> Iterator[None]:
-    """Turn ``READ_ERRORS`` into ``MalformedRequest``. Hot paths write the same out, which is quicker."""
+    """Make a ``MalformedRequest`` that names ``what`` out of any error of reading. Hot paths write the same out, which
+    is quicker."""
     try:
         yield
-    except READ_ERRORS as error:
+    except (*READ_ERRORS, MalformedRequest) as error:
         raise MalformedRequest(f"{what}: {error}") from error
 
 

@@ -116,7 +116,7 @@ def parse_request(body: memoryview, version: int, most: int = MAX_PARTITIONS) ->
         if single is not None:
             return single
         request, position = parse_flexible(body, most) if version >= _FLEXIBLE_FROM else parse_plain(body, most)
-    except READ_ERRORS as error:
+    except (*READ_ERRORS, MalformedRequest) as error:
         raise MalformedRequest(f"Produce: {error}") from error
     if position != len(body):
         raise MalformedRequest(f"{len(body) - position} bytes after a Produce request")

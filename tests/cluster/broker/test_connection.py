@@ -134,6 +134,44 @@ def test_what_cannot_be_served_closes_the_connection(sent: memoryview) -> None:
     assert (bench.connection.sent, bench.counters.refused_frames) == ([], 1)
 
 
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        (frame(999), "API key 999 is not served on this listener"),
+        (frame(ApiKey.LEADER_AND_ISR), "LEADER_AND_ISR is not served on this listener"),
+        (frame(ApiKey.METADATA, 4), "version 4 of METADATA is not served"),
+        (memoryview(bytearray(b"\x00\x03"))[:2], "request header: "),
+        (memoryview(bytearray(struct.pack(">hhih", 3, 0, 1, 99))), "request header: string of 99 bytes"),
+    ],
+)
+def test_an_operator_is_told_what_was_refused_and_why(
+    sent: memoryview, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client is not: to it the connection is just closed."""
+    with caplog.at_level(logging.WARNING):
+        Bench().client.on_frame(sent)
+    [record] = caplog.records
+    assert record.levelno == logging.WARNING
+    assert record.getMessage().startswith(f"closing the connection from test:1 to L: {told}")
+
+
+def test_what_cannot_be_decoded_is_told_by_the_name_of_its_request(caplog: pytest.LogCaptureFixture) -> None:
+    """On the loop, and off it: a topic whose name ends behind the request, or is longer than any name may be."""
+
+    async def check(cluster: MemoryCluster, _client: Client) -> None:
+        topic = struct.pack(">i", 1)
+        for body in (topic + b"\x00\x09abc", topic + b"\x00\x09" + b"a" * 8, topic + b"\x7f\xff" + b"a" * 20_000):
+            sender = await raw(cluster, "CLIENTS")
+            sender.connection.send_frame([frame(ApiKey.METADATA), body])
+            async with asyncio.timeout(5):
+                await sender.ended.wait()
+
+    with caplog.at_level(logging.WARNING):
+        with_topic(check)
+    told = [record.getMessage() for record in caplog.records if record.name == "cluster.broker.server"]
+    assert [" to CLIENTS: MetadataRequest: string of " in line for line in told] == [True] * 3
+
+
 def test_a_handler_that_fails_ends_its_own_connection_alone(caplog: pytest.LogCaptureFixture) -> None:
     """The bug is logged, and nothing is raised into the transport."""
     bench = Bench()

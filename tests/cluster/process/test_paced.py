@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 
-from cluster.broker import config_store
+from cluster.broker import config_store, server
 from cluster.broker.handlers import produce
 from cluster.broker.main import CAUSED_BY_CLIENTS
 from cluster.process.paced import MOST, Paced
@@ -37,7 +37,7 @@ def test_a_kind_is_logged_a_few_times_and_then_counted() -> None:
 
 def test_only_what_clients_cause_is_paced() -> None:
     """The loggers are those that log; a failure of the broker's own is told each time."""
-    callers = (asyncio_connection.logger.name, produce.logger.name, config_store.logger.name)
+    callers = (asyncio_connection.logger.name, server.logger.name, produce.logger.name, config_store.logger.name)
     assert callers == CAUSED_BY_CLIENTS
     handler = logging.StreamHandler(io.StringIO())
     handler.addFilter(Paced(CAUSED_BY_CLIENTS))
