@@ -25,8 +25,10 @@ _LOOKS = 10
 _LOOK_MS = (1000, 60_000)
 #: Connections are told this often to check whether their peers have left.
 CHECK_EACH_S = 1.0
-#: Refusals are logged at most this often.
+#: Refusals are logged at most this often: the first of a period at once, what came of the others at its end.
 _LOGGED_NS = 10_000_000_000
+#: Addresses of idle connections that one line names.
+_MOST_NAMED = 3
 _NS_PER_MS = 1_000_000
 
 
@@ -44,6 +46,9 @@ class Admission:
         self._timer: asyncio.TimerHandle | None = None
         self._check_timer: asyncio.TimerHandle | None = None
         self._logged_ns: int | None = None
+        #: Those refused since then, and why the last one was.
+        self._unlogged = 0
+        self._last = ""
 
     def __repr__(self) -> str:
         return f"<Admission: {len(self._open)} connections of {len(self._by_ip)} addresses>"
@@ -69,7 +74,7 @@ class Admission:
         reason = self._refusal(client)
         if reason is not None:
             self._counters.refused_connections += 1
-            self._log(client, reason)
+            self._log(f"a connection of {client.ip} is turned away: {reason}")
             client.abort()
             return
         self._open[client] = None
@@ -95,20 +100,34 @@ class Admission:
         if client.listener == self._peers:
             others = [each for each in self._open if each.listener != self._peers]
             if others:
-                min(others, key=lambda each: each.active_ns).abort()
+                self._make_room(min(others, key=lambda each: each.active_ns))
                 return None
         return f"there are max.connections={self._most} connections"
 
-    def _log(self, client: ClientConnection, reason: str) -> None:
+    def _make_room(self, client: ClientConnection) -> None:
+        self._counters.refused_connections += 1
+        self._log(f"a connection of {client.ip} is closed for one of a broker: there are max.connections={self._most}")
+        client.abort()
+
+    def _log(self, told: str) -> None:
         now_ns = self._counters.now_ns()
-        if self._logged_ns is None or now_ns - self._logged_ns >= _LOGGED_NS:
+        self._log_others(now_ns)
+        if self._logged_ns is None:
             self._logged_ns = now_ns
-            logger.warning(
-                "a connection of %s is turned away: %s (%d so far)",
-                client.ip,
-                reason,
-                self._counters.refused_connections,
-            )
+            logger.warning("%s", told)
+        else:
+            self._unlogged += 1
+            self._last = told
+
+    def _log_others(self, now_ns: int) -> None:
+        """End the period of the last line if it is over."""
+        if self._logged_ns is None or now_ns - self._logged_ns < _LOGGED_NS:
+            return
+        self._logged_ns = None
+        if self._unlogged:
+            self._logged_ns = now_ns
+            logger.warning("%d more connections were refused; the last: %s", self._unlogged, self._last)
+            self._unlogged = 0
 
     def _look(self) -> None:
         since_ns = self._counters.now_ns() - self._idle_ms * _NS_PER_MS
@@ -116,11 +135,16 @@ class Admission:
         for client in idle:
             client.abort()
         if idle:
-            logger.info("%d connections closed: silent for connections.max.idle.ms=%d", len(idle), self._idle_ms)
+            by_ip = Counter(client.ip for client in idle).most_common(_MOST_NAMED)
+            addresses = ", ".join(f"{count} of {ip}" for ip, count in by_ip)
+            logger.info(
+                "%d connections closed: silent for connections.max.idle.ms=%d (%s)", len(idle), self._idle_ms, addresses
+            )
             self._counters.idle_connections += len(idle)
         self._look_later()
 
     def _check(self) -> None:
+        self._log_others(self._counters.now_ns())
         for client in list(self._open):
             client.check()
         self._check_timer = asyncio.get_running_loop().call_later(CHECK_EACH_S, self._check)

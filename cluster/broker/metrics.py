@@ -36,7 +36,7 @@ COUNTERS = {
     "truncated_records": "Offsets cut from logs of this follower",
     "requests": "Requests received",
     "refused_frames": "Frames that were no request we serve: the connection was closed",
-    "refused_connections": "Connections turned away: max.connections, max.connections.per.ip",
+    "refused_connections": "Connections refused or closed for others: max.connections, max.connections.per.ip",
     "idle_connections": "Connections closed after connections.max.idle.ms of silence",
     "zookeeper_session_expirations": "Sessions with ZooKeeper that ended",
     "unreadable_records": "Records of internal topics that could not be read when their coordinator moved here",

@@ -246,7 +246,7 @@ class ClientConnection:
             self.end(reason)
 
     def end(self, reason: str) -> None:
-        """Close this connection; what was answered before still leaves. If an operator is to know, the caller logs it."""
+        """Close this connection; what was answered before still leaves. The caller logs what an operator is to know."""
         if self._is_open:
             self._is_open = False
             self.counters.refused_frames += 1
