@@ -16,6 +16,7 @@ from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
 
+from cluster.metadata.chroot import make_chroot
 from cluster.metadata.kazoo_connection import make_client
 from cluster.metadata.kazoo_values import results_of, stat_of, transaction, translated
 from cluster.metadata.limits import check_request
@@ -110,6 +111,8 @@ class ZooKeeperStore:
     ) -> str:
         check_request([Create(path, data)])
         if make_parents:
+            timeout_ms = self._requested_timeout_ms
+            await make_chroot(self, self._hosts, lambda hosts: ZooKeeperStore(hosts, timeout_ms), timeout_ms)
             await self._make_parents(path)
         created = await self._call(
             lambda client: client.create_async(path, data, ephemeral=ephemeral, sequence=sequence)

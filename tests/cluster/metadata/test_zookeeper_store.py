@@ -165,3 +165,23 @@ def test_the_largest_request_is_taken_and_a_larger_one_is_not_sent(zookeeper, mo
         await harness.close()
 
     asyncio.run(body())
+
+
+def test_the_chroot_is_made_by_whoever_makes_parents(zookeeper):
+    """As Kafka's brokers make that of zookeeper.connect; also by several at once."""
+
+    async def body():
+        hosts = "{}:{}/made/by/us".format(*zookeeper)
+        stores = [ZooKeeperStore(hosts, SESSION_MS) for _ in range(3)]
+        await asyncio.gather(*(store.start(20_000) for store in stores))
+        created = [store.create(f"/brokers/{number}", make_parents=True) for number, store in enumerate(stores)]
+        assert await asyncio.gather(*created) == ["/brokers/0", "/brokers/1", "/brokers/2"]
+        assert await stores[0].children("/brokers") == ["0", "1", "2"]
+        for store in stores:
+            await store.close()
+        plain = ZooKeeperStore("{}:{}".format(*zookeeper), SESSION_MS)
+        await plain.start(20_000)
+        assert await plain.children("/made/by/us") == ["brokers"]
+        await plain.close()
+
+    asyncio.run(body())
