@@ -37,6 +37,7 @@ from cluster.process.paced import Paced
 from cluster.seams import asyncio_connection
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
+from cluster.seams.descriptors import ENOUGH
 from cluster.seams.os_storage import OsStorage, raise_open_file_limit
 from cluster.seams.randomness import derive, fresh_seed
 from cluster.seams.turns import Turns
@@ -197,7 +198,12 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
 
 def _run(spec: BrokerSpec, ready: Ready) -> None:
     """Run a broker in this process until SIGTERM."""
-    logger.info("broker %d may have %d files open", spec.broker_id, raise_open_file_limit())
+    most = raise_open_file_limit()
+    logger.info("broker %d may have %d files open", spec.broker_id, most)
+    if 0 <= most < ENOUGH:
+        logger.warning(
+            "the limit of open files is %d (ulimit -n): below %d, few segments and connections have room", most, ENOUGH
+        )
 
     async def main() -> None:
         stopping = asyncio.Event()

@@ -10,14 +10,15 @@ import os
 import socket
 
 from cluster.seams.asyncio_connection import AsyncioConnection
-from cluster.seams.descriptors import CLIENTS, PEERS, Share
+from cluster.seams.descriptors import CLIENTS, ENOUGH, PEERS, Share, limit
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.frame_turns import FrameTurns, Turning
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
 from cluster.seams.unread_answers import UnreadAnswers
 
 _BACKLOG = 1_024
-#: A flood must not have all file descriptors before the first of it can be turned away.
+#: A flood must not have all file descriptors before the first of it can be turned away: of fewer than are enough, a
+#: turn of the loop takes fewer connections.
 _ACCEPTED_AT_ONCE = 16
 
 
@@ -56,7 +57,8 @@ class AsyncioListener:
         """Bind and listen. Raises ``OSError``."""
         loop = asyncio.get_running_loop()
         # To asyncio the backlog is also how many connections it takes in one turn of the loop, before it shows any.
-        self._server = await loop.create_server(self._new_connection, host, port, backlog=_ACCEPTED_AT_ONCE)
+        at_once = max(1, _ACCEPTED_AT_ONCE * min(limit(), ENOUGH) // ENOUGH)
+        self._server = await loop.create_server(self._new_connection, host, port, backlog=at_once)
         for listening in self._server.sockets:
             with socket.socket(fileno=os.dup(listening.fileno())) as same:
                 same.listen(_BACKLOG)

@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 #: Kept back: this many, or an eighth of few.
 MOST_KEPT = 512
 _KEPT_PART = 8
+#: With fewer, what is kept back is little for a broker of four listeners: an operator is warned.
+ENOUGH = 1024
 #: What the sizes of shares are given in: parts of what is not kept back.
 _PARTS = 16
 #: It is said this often that connections are turned away.

@@ -86,3 +86,12 @@ def test_partitions_without_descriptors_get_them_later(tmp_path: Path) -> None:
         assert delete_topic(plain, "first") == ErrorCode.NONE
         assert until(lambda: leaders(plain, "second") == {1: 140}, 20)
         assert "can host" in broker.log()
+
+
+def test_few_descriptors_last_for_a_flood(tmp_path: Path) -> None:
+    """With 64, a turn of the loop accepts few enough connections that there are descriptors to turn them away with."""
+    with target(tmp_path, 64) as broker, ExitStack() as stack:
+        crowd = [stack.enter_context(Plain(broker.port)) for _ in range(150)]
+        assert 0 < sum(map(is_served, crowd)) < 64
+        assert "Traceback" not in broker.log()
+        assert "clients have" in broker.log()
