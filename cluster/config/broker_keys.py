@@ -14,7 +14,7 @@ _IDENTITY: list[Key] = [
     integer("broker.id", None, "The ID of this broker.", 0, INT_MAX),
     integer("node.id", None, "An alias for broker.id.", 0, INT_MAX),
     text("broker.rack", None, "Rack of the broker, used to place replicas."),
-    text("zookeeper.connect", None, "ZooKeeper servers as host:port, comma-separated, with an optional /chroot, which the first broker creates."),
+    text("zookeeper.connect", None, "ZooKeeper servers as host:port, comma-separated, perhaps with a /chroot."),
     integer(
         "zookeeper.session.timeout.ms", 18_000, "A broker that is silent this long is considered dead.", 1, INT_MAX
     ),

@@ -34,6 +34,8 @@ SETTINGS = {"log_segment_delete_delay_ms": "0", "producer_id_expiration_ms": "60
 SPARE_DESCRIPTORS = 16
 #: Of the longest absences, how many are explained.
 ABSENCES_TOLD = 3
+#: And how many of the frames that were open then are named, of hundreds.
+FRAMES_TOLD = 8
 TURNS_TOLD = 20
 #: By the level of the line: what a client says of itself may be anything, and stands further on.
 _LONG_TURN = re.compile(r"^.* a turn of the event loop took .*", re.MULTILINE)
@@ -81,10 +83,18 @@ class Course:
         about long turns."""
         longest = sorted(self.watch.absences, key=lambda each: -each[1])[:ABSENCES_TOLD]
         told = [
-            f"away {took_s * 1000:.0f} ms beside {self.counts.during(begun, begun + took_s) or 'no frame'}"
+            f"away {took_s * 1000:.0f} ms while {largest(self.counts.during(begun, begun + took_s))}"
             for begun, took_s in longest
         ]
         return told + self.turn_lines[-TURNS_TOLD:]
+
+
+def largest(frames: list[Hostile]) -> str:
+    """Frames in words: how many there are, and those of them that are most likely to have taken long."""
+    if not frames:
+        return "no frame was open"
+    told = sorted(frames, key=lambda frame: -len(frame.wire))[:FRAMES_TOLD]
+    return f"{len(frames)} frames were open, of which the largest:" + "".join(f"\n    {frame}" for frame in told)
 
 
 def assail(

@@ -15,7 +15,7 @@ from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
 from cluster.protocol.messages import parse_request_header, request_class
 from tests.hostile import crowd
 from tests.hostile.absence import Plain
-from tests.hostile.assault import both
+from tests.hostile.assault import FRAMES_TOLD, both, largest
 from tests.hostile.crowd import besiege, descriptors_for, flood
 from tests.hostile.grammar import request, windows
 from tests.hostile.mutations import good, hostile, is_order
@@ -60,6 +60,17 @@ def test_a_seed_makes_the_same_frame() -> None:
     assert apis == {(name, key) for name in ("CLIENTS", "PEERS") for key in windows(name)}
     assert sum(good(frame.seed).wire == frame.wire for frame in frames) < len(frames) // 20
     assert not any(is_order(frame.wire) for frame in frames)
+
+
+def test_an_absence_is_told_with_few_of_the_frames_that_were_open() -> None:
+    """The largest, of hundreds, one a line; and that there was none."""
+    frames = [hostile(seed) for seed in range(200)]
+    first, *lines = largest(frames).splitlines()
+    assert first == "200 frames were open, of which the largest:"
+    assert [line.strip() for line in lines] == [
+        repr(frame) for frame in sorted(frames, key=lambda frame: -len(frame.wire))[:FRAMES_TOLD]
+    ]
+    assert largest([]) == "no frame was open"
 
 
 @pytest.mark.integration
