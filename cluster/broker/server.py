@@ -242,6 +242,7 @@ class ClientConnection:
     def refuse(self, reason: str) -> None:
         """Close this connection: it sent what is not served. The operator is told, for the client is not."""
         if self._is_open:
+            self.counters.refused_frames += 1
             logger.warning("closing the connection from %s to %s: %s", self._connection.peer, self.listener, reason)
             self.end(reason)
 
@@ -249,7 +250,6 @@ class ClientConnection:
         """Close this connection; what was answered before still leaves. The caller logs what an operator is to know."""
         if self._is_open:
             self._is_open = False
-            self.counters.refused_frames += 1
             logger.debug("the connection of %s is closed: %s", self._connection.peer, reason)
             self._drop()
             self._connection.close()

@@ -179,6 +179,7 @@ def test_a_handler_that_fails_ends_its_own_connection_alone(caplog: pytest.LogCa
         bench.client.on_frame(frame(ApiKey.FETCH))
     assert bench.connection.closed
     assert "a bug" in caplog.text
+    assert bench.counters.refused_frames == 0, "that was no fault of the frame"
 
 
 def test_a_slow_handler_holds_back_what_comes_after_it() -> None:
