@@ -11,6 +11,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
 
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import INITIAL_BYTES, KEEP_BYTES, FrameBuffer
@@ -272,19 +273,22 @@ class AsyncioConnection(asyncio.BufferedProtocol):
     def _deliver(self, frames: Iterator[memoryview], *, takes_one: bool = False) -> None:
         if self._outbox is None:
             return
+        turns, handler = self._turns, self._handler
+        if self._paused or self._choked or self._closing or handler is None:
+            return
+        if turns.is_over() and not takes_one and self._frames.pending_bytes:
+            self._rest()
+            return
         # What is answered at once is sent at once, but not one by one when several requests came together.
         self._outbox.cork()
-        is_first = True
         try:
-            while not (self._paused or self._choked or self._closing or self._handler is None):
-                if self._frames.pending_bytes and not takes_one and self._turns.is_over(is_first):
+            for frame in frames:
+                handler.on_frame(frame)
+                if self._paused or self._choked or self._closing or self._handler is None:
+                    break
+                if (turns.resting or monotonic() >= turns.until_s) and self._frames.pending_bytes:
                     self._rest()
                     break
-                frame = next(frames, None)
-                if frame is None:
-                    break
-                takes_one = is_first = False
-                self._handler.on_frame(frame)
         except ProtocolError as error:
             logger.warning("closing the connection from %s: %s", self._peer, error)
             self._close(str(error))

@@ -32,31 +32,31 @@ class FrameTurns:
         self._loop = loop
         self._turning = turning
         self._number = -1
-        self._until_s = 0.0
-        self._resting: deque[Callable[[], None]] = deque()
+        #: When the turn that ``is_over`` was asked in last has taken its requests, by ``time.monotonic``.
+        self.until_s = 0.0
+        #: Those whose turn it is next. While there are any, a connection takes one request in a turn.
+        self.resting: deque[Callable[[], None]] = deque()
         self._continues = False
 
     def __repr__(self) -> str:
-        return f"FrameTurns({len(self._resting)} rest)"
+        return f"FrameTurns({len(self.resting)} rest)"
 
-    def is_over(self, is_first: bool = True) -> bool:
-        """Whether this turn has taken its requests. The first question in a turn begins its time.
-
-        While connections rest, only the first request of another one is taken: then it is their turn.
-        """
+    def is_over(self) -> bool:
+        """Whether this turn has taken its requests. The first question in a turn begins its time: each connection asks
+        before its first request, and looks at ``until_s`` and ``resting`` before further ones."""
         now_s = time.monotonic()
         turning = self._turning
         if turning is None:
             if self._number < 0:
-                self._number, self._until_s = 0, now_s + TURN_S
+                self._number, self.until_s = 0, now_s + TURN_S
                 self._loop.call_soon(self._turn_ended)
         elif turning.number != self._number:
-            self._number, self._until_s = turning.number, now_s + TURN_S
-        return now_s >= self._until_s or (bool(self._resting) and not is_first)
+            self._number, self.until_s = turning.number, now_s + TURN_S
+        return now_s >= self.until_s
 
     def rest(self, go_on: Callable[[], None]) -> None:
         """Call ``go_on`` in a later turn, after all that rest already. It takes at least one request."""
-        self._resting.append(go_on)
+        self.resting.append(go_on)
         if not self._continues:
             self._continues = True
             self._loop.call_soon(self._go_on)
@@ -64,11 +64,11 @@ class FrameTurns:
     def _go_on(self) -> None:
         self._continues = False
         # Those that rest again wait for the next turn.
-        for _ in range(len(self._resting)):
-            self._resting.popleft()()
+        for _ in range(len(self.resting)):
+            self.resting.popleft()()
             if self.is_over():
                 break
-        if self._resting and not self._continues:
+        if self.resting and not self._continues:
             self._continues = True
             self._loop.call_soon(self._go_on)
 

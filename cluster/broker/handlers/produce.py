@@ -49,11 +49,17 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
         return
     if len(partitions) > 1:
         request = _distinct(request)
-    answer = partial(_answer, exchange, acks)
-    now_ms = exchange.started_ns // 1_000_000
-    zstd_allowed = version >= ZSTD_VERSION
-    client, told = _written_by(exchange), (answer, exchange.wait, NOT_ASKED, _is_gone(exchange, acks))
-    rest = replicas.writes.produce(request, client, zstd_allowed, now_ms, *told)
+    connection = exchange.connection
+    rest = replicas.writes.produce(
+        request,
+        WrittenBy(exchange.client_id, connection.ip),
+        version >= ZSTD_VERSION,
+        exchange.started_ns // 1_000_000,
+        partial(_answer, exchange, acks),
+        exchange.wait,
+        NOT_ASKED,
+        connection.is_gone if acks else never_gone,
+    )
     if rest is not None:
         exchange.hold(rest)
 

@@ -61,17 +61,31 @@ def test_a_turn_without_time_takes_one_request_of_all_connections(
 
 
 def test_who_has_much_to_ask_takes_one_request_while_others_rest() -> None:
-    """With time left: another connection's first request is taken at once."""
+    """With time left. Once no one rests anymore, it takes all of them."""
+    selector = FewAtOnceSelector()
+    turns_of_frames: list[int] = []
+    all_taken = asyncio.Event()
 
     async def main() -> None:
-        turns = FrameTurns(asyncio.get_running_loop())
-        assert not turns.is_over() and not turns.is_over(is_first=False)
-        turns.rest(lambda: None)
-        assert not turns.is_over() and turns.is_over(is_first=False)
-        await asyncio.sleep(0)
-        assert not turns.is_over(is_first=False)
+        def note(_: Recorder, view: memoryview) -> None:
+            if not turns_of_frames:
+                listener._turns.rest(lambda: None)
+            turns_of_frames.append(selector.number)
+            if len(turns_of_frames) == FRAMES:
+                all_taken.set()
 
-    asyncio.run(main())
+        listener = await AsyncioTransport(selector).listen(HOST, 0, Acceptor(note))
+        _, writer = await asyncio.open_connection(HOST, listener.port)
+        writer.write(b"".join(frame(b"%d" % number) for number in range(FRAMES)))
+        async with asyncio.timeout(30):
+            await all_taken.wait()
+        writer.close()
+        await listener.close()
+
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector)) as runner:
+        runner.run(main())
+    first, *rest = turns_of_frames
+    assert first < rest[0] and len(set(rest)) == 1
 
 
 def test_the_time_of_a_turn_begins_with_its_first_request() -> None:
@@ -85,7 +99,7 @@ def test_the_time_of_a_turn_begins_with_its_first_request() -> None:
     async def main() -> None:
         first, second = (FrameTurns(asyncio.get_running_loop(), turning) for _ in range(2))
         assert not first.is_over()
-        first._until_s = 0.0
+        first.until_s = 0.0
         assert first.is_over() and not second.is_over()
         turning.number += 1
         assert not first.is_over()
