@@ -176,16 +176,13 @@ class Exchange:
         if self.turn is not None:
             self.turn.leave()
 
-    def hold(self, work: Awaitable[None]) -> None:
-        """``work`` will end this. Nothing else of this connection is processed meanwhile: order is kept."""
-        self.connection.run(self, work)
-
     def finish(self, work: Awaitable[None]) -> None:
         """What was parked is over, and ``work`` will end this. What follows on the connection begins meanwhile."""
         self.connection.finish(self, work)
 
-    def later(self, work: Awaitable[Sequence[Payload]]) -> None:
-        """Answer when ``work`` is done. Nothing else of this connection is processed meanwhile: order is kept."""
+    def later(self, work: Awaitable[Sequence[Payload] | None]) -> None:
+        """``work`` returns the answer, or ends this itself and returns None. Nothing else of this connection is taken
+        meanwhile: order is kept."""
         self.connection.run(self, work)
 
 

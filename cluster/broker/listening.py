@@ -10,7 +10,10 @@ from cluster.seams.transport import AcceptHandler, Listener, Transport
 async def listen(
     transport: Transport, config: BrokerConfig, address: ListenerAddress, accept: AcceptHandler
 ) -> Listener:
-    """Listen on one of ``listeners``. Raises ``OSError``, which names the key and the listener as its file."""
+    """Listen on one of ``listeners``. Raises ``OSError``, which names the key and the listener as its file.
+
+    Brokers have descriptors of their own on a listener of their own. On one that clients share, they have the clients'.
+    """
     is_for_peers = len(config.listeners) > 1 and address.name == config.inter_broker_listener_name
     try:
         return await transport.listen(

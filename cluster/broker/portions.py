@@ -28,6 +28,8 @@ BYTES_ANYTIME = 2048
 LARGE_BYTES = 65_536
 #: The weight of work of which nothing is known but that it takes long: that of a megabyte to decode.
 HEAVY = 1_048_576
+#: The room of requests that never wait for each other.
+UNBOUNDED = sys.maxsize
 #: Answers with more structures than this are encoded off the event loop.
 STRUCTURES_AT_ONCE = 1000
 #: Bytes that take as long to encode as a structure.
@@ -90,7 +92,7 @@ class Beside:
         self.administrators = RequestRoom(BYTES_AT_ONCE)
         #: For what brokers ask each other, of any size: what the controller tells must not wait for markers that wait
         #: for followers.
-        self.brokers = RequestRoom(sys.maxsize)
+        self.brokers = RequestRoom(UNBOUNDED)
 
     def __repr__(self) -> str:
         return f"Beside({self._one_at_a_time!r})"

@@ -26,6 +26,19 @@ KEEP_BYTES = 2_097_152
 _LEAST_ROOM_BYTES = 4_096
 
 
+#: How clients of other protocols begin, where Kafka's have the size of a frame.
+_OTHER_PROTOCOLS = {
+    **dict.fromkeys((b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI", b"PRI ", b"HTTP"), "HTTP"),
+    **{bytes((22, 3, minor)): "TLS" for minor in range(4)},
+}
+
+
+def _guess(head: bytes | bytearray) -> str:
+    """What the first four bytes of a connection look like, for people; empty for nothing known."""
+    name = _OTHER_PROTOCOLS.get(bytes(head)) or _OTHER_PROTOCOLS.get(bytes(head[:3]))
+    return f" (it looks like {name}, which is not spoken here)" if name else ""
+
+
 class FrameTooLarge(ProtocolError):
     """A size prefix that is negative or above the limit. The stream cannot be followed any further."""
 
@@ -128,7 +141,8 @@ class FrameBuffer:
         while (begin := self._start + _SIZE_BYTES) <= self._end:
             (size,) = _SIZE.unpack_from(self._buffer, self._start)
             if not 0 <= size <= self._limit:
-                raise FrameTooLarge(f"a frame of {size} bytes, the limit is {self._limit}{self._key}")
+                guess = _guess(self._buffer[self._start : begin])
+                raise FrameTooLarge(f"a frame of {size} bytes, the limit is {self._limit}{self._key}{guess}")
             end = begin + size
             if end > self._end:
                 return

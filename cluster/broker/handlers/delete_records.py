@@ -49,7 +49,7 @@ def handle(services: Services, beside: Beside, exchange: Exchange, body: memoryv
 
     rest = _delete(services, beside, wanted, timeout_ms, respond, exchange.wait)
     if rest is not None:
-        exchange.hold(rest)
+        exchange.later(rest)
 
 
 async def _of_large(services: Services, beside: Beside, exchange: Exchange, body: bytes) -> Sequence[Payload]:

@@ -38,9 +38,9 @@ def handle(
     """``from_brokers``: the listener is the brokers' own. Elsewhere no one may pass for a follower: what a follower
     fetches is taken as proof that it has what stands before."""
     if len(body) > BYTES_AT_ONCE:
-        exchange.hold(_Large(replicas, beside, shares, exchange).answer(bytes(body), from_brokers))
+        exchange.later(_Large(replicas, beside, shares, exchange).answer(bytes(body), from_brokers))
     elif not may_begin(len(body), shares):
-        exchange.hold(_in_turn(replicas, shares, exchange, bytes(body), from_brokers))
+        exchange.later(_in_turn(replicas, shares, exchange, bytes(body), from_brokers))
     else:
         _answer(replicas, exchange, body, from_brokers)
 

@@ -41,11 +41,11 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
         request = parse_request(body, version, PARTITIONS_AT_ONCE)
     except ManyPartitions:
         # The frame is used again, and batches are completed in place.
-        exchange.hold(_handle_many(replicas, verifier, beside, exchange, memoryview(bytearray(body))))
+        exchange.later(_handle_many(replicas, verifier, beside, exchange, memoryview(bytearray(body))))
         return
     transactional_id, acks, _, partitions = request
     if transactional_id is not None and (asked := verifier.unverified(partitions)):
-        exchange.hold(_handle_verified(replicas, verifier, exchange, memoryview(bytearray(body)), asked))
+        exchange.later(_handle_verified(replicas, verifier, exchange, memoryview(bytearray(body)), asked))
         return
     if len(partitions) > 1:
         request = _distinct(request)
@@ -61,7 +61,7 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
         connection.is_gone if acks else never_gone,
     )
     if rest is not None:
-        exchange.hold(rest)
+        exchange.later(rest)
 
 
 async def _handle_verified(

@@ -75,6 +75,17 @@ def test_sizes_outside_the_limit(size):
         next(iterator)
 
 
+@pytest.mark.parametrize(
+    ("begins", "name"), [(b"\x16\x03\x01\x02\x00\x01", "TLS"), (b"GET / HTTP/1.1\r\n", "HTTP"), (b"\x7f\0\0\0", "")]
+)
+def test_a_client_of_another_protocol_is_named(begins: bytes, name: str) -> None:
+    """Its first bytes are taken for a size, which tells an operator nothing."""
+    frames = FrameBuffer(1 << 20)
+    with pytest.raises(FrameTooLarge) as refused:
+        feed(frames, begins)
+    assert ("looks like" in str(refused.value)) == bool(name) and name in str(refused.value)
+
+
 def test_the_limit_itself_is_allowed():
     """A frame of exactly the greatest size."""
     assert feed(FrameBuffer(100), frame(b"x" * 100)) == [b"x" * 100]

@@ -39,7 +39,7 @@ def test_the_answer_does_not_hold_the_request() -> None:
         works: list[Any] = []
         connection = SimpleNamespace(is_gone=lambda: False, ip="10.0.0.9")
         exchange: Any = SimpleNamespace(
-            api_version=9, client_id="c", hold=works.append, wait=None, connection=connection
+            api_version=9, client_id="c", later=works.append, wait=None, connection=connection
         )
         replicas: Any = SimpleNamespace(writes=SimpleNamespace(produce_in_shares=produce_in_shares))
         verifier: Any = None
