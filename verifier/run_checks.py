@@ -217,7 +217,8 @@ def _load(
             (here.files, file_rows.COLUMNS),
         )
         histories, segments, beside = (
-            spark.read.schema(sources.columns(named)).parquet(str(path)) for path, named in read
+            spark_questions.in_one_task(spark.read.schema(sources.columns(named)).parquet(str(path)))
+            for path, named in read
         )
         return histories, segments, beside
     replicas = _replicas(runs)

@@ -39,6 +39,7 @@ from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.expectation import Expectation
 from verifier.facts import ReaderReach, reader_masks
+from verifier.spark_questions import in_one_task
 from verifier.transactions.model import AbortedRange
 from verifier.wall_clock import ClockShift
 from verifier.withheld import aborted_table, with_aborts, with_commits, with_isolation
@@ -195,7 +196,7 @@ def _made(frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
         return frame.cache()
     path = str(directory / name)
     frame.write.option("compression", "snappy").parquet(path)
-    return frame.sparkSession.read.schema(frame.schema).parquet(path)
+    return in_one_task(frame.sparkSession.read.schema(frame.schema).parquet(path))
 
 
 def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[ReaderReach]) -> DataFrame:
