@@ -1,8 +1,8 @@
 """One Spark session, started and ended here. Owns Java, environment and the life of the JVM, not its settings.
 
-What Spark is told is in ``verifier.spark_settings``. pyspark is imported when a session is asked for, not before. Nothing is printed: what the JVM says goes to
-``spark.log`` in the scratch directory. The JVM ends when the session is closed, and also when this process is killed
-(its standard input closes).
+What Spark is told is in ``verifier.spark_settings``. pyspark is imported when a session is asked for, not before.
+Nothing is printed: what the JVM says goes to ``spark.log`` in the scratch directory. The JVM ends when the session is
+closed, and also when this process is killed (its standard input closes).
 """
 
 from __future__ import annotations
