@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from verifier.spark_settings import TINY
+from verifier.spark_settings import is_tiny
 
 #: The rows of an answer, as JSON has them.
 Rows = list[dict[str, Any]]
@@ -51,21 +51,13 @@ def union(frames: Sequence[DataFrame]) -> DataFrame:
     return union(frames[:middle]).union(union(frames[middle:]))
 
 
-def in_one_task(table: DataFrame) -> DataFrame:
-    """The same rows, read by one task if the evidence is tiny: what needs them together need not collect them first."""
-    return table.coalesce(1) if _is_tiny(table) else table
-
-
 def in_few_tasks(together: DataFrame) -> DataFrame:
     """The same rows, of many questions put together: in as few tasks as there are cores if the evidence is tiny.
 
     Each task is sent the plans of all of them, which Java then takes longer to read than the rows.
     """
-    return together.coalesce(together.sparkSession.sparkContext.defaultParallelism) if _is_tiny(together) else together
-
-
-def _is_tiny(frame: DataFrame) -> bool:
-    return bool(frame.sparkSession.sparkContext.getConf().contains(TINY))
+    spark = together.sparkSession
+    return together.coalesce(spark.sparkContext.defaultParallelism) if is_tiny(spark) else together
 
 
 def reason(error: Exception) -> str:

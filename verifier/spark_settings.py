@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 #: Below this much evidence the JVM's second compiler costs more than it gives.
 SMALL_BYTES = 256 << 20
@@ -49,6 +50,11 @@ rootLogger.appenderRef.file.ref = file
 def is_local(master: str) -> bool:
     """Whether this Spark runs in the JVM on this machine, and so sees its files."""
     return master.startswith("local")
+
+
+def is_tiny(spark: Any) -> bool:
+    """Whether this session was started for little evidence."""
+    return bool(spark.sparkContext.getConf().contains(TINY))
 
 
 def settings_for(scratch: Path, master: str, evidence_bytes: int, java_options: list[str]) -> dict[str, str]:
