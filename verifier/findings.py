@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -160,7 +159,7 @@ def examined(
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
-    return reduce(DataFrame.union, frames) if frames else None
+    return spark_questions.union(frames) if frames else None
 
 
 def _unexcused(found: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from threading import Event
 
 from pyspark.sql import DataFrame, SparkSession
 
-from verifier import collect, context, findings, sources, spark_questions, staging, tables
+from verifier import collect, context, findings, sources, spark_questions, staging, tables, written_tables
 from verifier.accounts import accounts
 from verifier.deletions import Deletions
 from verifier.deletions import deletions as deletions_of
@@ -210,15 +210,12 @@ def _load(
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
     """The rows of histories, of segments and of the files beside them: quick to ask again, however they are read."""
     if here is not None:
-        # with the columns told, or else Spark starts a job for each to look them up
         read = (
             (here.histories, HISTORY_COLUMNS),
             (here.segments, rows.COLUMNS),
             (here.files, file_rows.COLUMNS),
         )
-        histories, segments, beside = (
-            spark.read.schema(sources.columns(named)).parquet(str(path)) for path, named in read
-        )
+        histories, segments, beside = (written_tables.read(spark, path, sources.columns(named)) for path, named in read)
         return histories, segments, beside
     replicas = _replicas(runs)
     sources.register(spark)

@@ -1,8 +1,8 @@
-"""One Spark session, started and ended here. Owns Java, settings, environment and the life of the JVM.
+"""One Spark session, started and ended here. Owns Java, environment and the life of the JVM, not its settings.
 
-pyspark is imported when a session is asked for, not before. Nothing is printed: what the JVM says goes to
-``spark.log`` in the scratch directory. The JVM ends when the session is closed, and also when this process is killed
-(its standard input closes).
+What Spark is told is in ``verifier.spark_settings``. pyspark is imported when a session is asked for, not before.
+Nothing is printed: what the JVM says goes to ``spark.log`` in the scratch directory. The JVM ends when the session is
+closed, and also when this process is killed (its standard input closes).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 from cluster.process.safe_path import package_environment
 from verifier.class_archive import DUMP_TIMEOUT_S, ClassArchive, Making
+from verifier.spark_settings import is_local, settings_for
 
 logger = logging.getLogger(__name__)
 
@@ -30,31 +31,6 @@ END_TIMEOUT_S = 10.0
 
 #: With these a JVM ends that is out of memory: by our option, and by Spark's own handler.
 OUT_OF_MEMORY = (3, 52)
-
-#: Below this much evidence the JVM's second compiler costs more than it gives.
-SMALL_BYTES = 256 << 20
-
-#: Below this much the JVM spends more on compiling queries and on planning them again as they run than on the rows.
-TINY_BYTES = 64 << 20
-#: A session for so little has this setting.
-TINY = "spark.gapless.tiny"
-_INTERPRETED = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-    TINY: "true",
-}
-
-_LOG4J = """\
-status = off
-appender.file.type = File
-appender.file.name = file
-appender.file.fileName = {path}
-appender.file.layout.type = PatternLayout
-appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
-rootLogger.level = error
-rootLogger.appenderRef.file.ref = file
-"""
 
 
 class SparkUnavailable(Exception):
@@ -152,7 +128,7 @@ def start(scratch: Path, master: str = "local[2]", evidence_bytes: int = 0, *, a
     classes = _classes(java_home)
     making = classes.make() if archive else None
     shared = classes.use() if making is None else making.options()
-    settings = _settings(scratch, master, evidence_bytes, shared)
+    settings = settings_for(scratch, master, evidence_bytes, shared)
     with _environment(scratch, master, java_home):
         gateway = None
         try:
@@ -187,61 +163,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait(timeout=END_TIMEOUT_S)
     with contextlib.suppress(OSError):
         process.stdin.close()  # type: ignore[union-attr]  # py4j opens it always
-
-
-def is_local(master: str) -> bool:
-    """Whether this Spark runs in the JVM on this machine, and so sees its files."""
-    return master.startswith("local")
-
-
-def _settings(scratch: Path, master: str, evidence_bytes: int, java_options: list[str]) -> dict[str, str]:
-    """All settings of a session. A cluster (any master that is not local) keeps its own network settings."""
-    small = evidence_bytes <= SMALL_BYTES
-    log4j = scratch / "log4j2.properties"
-    log4j.write_text(_LOG4J.format(path=scratch / "spark.log"), encoding="utf-8")
-    options = [
-        f"-Dlog4j2.configurationFile={log4j.as_uri()}",
-        "-Dlog4j2.disable.jmx=true",
-        f"-Djava.io.tmpdir={scratch}",
-        "-XX:-UsePerfData",
-        "-XX:+UseSerialGC",
-        # else it may continue, slower and slower, or without one of its threads
-        "-XX:+ExitOnOutOfMemoryError",
-        "-XX:ReservedCodeCacheSize=240m",  # 48 MB with one compiler; where they are full, threads of Spark die
-        "-Xss16m",  # a query of many branches is a deep tree, through which Spark goes by recursion
-        *java_options,
-    ]
-    if small:
-        options.append("-XX:TieredStopAtLevel=1")
-    local = is_local(master)
-    settings = {
-        "spark.master": master,
-        "spark.app.name": "gapless verifier",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": "1g" if small else f"{_large_heap_gb()}g",
-        "spark.driver.extraJavaOptions": " ".join(f'"{option}"' for option in options),
-        "spark.local.dir": str(scratch),
-        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
-        "spark.sql.shuffle.partitions": str(2 if small else 16) if local else "64",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
-        # else pyspark walks the stack at every expression, for messages that no one reads: some seconds a verdict
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.sql.autoBroadcastJoinThreshold": str(16 << 20),
-    }
-    if evidence_bytes <= TINY_BYTES:
-        settings |= _INTERPRETED
-    if local:
-        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    return settings
-
-
-def _large_heap_gb() -> int:
-    """Half of the machine's memory, at most six gigabytes: what is sorted can spill."""
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(6, total // 2 >> 30))
 
 
 @contextlib.contextmanager

@@ -7,14 +7,13 @@ apart; what is asked is its callers' matter.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import reduce
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from verifier.spark import TINY
+from verifier.spark_settings import is_tiny
 
 #: The rows of an answer, as JSON has them.
 Rows = list[dict[str, Any]]
@@ -35,9 +34,21 @@ def ask(questions: Mapping[str, DataFrame]) -> dict[str, Rows]:
         for name, frame in questions.items()
     ]
     answers: dict[str, Rows] = {name: [] for name in questions}
-    for row in reduce(DataFrame.union, told).collect():
+    for row in union(told).collect():
         answers[row["question"]].append(json.loads(row["row"]))
     return answers
+
+
+def union(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of all (one at least).
+
+    Halves are put together, for Spark analyzes each union with all that it is made of: one after the other, the first
+    frame would be analyzed as often as there are others.
+    """
+    if len(frames) == 1:
+        return frames[0]
+    middle = len(frames) // 2
+    return union(frames[:middle]).union(union(frames[middle:]))
 
 
 def in_few_tasks(together: DataFrame) -> DataFrame:
@@ -45,8 +56,8 @@ def in_few_tasks(together: DataFrame) -> DataFrame:
 
     Each task is sent the plans of all of them, which Java then takes longer to read than the rows.
     """
-    context = together.sparkSession.sparkContext
-    return together.coalesce(context.defaultParallelism) if context.getConf().contains(TINY) else together
+    spark = together.sparkSession
+    return together.coalesce(spark.sparkContext.defaultParallelism) if is_tiny(spark) else together
 
 
 def reason(error: Exception) -> str:

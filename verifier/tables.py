@@ -42,6 +42,7 @@ from verifier.facts import ReaderReach, reader_masks
 from verifier.transactions.model import AbortedRange
 from verifier.wall_clock import ClockShift
 from verifier.withheld import aborted_table, with_aborts, with_commits, with_isolation
+from verifier.written_tables import written
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
 NAMED = ["run", "topic", "partition"]
@@ -168,6 +169,8 @@ def build(
     claims = all_claims(told, _reader_bits(spark, readers), stored)
     claims = _made(claims, directory, "claims")
     ledger = _made(ledger_of(claims).join(partitions.drop(*NAMED), "place"), directory, "ledger")
+    told_of_deleted = deleted_claims(own_history)
+    may_contradict = any(place.judges_deleted and place.from_offset > 0 for place in places)
     return Tables(
         places=places,
         replicas=replicas.drop(*NAMED),
@@ -178,24 +181,16 @@ def build(
         claims=claims,
         ledger=ledger,
         positions=positions_of(claims),
-        deleted=positions_of(deleted_claims(own_history)),
-        jumps=jumps.drop("run").cache(),
+        deleted=positions_of(told_of_deleted if may_contradict else told_of_deleted.limit(0)),
+        jumps=_made(jumps.drop("run"), directory, "jumps"),
         drop_late_answers=_drop_late_answers(spark, drop_late_answers),
         directory=directory,
     )
 
 
 def _made(frame: DataFrame, directory: Path | None, name: str) -> DataFrame:
-    """The same rows, computed once.
-
-    From a file each question reads the columns it needs, and plans no more than that; a cache holds all columns in the
-    heap, and every question's plan includes all that led to it.
-    """
-    if directory is None:
-        return frame.cache()
-    path = str(directory / name)
-    frame.write.option("compression", "snappy").parquet(path)
-    return frame.sparkSession.read.schema(frame.schema).parquet(path)
+    """The same rows, computed once."""
+    return frame.cache() if directory is None else written(frame, directory / name)
 
 
 def _partitions(spark: SparkSession, places: Sequence[Place], readers: Sequence[ReaderReach]) -> DataFrame:

@@ -198,7 +198,7 @@ def _audit(
     with the deletions that were asked for in the evidence.
     """
     from verifier.run_checks import audit, staged
-    from verifier.spark import is_local
+    from verifier.spark_settings import is_local
 
     abandoned = Event()
     with ThreadPoolExecutor(2) as reader:

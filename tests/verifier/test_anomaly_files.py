@@ -154,12 +154,18 @@ def test_runs_are_kept_apart_and_sorted() -> None:
 @pytest.mark.integration
 def test_spark_rows_become_tables(spark: Any) -> None:
     """The rows of each check come as they are, the first of each if there are too many in all."""
+    from pyspark.sql import functions as F
+
     place = Place("run", a_run().final[0], (1,), 0, False, (0,), Bounds(), -1)
-    numbers = ", ".join(f"{name} bigint" for name in ("stream", "sequence", "offset", "count", "size"))
-    schema = f"check string, place int, cause string, {numbers}, detail string, excuse string, event {EVENT}"
     told = {"duplicate": (5, 3, 4), "unseen": (7,)}
-    rows = [(check, 0, None, 1, at, at, 1, 1, "{}", None, None) for check, ats in told.items() for at in ats]
-    frame = spark.createDataFrame(rows, schema)
+    rows = [
+        {"check": check, "place": 0, "stream": 1, "sequence": at, "offset": at, "count": 1, "size": 1, "detail": "{}"}
+        for check, ats in told.items()
+        for at in ats
+    ]
+    # of a table Spark makes a frame by itself; for a list of rows it starts a process of Python
+    none = {"cause": F.lit(None).cast("string"), "excuse": F.lit(None).cast("string")}
+    frame = spark.createDataFrame(pa.Table.from_pylist(rows)).withColumns({**none, "event": F.lit(None).cast(EVENT)})
 
     def sequences(longest: int) -> dict[str, list[int | None]]:
         found = anomaly_files.collect(frame, list(told), len(rows), [place], in_words, longest)

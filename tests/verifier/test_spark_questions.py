@@ -20,8 +20,8 @@ def test_answers_are_told_apart(spark: Any) -> None:
     large = (1 << 63) - 1
     answers = ask(
         {
-            "numbers": spark.createDataFrame([(large, None), (-1, "x")], "a bigint, b string"),
-            "nothing": spark.createDataFrame([], "a int"),
+            "numbers": spark.sql(f"select * from values ({large}L, null), (-1L, 'x') as t(a, b)"),
+            "nothing": spark.sql("select 1 as a where false"),
             "nested": spark.sql("select named_struct('c', true, 'd', cast(null as int)) as e"),
         }
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stories import clean
+from tests.support.stories import Story, clean
 from tests.verifier.planted import PLANTED, planted_story
 from verifier.evidence.run_directory import RunDirectory
 from verifier.operations.export import export_run
@@ -164,8 +164,8 @@ DIFFERENT: dict[str, tuple[set[str], set[str], str]] = {
 }  # fmt: skip
 
 
-def judged(directory: RunDirectory, form: str = "jsonl") -> ClientVerdict:
-    path = directory.path / f"export.{form}"
+def judged(directory: RunDirectory, form: str = "jsonl", into: Path | None = None) -> ClientVerdict:
+    path = (into or directory.path) / f"export.{form}"
     exported = export_run(directory.history_dir)
     path.write_text("".join(FORMS[form](line) + "\n" for line in exported.lines), encoding="utf-8")
     return judge_file(path, JudgeOptions())
@@ -176,9 +176,11 @@ def shared(verdict: ClientVerdict) -> set[str]:
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_an_export_shows_what_the_run_shows(name: str, tmp_path: Path) -> None:
+def test_an_export_shows_what_the_run_shows(
+    name: str, stories: dict[str, tuple[Story, RunDirectory]], tmp_path: Path
+) -> None:
     """The anomalies that both can have are the same, but for those that clients cannot see or cannot tell apart."""
-    found = judged(planted_story(name).write(tmp_path / "run"))
+    found = judged(stories[f"planted: {name}"][1], into=tmp_path)
     in_run = {check for check, _ in PLANTED[name].expected} & set(SHARED)
     only_run, only_export, _why = DIFFERENT.get(name, (set(), set(), ""))
     assert found.verdict.doubts == ()
