@@ -45,13 +45,13 @@ def _is_script(name: str) -> bool:
 
 
 def test_only_users_and_the_locustfile_load_locust() -> None:
-    """The rest of loadgen is used by the conductor, where locust must not be."""
+    """The rest of loadgen, the final tools included, is used by the conductor, where locust must not be."""
     names = [
         module.name
         for module in modules("loadgen")
         if not within(module.name, "loadgen.users") and module.name != "loadgen.locustfile"
     ]
-    assert loaded(importing(names)).isdisjoint({"gevent", "locust"})
+    assert loaded(importing(names)).isdisjoint({"gevent", "locust", "pyspark"})
 
 
 def test_starting_a_cluster_waits_for_no_heavy_import() -> None:

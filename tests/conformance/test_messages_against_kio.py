@@ -16,6 +16,7 @@ from cluster.protocol import messages
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
 from tests.conformance.oracle import Kio, by_common_names, job
 from tests.conformance.random_messages import draw_message, tree, written
+from tests.support.examples import examples
 
 IN_KIO_TOO = (ApiKey.ALTER_PARTITION, ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.WRITE_TXN_MARKERS)
 #: Between brokers, what kio has too.
@@ -60,6 +61,7 @@ def decode(message_class, version: int, body: bytes):
 
 
 @pytest.mark.parametrize("api_key", LAYOUTS, ids=name_of)
+@examples(12)
 @given(seed=SEEDS)
 def test_messages(kio: Kio, api_key, seed):
     """Each layout of an API, a random message each: same bytes and same values, in both directions."""
@@ -107,6 +109,7 @@ def test_messages_between_brokers(api_key, seed):
 
 
 @pytest.mark.parametrize("api_key", LAYOUTS, ids=name_of)
+@examples(12)
 @given(seed=SEEDS)
 def test_tagged_fields_of_the_future(api_key, seed):
     """KIP-482: unknown tagged fields in any struct are passed over, and the message says what it said without them.

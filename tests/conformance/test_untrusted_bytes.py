@@ -16,6 +16,7 @@ from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import write_uvarint
 from tests.cluster.protocol.malformed import LIES, assert_only_malformed, peak_bytes
 from tests.conformance.random_messages import draw_message, least_message, lists_of, written
+from tests.support.examples import examples
 
 WINDOWS = SUPPORTED | INTER_BROKER
 #: Measured: 63 bytes for each byte received, in CreatePartitions, where two bytes are an object with a list.
@@ -63,6 +64,7 @@ def damaged(data: bytes, draw: Random) -> bytes:
 
 
 @pytest.mark.parametrize("api_key", WINDOWS, ids=lambda key: key.name.lower())
+@examples(12)
 @given(seed=st.integers(0, (1 << 64) - 1))
 def test_only_malformed_request_comes_out(api_key, seed):
     """Damaged messages, with and without strangers' tagged fields, and bytes that never were one."""

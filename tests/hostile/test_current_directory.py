@@ -53,22 +53,26 @@ def test_a_load_executes_nothing_of_where_it_is_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("name", ["locust.conf", "pyproject.toml", "home/.locust.conf"])
+@pytest.mark.parametrize("name", ["locust.conf", pytest.param("pyproject.toml", marks=pytest.mark.full)])
 def test_a_load_obeys_no_settings_that_it_was_not_given(tmp_path: Path, name: str) -> None:
     """Neither of the current directory nor of the home; of a file that ``--config`` names, it does."""
     here, stolen = tmp_path / "here", tmp_path / "stolen"
-    settings = here / name
-    settings.parent.mkdir(parents=True)
-    (here / "home").mkdir(exist_ok=True)
-    section, text = ("[tool.locust]\n", f'"{stolen}"') if name.endswith(".toml") else ("", str(stolen))
-    settings.write_text(f"{section}logfile = {text}\n")
+    (here / "home").mkdir(parents=True)
+    stolen.mkdir()
+    for number, settings in enumerate(("locust.conf", "pyproject.toml", "home/.locust.conf")):
+        path = stolen / str(number)
+        section, text = ("[tool.locust]\n", f'"{path}"') if settings.endswith(".toml") else ("", str(path))
+        (here / settings).write_text(f"{section}logfile = {text}\n")
     options = ("load", "--host", "127.0.0.1:1", "--kafka-rate", "0")
     with Place(tmp_path / "place") as place:
-        assert place.run(*options, timeout_s=60, where=here, HOME=str(here / "home")) == 254, place.err
+        home = str(here / "home")
+        assert place.run(*options, timeout_s=60, where=here, HOME=home) == 254, place.err
         assert "--kafka-rate 0: rate is 0.0" in place.err
-        assert not stolen.exists()
-        assert place.run(*options, "--config", str(settings), timeout_s=60, where=here) == 254, place.err
-        assert "--kafka-rate 0: rate is 0.0" in stolen.read_text()
+        assert [*stolen.iterdir()] == []
+        assert place.run(*options, "--config", str(here / name), timeout_s=60, where=here, HOME=home) == 254, place.err
+        (obeyed,) = stolen.iterdir()
+        assert f"logfile = {obeyed}" in (here / name).read_text().replace('"', "")
+        assert "--kafka-rate 0: rate is 0.0" in obeyed.read_text()
 
 
 def test_a_supervised_child_imports_nothing_from_where_it_is_started(

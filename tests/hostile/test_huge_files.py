@@ -4,12 +4,14 @@ small, ends, and does not pass over them (M4).
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from crc32c import crc32c
@@ -36,6 +38,19 @@ pytestmark = pytest.mark.timeout(120)
 NAME = "00000000000000000000"
 HUGE = 4 << 30
 VERIFY = DUMP.replace('"dump"', '"verify"')
+#: Runs ``gapless dump`` of each path, and says as JSON how each ended and how much memory had been taken by then.
+DUMP_EACH = """
+import contextlib, io, json, re, sys
+from chaos.commands.main import run_command
+told = {}
+for path in sys.argv[1:]:
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        status = run_command(["dump", path])
+    kilobytes = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1)
+    told[path] = [status, said.getvalue().splitlines(), int(kilobytes) >> 10]
+print(json.dumps(told))
+"""
 
 
 def sparse(path: Path, size: int = HUGE, head: bytes = b"") -> Path:
@@ -53,36 +68,59 @@ def in_a_child(path: Path, script: str = DUMP) -> tuple[int, str, list[str]]:
     return done.returncode, done.stdout, said
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "status", "said"),
-    [
-        (f"{NAME}.log", 5 * HUGE, 1, "21474836480 zero bytes from byte 0 on"),
-        (f"{NAME}.index", HUGE, 0, ""),
-        (f"{NAME}.timeindex", HUGE, 1, "do not make a whole entry"),
-        (f"{NAME}.txnindex", HUGE, 1, "do not make a whole entry"),
-        (f"{NAME}.snapshot", HUGE, 254, "it has 4,294,967,296 bytes; at most 67,108,864 are read"),
-        (f"{NAME}.producers", HUGE, 254, "it has 4,294,967,296 bytes; at most 67,108,864 are read"),
-        ("leader-epoch-checkpoint", HUGE, 254, "it has 4,294,967,296 bytes; at most 67,108,864 are read"),
-        ("leader-epoch-checkpoint", 60_000_000, 254, "line 1 has more than 65,536 bytes"),
-        ("partition.metadata", HUGE, 254, "it has 4,294,967,296 bytes; at most 65,536 are read"),
-        (".gapless_clean_state", HUGE, 254, "it has 4,294,967,296 bytes; at most 67,108,864 are read"),
-        ("faults.jsonl", HUGE, 254, "it has 4,294,967,296 bytes; at most"),
-        ("faults.jsonl", 100_000_000, 254, "line 1 has more than 4,194,304 bytes"),
-        ("producers.arrow", HUGE, 1, "no Arrow message at byte 0"),
-    ],
-)
+#: Name, size, status of ``gapless dump``, and what it says.
+DUMPED = [
+    (f"{NAME}.log", 5 * HUGE, 1, "21474836480 zero bytes from byte 0 on"),
+    (f"{NAME}.index", HUGE, 0, ""),
+    (f"{NAME}.timeindex", HUGE, 1, "do not make a whole entry"),
+    (f"{NAME}.txnindex", HUGE, 1, "do not make a whole entry"),
+    (f"{NAME}.snapshot", HUGE, 254, "it has 4,294,967,296 bytes; at most 67,108,864 are read"),
+    (f"{NAME}.producers", HUGE, 254, "it has 4,294,967,296 bytes; at most 67,108,864 are read"),
+    ("leader-epoch-checkpoint", HUGE, 254, "it has 4,294,967,296 bytes; at most 67,108,864 are read"),
+    ("leader-epoch-checkpoint", 60_000_000, 254, "line 1 has more than 65,536 bytes"),
+    ("partition.metadata", HUGE, 254, "it has 4,294,967,296 bytes; at most 65,536 are read"),
+    (".gapless_clean_state", HUGE, 254, "it has 4,294,967,296 bytes; at most 67,108,864 are read"),
+    ("faults.jsonl", HUGE, 254, "it has 4,294,967,296 bytes; at most"),
+    ("faults.jsonl", 100_000_000, 254, "line 1 has more than 4,194,304 bytes"),
+    ("producers.arrow", HUGE, 1, "no Arrow message at byte 0"),
+]
+
+
+@pytest.fixture(scope="module")
+def dumped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Status, lines of the error output and peak of memory so far, by path: of each file of the table and of its
+    directory, dumped one after the other in one child."""
+    place = tmp_path_factory.mktemp("dumped")
+    paths: list[Path] = []
+    for number, (name, size, _, _) in enumerate(DUMPED):
+        home = place / str(number) / "t-0"
+        home.mkdir(parents=True)
+        paths += [sparse(home / name, size), *([home] if is_looked_for(name) else [])]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    argv = [sys.executable, "-c", DUMP_EACH, *map(str, paths)]
+    done = subprocess.run(argv, capture_output=True, text=True, env=environment, check=True)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def is_looked_for(name: str) -> bool:
+    """Whether a dump of its directory reads the file."""
+    return not name.endswith((".jsonl", ".arrow", "state", "index"))
+
+
+@pytest.mark.parametrize(("number", "name", "status", "said"), [(i, n, x, s) for i, (n, _, x, s) in enumerate(DUMPED)])
 def test_dump_reads_a_huge_file_in_pieces_or_not_at_all(
-    tmp_path: Path, name: str, size: int, status: int, said: str
+    dumped: dict[str, Any], number: int, name: str, status: int, said: str
 ) -> None:
     """And says so in a line that names the file; in its directory it is damage like any other."""
-    (tmp_path / "t-0").mkdir()
-    path = sparse(tmp_path / "t-0" / name, size)
-    found, _, lines = in_a_child(path)
+    path, (found, lines, peak_mb) = next((path, told) for path, told in dumped.items() if f"/{number}/t-0/" in path)
     assert (found, len(lines)) == (status, 1 if said else 0)
-    assert all(said in line and str(path) in line for line in lines)
-    if not name.endswith((".jsonl", ".arrow", "state", "index")):
-        found, _, lines = in_a_child(path.parent)
+    assert all(said in line and path in line for line in lines)
+    assert peak_mb < MOST_MB
+    if is_looked_for(name):
+        found, lines, peak_mb = dumped[os.path.dirname(path)]
         assert found == 1 and any(said in line and name in line for line in lines)
+        assert peak_mb < MOST_MB
 
 
 def huge_batch(path: Path, size: int, crc: int) -> Path:
@@ -98,18 +136,18 @@ def test_dump_checks_a_huge_batch_in_pieces(tmp_path: Path, directory: bool) -> 
     """Its records are not read, even if its checksum is right."""
     home = tmp_path / "t-0"
     home.mkdir()
-    log = huge_batch(home / f"{NAME}.log", 1 << 29, 0)
+    log = huge_batch(home / f"{NAME}.log", 1 << 28, 0)
     asked = home if directory else log
     status, _, lines = in_a_child(asked)
     assert status == 1 and "the checksum of the batch at byte 0" in lines[0]
     with log.open("rb") as file:
         crc, piece = crc32c(file.read(1 << 20)[CRC_FROM:]), bytes(1 << 20)
-    for _ in range(511):
+    for _ in range(255):
         crc = crc32c(piece, crc)
-    huge_batch(log, 1 << 29, crc)
+    huge_batch(log, 1 << 28, crc)
     status, _, lines = in_a_child(asked)
     assert status == int(directory)
-    assert not directory or "536,870,912 bytes; at most 104,857,600 are read" in lines[0]
+    assert not directory or "268,435,456 bytes; at most 104,857,600 are read" in lines[0]
 
 
 def test_damage_on_many_lines_is_counted(tmp_path: Path) -> None:

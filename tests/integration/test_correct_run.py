@@ -34,7 +34,7 @@ RUN_S = 480.0
 FILES = ("verdict.json", "summary.md", "junit.xml", "report.html", "schedule.yaml", "run.json", "run.log")
 #: What the run of a correct cluster is asked; what of it the verdict depends on, and the rest as it resolves.
 CORRECT = (
-    *("--time-limit", "14", "--rate", "500", "--faults", "kill-leader,drop-response", "--seed", "11"),
+    *("--time-limit", "14", "--rate", "150", "--faults", "kill-leader,drop-response", "--seed", "11"),
     *("--load-processes", "2", "--stalled-after", "12", "--producer-config", "retries=500"),
     *("--producer-config", "linger.ms=4", "--topic-config", "flush.messages=1000000"),
     *("--broker-config", "log.retention.bytes=-1", "--keep", "all"),
@@ -55,7 +55,7 @@ RESOLVED = {
     "replica_lag_time_max_ms": 4000,
     "session_timeout_ms": 2000,
     "producer_id_expiration_ms": 86_400_000,
-    "rate": 500.0,
+    "rate": 150.0,
     "users": 6,
     "load_processes": 2,
     "readers": ["confluent", "native"],

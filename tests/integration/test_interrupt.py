@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 LONG_S = 240.0
 #: The promise of DEVELOPERS.md ("Processes").
 AFTER_KILL_S = 10.0
-PAUSE = ("run", "--time-limit", "40", "--rate", "500", "--faults", "pause-leader", "--seed", "5")
+PAUSE = ("run", "--time-limit", "40", "--rate", "100", "--faults", "pause-leader", "--seed", "5")
 
 
 def _until_paused(place: Place) -> None:

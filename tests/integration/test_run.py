@@ -35,14 +35,14 @@ def test_a_broker_that_forgets_what_it_acknowledged_is_found(tmp_path: Path) -> 
     """The verifier names lost-write, shows one lost record and where it should stand; exit 1."""
     require("java")
     with Place(tmp_path) as place:
-        # some 20 of 4,000 batches: seldom a sentinel among them, for which the final read would wait half a minute
-        arguments = ["--defect", "lose-acked:0.005", "--faults", "none", "--time-limit", "6", "--seed", "12"]
-        status = place.run("run", *arguments, timeout_s=RUN_S)
+        # some 20 of 2,000 batches: seldom a sentinel among them, for which the final read would wait half a minute
+        arguments = ["--defect", "lose-acked:0.01", "--faults", "none", "--time-limit", "6", "--rate", "500"]
+        status = place.run("run", *arguments, "--seed", "12", timeout_s=RUN_S)
         assert status == 1, place.out + place.err
         place.assert_nothing_left(within_s=1.0)
         assert place.out.startswith("RESULT invalid seed=12 ")
         assert "lost-write" in place.out.splitlines()[0]
-        assert "--defect lose-acked:0.005" in place.out
+        assert "--defect lose-acked:0.01" in place.out
         run = _newest(place)
         found = json.loads((run / "verdict.json").read_text())["checks"]["lost-write"]
         assert found["count"] > 0 and found["examples"]

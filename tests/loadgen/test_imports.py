@@ -1,4 +1,4 @@
-"""What the conductor imports of the load brings in neither gevent nor Locust, nor pyspark."""
+"""A load among other packages, and its own help. (What the rest of the room loads: ``tests/architecture``.)"""
 
 from __future__ import annotations
 
@@ -11,21 +11,6 @@ from cluster.process.safe_path import package_environment
 from loadgen.users.command_line import FIELDS
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def test_only_users_and_the_locustfile_load_locust() -> None:
-    """Every other module of the room, the final tools included, imports without patching anything."""
-    code = (
-        "import importlib, pkgutil, sys, loadgen\n"
-        "names = [m.name for m in pkgutil.walk_packages(loadgen.__path__, 'loadgen.')]\n"
-        "wanted = [n for n in names if not n.startswith('loadgen.users.') and n != 'loadgen.locustfile']\n"
-        "assert 'loadgen.sentinel' in wanted and 'loadgen.stream' in wanted\n"
-        "for name in wanted: importlib.import_module(name)\n"
-        "bad = {'gevent', 'locust', 'pyspark'} & set(sys.modules)\n"
-        "assert not bad, bad\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_load_stands_among_whatever_packages(tmp_path: Path) -> None:

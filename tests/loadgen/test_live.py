@@ -215,7 +215,10 @@ def test_a_killed_process_leaves_no_phantom(
     assert expand(rows_of(run, "send", type="ok")).items() <= final.items()
 
 
-@pytest.mark.parametrize("from_file", [False, True], ids=["options", "a settings file"])
+@pytest.mark.parametrize(
+    "from_file",
+    [pytest.param(False, id="options", marks=pytest.mark.full), pytest.param(True, id="a settings file")],
+)
 def test_locust_by_itself(
     cluster: MockCluster, start: Callable[[Command], subprocess.Popen[str]], tmp_path: Path, from_file: bool
 ) -> None:
@@ -372,9 +375,10 @@ def test_locust_distributed(
     ("arguments", "said"),
     [
         ((), "pass --host HOST:PORT"),
-        (
+        pytest.param(
             ("--host", "http://127.0.0.1:1/"),
             "takes bootstrap servers, HOST:PORT[,HOST:PORT], not a URL; here: --host 127.0.0.1:1",
+            marks=pytest.mark.full,  # the gate has it in tests/loadgen/test_by_hand.py
         ),
         (
             ("--host", "127.0.0.1:1", "--kafka-value-bytes", "2000000"),

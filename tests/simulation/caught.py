@@ -4,8 +4,9 @@ Owns the file ``caught.txt``, and the command that finds the seeds again when th
 
     .venv/bin/python -m tests.simulation.caught [--most 2000] [--workers N] [NAME ...]
 
-A seed that still shows its anomaly stays; else the gate's seeds are tried first, in their order, and then others. The
-number of seeds that were tried stands in the file too; 0 if the seed was not found by trying one after the other.
+A seed that still shows its anomaly stays; else those of the corpus are tried first, and then others in their order. The
+number of seeds that were tried stands in the file too; 0 if the seed was not found by trying one after the other. With
+its rule, each of them is told by the gate (``test_seeds.py``).
 """
 
 from __future__ import annotations
@@ -63,17 +64,22 @@ def parse(text: str) -> list[Caught]:
     return [Caught(name, int(seed), finding, int(tried)) for name, seed, finding, tried in fields]
 
 
+def known() -> list[Caught]:
+    """Those of the file."""
+    return parse(FILE.read_text())
+
+
 def telling(names: set[str]) -> str:
     """Of what was found, what says most: not what any failure brings with it."""
     return min(names - CONSEQUENCES or names)
 
 
 def seeds(most: int) -> Iterator[int]:
-    """The gate's, which are known to be clean, and then others."""
+    """Those of the corpus and the first others, which are known to be clean, and then more."""
     first = gate(GATE)
     yield from first[:most]
-    known = frozenset(first)
-    yield from (seed for seed in range(most) if seed not in known)
+    before = frozenset(first)
+    yield from (seed for seed in range(most) if seed not in before)
 
 
 def find(name: str, most: int, workers: int) -> Caught | None:
@@ -94,21 +100,21 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=MOST, help="seeds that are tried of each (%(default)s)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
-    known = {each.name: each for each in parse(FILE.read_text())}
+    found_before = {each.name: each for each in known()}
     missing = []
     for name in given.names or sorted((*REMOVALS, *PLANTS)):
-        before = known.get(name)
+        before = found_before.get(name)
         if before is not None and before.finding in told(before.case).names:
             continue
         found = find(name, given.most, given.workers)
         if found is None:
             missing.append(name)
-            known.pop(name, None)
+            found_before.pop(name, None)
             sys.stdout.write(f"{name}: not found in {given.most} seeds\n")
         else:
-            known[name] = found
+            found_before[name] = found
             sys.stdout.write(f"{name}: seed {found.seed}, {found.finding}, {found.tried} tried\n")
-        FILE.write_text(form(list(known.values())))
+        FILE.write_text(form(list(found_before.values())))
     return 1 if missing else 0
 
 

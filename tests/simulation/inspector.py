@@ -12,7 +12,6 @@ everything at a quiet point (``inspect_all``).
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Hashable
 from functools import partial
 
@@ -70,8 +69,11 @@ class Inspector:
             seen = self._seen[broker_id] = _Seen(owner)
         storage = self._cluster.storages[broker_id]
         try:
-            # A disk that fails for its broker does not fail for us, and no failure is used up by a look.
-            with storage.well() if isinstance(storage, FaultyStorage) else contextlib.nullcontext():
+            if isinstance(storage, FaultyStorage) and storage.fault is not None:
+                # A disk that fails for its broker does not fail for us, and no failure is used up by a look.
+                with storage.well():
+                    self._look(process.node, seen)
+            else:
                 self._look(process.node, seen)
         except InvariantBroken as error:
             self._tell(broker_id, error)

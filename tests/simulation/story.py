@@ -34,6 +34,8 @@ from tests.support.virtual_time import run
 WHOLE_S, DRAIN_S = 60, 30
 #: And how long a new write to each partition may take then.
 WRITE_S = 5
+#: And how long each thing is waited for that comes after one that was not reached.
+LATE_S = 5
 #: Virtual seconds after which a simulation is given up.
 LONGEST_S = 600
 
@@ -103,6 +105,7 @@ class Story:
         drawn = topology.coordination
         self.coordination = None if drawn is None else Coordination(self.world, drawn)
         self._random = derive(topology.seed, "end")
+        self._was_all_reached = True
 
     def __repr__(self) -> str:
         return f"<Story {self.topology}>"
@@ -165,9 +168,13 @@ class Story:
         await coordination.look()
 
     async def _reach(self, what: str, condition: Callable[[], bool], timeout_s: int) -> None:
+        """Wait until it is so. What comes after something that was not reached is not waited for that long: it hardly
+        can be, and a cluster that tries in vain costs far more than one that is done."""
+        timeout_s = timeout_s if self._was_all_reached else min(timeout_s, LATE_S)
         try:
             await self.world.until(condition, timeout_s)
         except TimeoutError:
+            self._was_all_reached = False
             self.world.problems.append(("unavailable", f"not within {timeout_s} s: {what}"))
 
     def _judge(self) -> None:

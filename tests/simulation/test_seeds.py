@@ -1,7 +1,7 @@
-"""A hundred simulations: nothing acknowledged is lost, whatever goes wrong, and enough did go wrong.
+"""Sixty simulations: nothing acknowledged is lost, whatever goes wrong, and enough did go wrong.
 
-What one seed is stands in ``story.py``; what must hold in ``oracle.py``; which seeds they are in ``corpus.py``;
-``docs/simulation.md`` says how to run more.
+What one seed is stands in ``story.py``; what must hold in ``oracle.py``; ``docs/simulation.md`` says how to run
+more.
 """
 
 from __future__ import annotations
@@ -14,50 +14,51 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.case import Case
-from tests.simulation.corpus import gate
+from tests.simulation.caught import known
+from tests.simulation.corpus import gate, kept
 from tests.simulation.nemesis.catalogue import MOVES
 from tests.simulation.pool import Tally, run_cases
 from tests.simulation.reached import unknown
 from tests.simulation.story import tell
 
-SEEDS = gate(100)
+#: Those that reach what is rare, those that show something where a rule is taken away, and the first others.
+SEEDS = [*dict.fromkeys([*kept(), *(each.seed for each in known()), *gate(100)])][:60]
 WORKERS = 2
 REPOSITORY = Path(__file__).parents[2]
 
 #: What must have happened at least so often over all seeds, about half of what was counted when this was written: else
 #: they show less than they seem to.
 LEAST = {
-    "acknowledged": 10_000,
-    "records consumed": 10_000,
-    "producer retried NOT_LEADER_OR_FOLLOWER": 100,
-    "producer retried REQUEST_TIMED_OUT": 50,
-    "producer retried NETWORK_EXCEPTION": 20,
-    "producer failed REQUEST_TIMED_OUT": 750,
-    "producer had no room": 750,
-    "producer stood still": 15,
-    "producer began again": 20,
+    "acknowledged": 6_000,
+    "records consumed": 6_000,
+    "producer retried NOT_LEADER_OR_FOLLOWER": 60,
+    "producer retried REQUEST_TIMED_OUT": 40,
+    "producer retried NETWORK_EXCEPTION": 18,
+    "producer failed REQUEST_TIMED_OUT": 400,
+    "producer had no room": 430,
+    "producer stood still": 13,
+    "producer began again": 16,
     "leader election": 350,
-    "truncated record": 1_000,
-    "isr shrink": 12,
-    "isr expand": 250,
-    "duplicate from the cache": 75,
-    "duplicate after failover": 40,
-    "duplicate below the window": 20,
-    "refused OUT_OF_ORDER_SEQUENCE_NUMBER": 1_750,
-    "controller failover": 100,
-    "session expired": 20,
-    "unsynced tail lost": 4,
-    "broker ended by its disk": 4,
+    "truncated record": 480,
+    "isr shrink": 7,
+    "isr expand": 275,
+    "duplicate from the cache": 70,
+    "duplicate after failover": 30,
+    "duplicate below the window": 15,
+    "refused OUT_OF_ORDER_SEQUENCE_NUMBER": 1_200,
+    "controller failover": 65,
+    "session expired": 14,
+    "unsynced tail lost": 1,
+    "broker ended by its disk": 8,
     "election: unclean": 3,
     "partition cut by an unclean election": 3,
-    "log start moved in the end": 7,
-    "log start moved by: size": 40,
+    "log start moved in the end": 8,
+    "log start moved by: size": 23,
     "log start moved by: time": 4,
-    "segment compacted": 450,
-    "record compacted away": 800,
-    "truncation: diverging epoch": 25,
-    "nemesis elect-unclean": 1,
-    **{f"nemesis {name}": 2 for name in MOVES if name != "elect-unclean"},
+    "segment compacted": 390,
+    "record compacted away": 780,
+    "truncation: diverging epoch": 27,
+    **{f"nemesis {name}": 1 for name in MOVES},
 }
 
 
@@ -87,20 +88,24 @@ def test_what_was_reached_is_in_the_catalogue(tally: Tally) -> None:
     assert unknown(tally.coverage) == []
 
 
-@pytest.mark.parametrize("seed", [5, 42, 18])
-def test_a_seed_repeats_byte_for_byte(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seed", "hash_seeds"),
+    [(18, ("4242",)), *(pytest.param(seed, ("1", "4242"), marks=pytest.mark.full) for seed in (5, 42))],
+)
+def test_a_seed_repeats_byte_for_byte(seed: int, hash_seeds: tuple[str, ...], tmp_path: Path) -> None:
     """The event log depends on the seed alone: not on the process, not on its hash seed.
 
-    The second seed has three Producers, one of which writes to two partitions; the third has transactions.
+    The first seed has transactions; the last has three Producers, one of which writes to two partitions. This process
+    has a hash seed of its own, too.
     """
-    logs = []
-    for hash_seed in ("1", "4242"):
+    logs = [tell(seed).text]
+    for hash_seed in hash_seeds:
         path = tmp_path / f"{hash_seed}.log"
         command = [sys.executable, "-m", "tests.simulation.run", "--seed", str(seed), "--log", str(path)]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         subprocess.run(command, check=True, cwd=REPOSITORY, env=environment, timeout=100, stdout=subprocess.DEVNULL)
         logs.append(path.read_text())
-    assert logs[0] == logs[1] == tell(seed).text
+    assert set(logs) == {logs[0]}
     assert len(logs[0].splitlines()) > 100
 
 

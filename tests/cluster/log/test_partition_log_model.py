@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -35,6 +34,7 @@ from tests.cluster.log.builders import (
     open_log,
     read_all,
 )
+from tests.support.examples import examples
 
 CONFIG = LogConfig(segment_bytes=900, index_interval_bytes=150, segment_ms=10_000)
 PRODUCERS = st.integers(0, 2)
@@ -290,4 +290,4 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestPartitionLog = LogMachine.TestCase
-TestPartitionLog.settings = settings(stateful_step_count=40)
+TestPartitionLog.settings = examples(30, stateful_step_count=40)

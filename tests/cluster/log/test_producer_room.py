@@ -11,6 +11,7 @@ from cluster.log.log_ends import MOMENT_MS, ROOM_MS
 from cluster.log.producer_room import COUNT_MS, ProducerRoom
 from cluster.log.producers import ProducerStates
 from tests.cluster.log.builders import make_header
+from tests.support.examples import examples
 
 NO_BOUND = 1000
 
@@ -151,6 +152,7 @@ def test_one_host_cannot_take_the_last_eighth():
     assert comes(room, log, 1000, 0, 80, host="other")
 
 
+@examples(15)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["crowd", "crowd", "crowd", "many"]), st.integers(0, 2), st.integers(1, 2)),

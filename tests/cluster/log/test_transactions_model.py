@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -23,6 +22,7 @@ from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader, iter_batches,
 from cluster.protocol.control_records import ControlRecordType, parse_marker_batch
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.log.builders import Bench, append, bench, code_of, content, make_batch, make_marker, open_log
+from tests.support.examples import examples
 
 CONFIG = LogConfig(segment_bytes=500, index_interval_bytes=150)
 PRODUCERS = st.integers(1, 3)
@@ -272,4 +272,4 @@ class TransactionMachine(RuleBasedStateMachine):
 
 
 TestTransactions = TransactionMachine.TestCase
-TestTransactions.settings = settings(stateful_step_count=40)
+TestTransactions.settings = examples(30, stateful_step_count=40)

@@ -189,14 +189,14 @@ class Story:
         assert max(self.ids.values()) == 1, f"ids handed out twice after {self.told}"
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_after_any_story_all_brokers_agree(seed):
     """Writes are fenced and legal throughout, no id comes twice, and in the end there is one truth."""
     run(Story(seed).tell(12))
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(1000, 1300))
+@pytest.mark.parametrize("seed", [*range(6, 12), *range(1000, 1300)])
 def test_after_many_stories_all_brokers_agree(seed):
     """The same, many more of them."""
     run(Story(seed).tell(20))

@@ -25,7 +25,7 @@ from tests.simulation.nodes import MemoryCluster
 
 PRODUCERS = 3
 ROUNDS = 40
-SEEDS = (*range(4), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(4, 8)))
+SEEDS = (*range(2), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 8)))
 #: What is known of a transaction's outcome: committed, aborted, or None for either.
 Outcomes = dict[bytes, bool | None]
 

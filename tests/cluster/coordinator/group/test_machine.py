@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -18,6 +17,7 @@ from cluster.coordinator.group.requests import MemberIdentity
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.group.world import SESSION_MS, T0, WAITS, World, protocols
+from tests.support.examples import examples
 
 PARTITIONS = 6
 RESULTS = st.sampled_from(
@@ -258,4 +258,4 @@ class Members(RuleBasedStateMachine):
 
 
 TestMembers = Members.TestCase
-TestMembers.settings = settings(max_examples=100, stateful_step_count=60)
+TestMembers.settings = examples(50, stateful_step_count=60)

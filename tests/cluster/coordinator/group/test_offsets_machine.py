@@ -6,7 +6,6 @@ offsets and those of open transactions alike. What was confirmed is read until i
 
 from __future__ import annotations
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -17,6 +16,7 @@ from cluster.coordinator.group.requests import MemberIdentity
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.group.world import GROUP, HOME, World
+from tests.support.examples import examples
 
 RETENTION_MS = 60_000
 PARTITIONS = st.sampled_from([("t", 0), ("t", 1), ("u", 0)])
@@ -139,4 +139,4 @@ def held(coordinator: GroupCoordinator) -> tuple[object, object]:
 
 
 TestOffsets = Offsets.TestCase
-TestOffsets.settings = settings(max_examples=100, stateful_step_count=50)
+TestOffsets.settings = examples(50, stateful_step_count=50)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -21,6 +20,7 @@ from cluster.coordinator.transaction.loading import TransactionTable
 from cluster.coordinator.transaction.records import encode_key, encode_value
 from cluster.coordinator.transaction.state import PREPARED, ProducerIdAndEpoch, TransitMetadata
 from tests.cluster.coordinator.transaction.situations import E, S
+from tests.support.examples import examples
 
 IDS = ("a", "b")
 PARTITIONS = (("t", 0), ("t", 1), ("u", 0))
@@ -302,5 +302,5 @@ class Transactions(RuleBasedStateMachine):
 
 
 TestTransactions = Transactions.TestCase
-TestTransactions.settings = settings(max_examples=3 * settings().max_examples)
+TestTransactions.settings = examples(50, full=3000)
 TestTransactions.__doc__ = "One outcome, told to no one who has a successor, and always completed."
