@@ -37,7 +37,7 @@ def readable_end(log: PartitionLog, high_watermark: int, only_committed: bool) -
     return log.last_stable_offset(high_watermark) if only_committed else high_watermark
 
 
-def last_position(log: PartitionLog, _high_watermark: int) -> int:
+def last_position(log: PartitionLog, _high_watermark: int, _fetch_offset: int) -> int:
     """From where a consumer may ask at most: it may have been told more than a new leader knows to be replicated."""
     return log.log_end_offset
 
@@ -67,8 +67,8 @@ class Rules:
     #: How far a consumer's fetch reads, and what ListOffsets calls the end.
     fetch_end: ReadableEnd = readable_end
     listed_end: ReadableEnd = readable_end
-    #: (log, high watermark) -> the last position of a consumer that is in range
-    last_position: Callable[[PartitionLog, int], int] = last_position
+    #: (log, high watermark, a consumer's position) -> the last one that is in range
+    last_position: Callable[[PartitionLog, int, int], int] = last_position
     #: The transactions that a reader of committed records is told to leave out.
     aborted_transactions: AbortedTransactions = PartitionLog.aborted_transactions
     verification_error: VerificationError = verification_error

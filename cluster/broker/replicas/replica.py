@@ -249,7 +249,7 @@ class Replica:
                 check_follower(leader, reader, wanted.current_leader_epoch)
             else:
                 upper_bound_offset = rules.fetch_end(self.log, leader.high_watermark, reader.only_committed)
-                last_position = rules.last_position(self.log, leader.high_watermark)
+                last_position = rules.last_position(self.log, leader.high_watermark, wanted.fetch_offset)
             diverging = check_position(self.log, wanted, rules.end_offset_for, last_position)
             if diverging is not None:
                 return FetchFinding(answer(self.log, wanted, leader.high_watermark, diverging=diverging), 0, True)
