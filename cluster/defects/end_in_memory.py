@@ -1,4 +1,4 @@
-"""end-in-memory: EndTxn is answered, and its markers are sent, while the decision is in memory alone (KAFKA-5121).
+"""end-in-memory: EndTxn is answered, and its markers are sent, while the decision is in memory alone.
 
 A coordinator that takes over before all markers are written finds the transaction open, and aborts the rest of it, or
 lets its producer add the next transaction to it.
