@@ -1,7 +1,7 @@
 """take-what-comes-late: a batch is taken that is of no open transaction (KAFKA-14402, before KIP-890).
 
 The coordinator is asked, and its answer is not heeded. A record that comes after the marker of its transaction opens
-another one, which nobody will end.
+another one, which no one will end.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """time-out-unfenced: a transaction that is open too long is aborted in the epoch that its producer has (KAFKA-6119).
 
-The producer is not fenced: it goes on in the middle of its transaction, and commits the rest as if it were all.
+The producer is not fenced: it continues in the middle of its transaction, and commits the rest as if it were all.
 """
 
 from __future__ import annotations

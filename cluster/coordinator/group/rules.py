@@ -18,7 +18,7 @@ from cluster.coordinator.group.removing import ExpiredOffsets, expired_offsets
 from cluster.coordinator.group.requests import CommitRequest, Waiter
 
 
-class FetchOffsets(Protocol):
+class FetchCommitted(Protocol):
     """(group, partitions or None for all) -> what is committed for each."""
 
     def __call__(
@@ -32,7 +32,7 @@ class GroupRules:
 
     #: (decision, group, request, waiter): offsets that are to be committed; adds to the decision what follows
     commit: Callable[[GroupDecision, Group, CommitRequest, Waiter], None] = commit
-    fetch: FetchOffsets = fetch
+    fetch: FetchCommitted = fetch
     expired_offsets: ExpiredOffsets = expired_offsets
 
 
