@@ -69,7 +69,7 @@ CATALOGUE = {
         Defect(refuse_batches.NAME, "refuse a batch with a retriable error", refuse_batches.plant, True),
         Defect(
             end_whichever_is_open.NAME,
-            "EndTxn ends what its ID has open, no matter who asks",
+            "EndTxn ends what its ID has open, no matter which producer sent it",
             end_whichever_is_open.plant,
             False,
         ),
