@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chaos.experiment.asked import Asked
+from chaos.schedules.model import Injection, Schedule
 from chaos.sweeps.model import Cell, Sweep, Wanted
 from loadgen.settings import NATIVE
 
@@ -28,17 +29,23 @@ NOTES = (
 )
 
 _KILL = "kill-transaction-coordinator"
+#: When the first one comes, and how long it is to the next: the broker is back then.
+_FIRST_S, _EACH_S = 3.0, 7.0
 _UNASKED = "histories do not tell what ListOffsets answered"
 
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """What brings a defect to fire, and the checks that name it: one of them must find something. ``cannot`` says why
-    no workload can."""
+    """What brings a defect to fire, and the checks that name it: one of them must find something.
+
+    ``kills_at`` is a step of a transaction at which its coordinator is killed again and again, instead of ``faults``.
+    ``cannot`` says why no workload can.
+    """
 
     finds: tuple[str, ...]
     workload: str
     faults: str = "none"
+    kills_at: str = ""
     client: str | None = None
     rate: int | None = None
     broker_config: tuple[str, ...] = ()
@@ -47,7 +54,7 @@ class Exercise:
 
 
 EXERCISES = {
-    "end-whichever-is-open": Exercise(("lost-write",), "zombies"),
+    "end-whichever-is-open": Exercise(("unseen",), "zombies"),
     "take-what-comes-late": Exercise(
         ("hanging-transaction", "G1a"),
         "transactions",
@@ -65,9 +72,9 @@ EXERCISES = {
     ),
     "read-undecided": Exercise(("precommitted-read",), "bank"),
     "name-no-aborted": Exercise(("G1a",), "bank"),
-    "add-in-memory": Exercise(("hanging-transaction", "lost-write"), "transactions", _KILL),
-    "end-in-memory": Exercise(("marker-audit", "torn-transaction"), "transactions", f"{_KILL},hold-markers"),
-    "do-not-resume": Exercise(("hanging-transaction",), "transactions", f"{_KILL},hold-markers"),
+    "add-in-memory": Exercise(("marker-audit", "hanging-transaction"), "transactions", kills_at="end-txn-request"),
+    "end-in-memory": Exercise(("marker-audit", "torn-transaction"), "transactions", kills_at="write-txn-markers"),
+    "do-not-resume": Exercise(("hanging-transaction",), "transactions", kills_at="write-txn-markers"),
     "fetch-unstable-offsets": Exercise(("pipeline-exactly-once",), "pipeline", "hold-markers"),
     "commit-in-memory": Exercise(("committed-offset-regression",), "groups", "kill-group-coordinator", rate=200),
     "expire-by-commit-time": Exercise(
@@ -97,13 +104,15 @@ def _cells(wanted: Wanted) -> Iterator[Cell]:
         for brokers in (PLANTED, ABSENT):
             is_planted = brokers == PLANTED
             for seed in wanted.seeds or SEEDS:
+                time_limit_s = wanted.time_limit_or(TIME_LIMIT_S)
+                schedule = Schedule(seed, tuple(_kills(exercise.kills_at, time_limit_s))) if exercise.kills_at else None
                 asked = Asked(
                     seed=seed,
                     name=NAME,
-                    time_limit_s=wanted.time_limit_or(TIME_LIMIT_S),
+                    time_limit_s=time_limit_s,
                     client=exercise.client or wanted.client,
                     workload=exercise.workload,
-                    faults=exercise.faults,
+                    faults=None if exercise.kills_at else exercise.faults,
                     rate=exercise.rate,
                     broker_config=exercise.broker_config,
                     producer_config=exercise.producer_config,
@@ -111,4 +120,12 @@ def _cells(wanted: Wanted) -> Iterator[Cell]:
                 )
                 labels = {"defect": defect, "brokers": brokers, "seed": str(seed)}
                 finds = exercise.finds if is_planted else ()
-                yield Cell(labels, asked, inapplicable=exercise.cannot, finds=finds)
+                yield Cell(labels, asked, schedule, inapplicable=exercise.cannot, finds=finds)
+
+
+def _kills(step: str, time_limit_s: float) -> Iterator[Injection]:
+    """As many as fit, one at least."""
+    at_s = _FIRST_S
+    while at_s == _FIRST_S or at_s + _EACH_S <= time_limit_s:
+        yield Injection(at_s, _KILL, 3.0, {}, {"step": step})
+        at_s += _EACH_S
