@@ -30,7 +30,7 @@ NOTES = (
 
 _KILL = "kill-transaction-coordinator"
 #: When the first one comes, and how long it is to the next: the broker is back then.
-_FIRST_S, _EACH_S = 3.0, 7.0
+_FIRST_S, _EACH_S, _LASTS_S = 3.0, 7.0, 3.0
 _UNASKED = "histories do not tell what ListOffsets answered"
 
 
@@ -125,7 +125,7 @@ def _cells(wanted: Wanted) -> Iterator[Cell]:
 
 def _kills(step: str, time_limit_s: float) -> Iterator[Injection]:
     """As many as fit, one at least."""
-    at_s = _FIRST_S
-    while at_s == _FIRST_S or at_s + _EACH_S <= time_limit_s:
-        yield Injection(at_s, _KILL, 3.0, {}, {"step": step})
+    at_s = max(0.0, min(_FIRST_S, time_limit_s - _LASTS_S))
+    while at_s + _LASTS_S <= time_limit_s:
+        yield Injection(round(at_s, 2), _KILL, _LASTS_S, {}, {"step": step})
         at_s += _EACH_S

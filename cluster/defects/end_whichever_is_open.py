@@ -1,4 +1,4 @@
-"""end-whichever-is-open: EndTxn ends what its transactional id has open, no matter which producer sent it (KAFKA-17754).
+"""end-whichever-is-open: EndTxn ends what is open, no matter which producer sent it (KAFKA-17754).
 
 An EndTxn that comes late, or from a producer that was fenced, ends the transaction of another epoch or the next one of
 the same producer.
