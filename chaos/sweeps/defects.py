@@ -63,7 +63,7 @@ EXERCISES = {
     ),
     "take-fenced-producers": Exercise(("zombie-write",), "zombies"),
     "time-out-unfenced": Exercise(
-        ("torn-transaction", "lost-write", "G1a"),
+        ("unseen", "torn-transaction"),
         "slow-transactions",
         client=NATIVE,
         # It adds a partition to its transaction after the coordinator has aborted it.
