@@ -33,7 +33,7 @@ class TransactionPlan:
     """The transactions of one producer: each writes to ``partitions``, one stream each, ``records`` in all.
 
     ``aborts`` is the share that is aborted on purpose, ``zombies`` that in which another producer takes over the
-    ``transactional.id`` halfway: the same ones of the same run id.
+    ``transactional.id`` halfway, or before the end: the same ones of the same run id.
     """
 
     partitions: int = 3
@@ -46,8 +46,12 @@ class TransactionPlan:
         return unit(run_id ^ (producer << 40), number) < self.aborts
 
     def is_taken_over(self, run_id: int, producer: int, number: int) -> bool:
-        """Whether the producer is a zombie from the middle of transaction ``number`` on."""
+        """Whether the producer is a zombie in transaction ``number``: from its middle on, or ``is_taken_over_late``."""
         return unit(~run_id ^ (producer << 40), number) < self.zombies
+
+    def is_taken_over_late(self, run_id: int, producer: int, number: int) -> bool:
+        """Of those, whether it is one only when all its records are stored, and the other one has a transaction."""
+        return unit(~run_id ^ (producer << 40), number) < self.zombies / 2
 
 
 def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:

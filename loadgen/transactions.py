@@ -20,6 +20,7 @@ from loadgen.clients.transactional import (
     Remedy,
     SharedClient,
     StreamPart,
+    TransactionalClient,
     TransactionalFactory,
     TransactionRefusal,
 )
@@ -67,6 +68,8 @@ class TransactionalProducer:
         #: The instance that each stream has a part of.
         self._attached: dict[int, SharedClient] = {}
         self._is_initialized = False
+        #: The producers that have taken over, until they are disposed of.
+        self._usurpers: list[TransactionalClient] = []
         #: The instance and the number of the open transaction.
         self._open: tuple[SharedClient, int] | None = None
         self.streams: Sequence[ProducerStream] = [
@@ -123,10 +126,11 @@ class TransactionalProducer:
         self._write("begin", "ok", invoke_ns, None)
         return True
 
-    def take_over(self) -> None:
+    def take_over(self, *, occupies: bool = False) -> None:
         """Have another producer get the ``transactional.id``: from then on this one is a zombie, and does not know it.
 
-        The other one writes nothing; what this one left open is aborted for it.
+        The other one writes nothing; what this one left open is aborted for it. ``occupies``: it has a transaction of
+        its own open until this one has ended.
         """
         if self._open is None:
             return
@@ -135,14 +139,28 @@ class TransactionalProducer:
         refusal = self._call(other.is_cooperative, other.initialize)
         while refusal is not None and refusal.remedy is Remedy.REPEAT and not self._is_over(since_ns):
             refusal = self._call(other.is_cooperative, other.initialize)
+        if occupies and refusal is None:
+            refusal = self._call(other.is_cooperative, partial(_occupy, other, self.streams[0].identity.topic))
         told = "" if refusal is None else f", which failed: {refusal}"
         self._recorder.note(
             f"another producer takes over from instance {shared.number}{told}", who=self.streams[0].identity
         )
-        self._dispose(other)
+        self._usurpers.append(other)
+        if not occupies:
+            self._dispose_of_usurpers()
 
     def end(self, end: End) -> None:
         """Commit, or abort. What cannot be committed is aborted, and what cannot be aborted is abandoned."""
+        try:
+            self._end(end)
+        finally:
+            self._dispose_of_usurpers()
+
+    def _dispose_of_usurpers(self) -> None:
+        while self._usurpers:
+            self._dispose(self._usurpers.pop())
+
+    def _end(self, end: End) -> None:
         if end == "commit" and self.is_open and not self.is_doomed:
             refusal = self._finish("commit")
             if refusal is None or refusal.remedy is not Remedy.ABORT:
@@ -204,6 +222,11 @@ class TransactionalProducer:
 
     def __repr__(self) -> str:
         return f"TransactionalProducer({len(self.streams)} streams, open={self._open is not None}, {self._shared})"
+
+
+def _occupy(client: TransactionalClient, topic: str) -> None:
+    client.begin()
+    client.occupy(topic)
 
 
 def _release(part: ProducerClient) -> None:

@@ -69,6 +69,16 @@ CATALOGUE: dict[str, Workload] = {
             transactions={"partitions": 3, "records": 12, "aborts": 0.05, "zombies": 0.1},
         ),
         Workload(
+            "slow-transactions",
+            "as transactions, open for seconds: 3 records on 3 partitions; quick ones in three of every ten seconds",
+            rate=6,
+            shape={"bursts": {"every_s": 10, "for_s": 3, "factor": 8}},
+            partitions=6,
+            streams=12,
+            kind=TRANSACTIONS,
+            transactions={"partitions": 3, "records": 3, "aborts": 0.1},
+        ),
+        Workload(
             "bank",
             "6 transactional producers that transfer amounts between two accounts each, 4 transfers in a transaction",
             rate=192,

@@ -5,13 +5,11 @@ Reads the verdict and the notes of planted defects (``nodes/<broker>/defects.jso
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from verifier.evidence.run_directory import RunDirectory, read_json_lines
-
-FIRINGS_FILE = "defects.jsonl"
+from chaos.firings import FIRINGS_FILE, fired
+from verifier.evidence.run_directory import RunDirectory
 
 
 def examples(checks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -28,17 +26,11 @@ def examples(checks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def planted(directory: RunDirectory) -> Iterator[str]:
     """How often each planted defect took effect, as the brokers noted it themselves."""
-    firings: Counter[str] = Counter()
-    records: Counter[str] = Counter()
-    for broker in directory.broker_ids():
-        try:
-            for line in read_json_lines(directory.node(broker) / FIRINGS_FILE):
-                firings[line["defect"]] += 1
-                records[line["defect"]] += line["count"]
-        except (OSError, ValueError, KeyError, TypeError):
-            yield f"planted: nodes/{broker}/{FIRINGS_FILE} cannot be read"
-    for name, times in firings.items():
+    noted = fired(directory)
+    yield from (f"planted: nodes/{broker}/{FIRINGS_FILE} cannot be read" for broker in noted.unreadable)
+    for name, times in noted.times.items():
+        on = f" on {noted.records[name]:,} records," if noted.records[name] else ""
         yield (
-            f"planted: {name} took effect {times:,} time{'s' * (times > 1)}, on {records[name]:,} records, "
-            f"as the brokers noted (nodes/*/{FIRINGS_FILE})"
+            f"planted: {name} took effect {times:,} time{'s' * (times > 1)},{on} as the brokers noted "
+            f"(nodes/*/{FIRINGS_FILE})"
         )

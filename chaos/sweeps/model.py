@@ -89,8 +89,9 @@ class Cell:
     """One run of a sweep.
 
     ``labels`` are its place in the matrix, the seed last; ``claims`` are the effects that it is expected to show (none:
-    nothing). ``inapplicable`` says why it makes no sense to run it. What has the lowest ``turn`` is run first; among
-    equals it is the order of the matrix.
+    nothing); ``finds`` are the checks of which one must find the defect that is planted in it. ``inapplicable`` says
+    why it makes no sense to run it. What has the lowest ``turn`` is run first; among equals it is the order of the
+    matrix.
     """
 
     labels: Mapping[str, str]
@@ -99,6 +100,7 @@ class Cell:
     claims: tuple[str, ...] = ()
     inapplicable: str = ""
     turn: tuple[int, ...] = ()
+    finds: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

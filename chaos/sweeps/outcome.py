@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from chaos.exits import Exit
+from chaos.firings import fired
 from chaos.sweeps.model import COUNTED, EFFECTS, UNKNOWN, Cell
 from cluster.seams.units import seconds_of_ns
 from verifier.evidence.phases import CHAOS
@@ -38,6 +40,8 @@ class CellOutcome:
     longest_gap_ms: float | None = None
     faults_injected: int = 0
     faults_effective: int = 0
+    #: How often planted defects took effect.
+    fired: int = 0
     seconds: float | None = None
     reasons: tuple[str, ...] = ()
     repro: str = ""
@@ -57,6 +61,22 @@ def shows_what_is_claimed(cell: Cell, outcome: CellOutcome) -> bool | None:
     if outcome.verdict == "unknown" and not (cell.claims and set(cell.claims) <= found):
         return None
     return set(cell.claims) <= found if cell.claims else not found
+
+
+def is_found(cell: Cell, outcome: CellOutcome) -> bool | None:
+    """Whether what was planted in a cell was found by a check that names it; None if it never took effect, or if
+    nothing can be said."""
+    if not cell.finds or outcome.status != "judged" or not outcome.fired:
+        return None
+    return bool(set(cell.finds) & outcome.forbidden.keys())
+
+
+def as_planted(cell: Cell, outcome: CellOutcome) -> CellOutcome:
+    """The same; in a cell with a defect that is to be found, all is well if it was, and unknown if it never fired."""
+    if not cell.finds or outcome.status != "judged":
+        return outcome
+    status = {None: Exit.UNKNOWN, False: Exit.INVALID, True: Exit.VALID}[is_found(cell, outcome)]
+    return replace(outcome, exit_status=int(status))
 
 
 def is_judged(directory: RunDirectory) -> bool:
@@ -115,6 +135,7 @@ def outcome_of(directory: RunDirectory) -> CellOutcome:
         longest_gap_ms=verdict["availability"].get("longest_gap_ms"),
         faults_injected=int(faults.get("injected", 0)),
         faults_effective=int(faults.get("effective", 0)),
+        fired=sum(fired(directory).times.values()),
         seconds=_seconds(run.phases),
         reasons=tuple(verdict["reasons"]),
         repro=run.repro,

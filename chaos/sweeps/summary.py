@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.exits import Exit
 from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
-from chaos.sweeps.outcome import CellOutcome, shows_what_is_claimed
+from chaos.sweeps.outcome import CellOutcome, is_found, shows_what_is_claimed
 
 #: 2: the runs of the cells have a ``run.json`` that is whole; sweeps before that are not resumed.
 SCHEMA = 2
@@ -39,6 +39,10 @@ class MatrixRow:
     reasons: tuple[str, ...] = ()
     #: Whether some of its cells were asked for and not run.
     waiting: bool = False
+    finds: tuple[str, ...] = ()
+    #: Of the runs with a planted defect that are judged: how many there are, in how many it fired, and in how many of
+    #: these it was found by a check that names it.
+    planted: tuple[int, int, int] = (0, 0, 0)
 
     @property
     def verdict(self) -> str:
@@ -66,6 +70,8 @@ class MatrixRow:
             "records_per_s": self.middle_records_per_s,
             "rate_asked": self.rate_asked,
             "faults": {"injected": self.faults[0], "effective": self.faults[1]},
+            "finds": list(self.finds),
+            "planted": dict(zip(("runs", "fired", "found"), self.planted, strict=True)),
             "inapplicable": self.inapplicable,
             "reasons": list(self.reasons),
         }
@@ -112,7 +118,14 @@ def _row(cells: Sequence[Cell], outcomes: Sequence[CellOutcome], across: str) ->
         inapplicable=first.inapplicable,
         reasons=tuple(reason for each in outcomes for reason in each.reasons),
         waiting=any(each.status == "not run" for each in outcomes),
+        finds=first.finds,
+        planted=_planted(first, judged),
     )
+
+
+def _planted(cell: Cell, judged: Sequence[CellOutcome]) -> tuple[int, int, int]:
+    told = [is_found(cell, outcome) for outcome in judged] if cell.finds else []
+    return len(told), sum(each is not None for each in told), sum(each is True for each in told)
 
 
 def verdict_of(outcome: CellOutcome) -> str:
@@ -168,11 +181,19 @@ def _named(names: Sequence[str], most: int | None) -> str:
     return "; ".join(shown) + more
 
 
+def planted_line(rows: Sequence[MatrixRow]) -> str:
+    """In how many runs planted defects fired, and were found by their names; empty if none was planted."""
+    runs, fired, found = (sum(row.planted[index] for row in rows) for index in range(3))
+    if not runs:
+        return ""
+    return f"planted defects fired in {fired} of {runs} runs, and were found by their names in {found} of these"
+
+
 def claims_line(rows: Sequence[MatrixRow]) -> str:
-    """How many of the claims came true, in words."""
+    """How many of the claims came true, in words; where nothing is claimed, what became of planted defects."""
     judged = [row for row in rows if row.shown is not None]
     if not any(row.claims for row in rows):
-        return ""
+        return planted_line(rows)
     missing = [", ".join(f"{name} {value}" for name, value in row.labels.items()) for row in judged if not row.shown]
     left = f"; not so: {'; '.join(missing)}" if missing else ""
     return f"{len(judged) - len(missing)} of {len(judged)} settings show what Kafka's documentation says{left}"
@@ -209,6 +230,8 @@ def _cells(sweep: Sweep, outcomes: Mapping[str, CellOutcome], run_dirs: Mapping[
             "labels": dict(cell.labels),
             "claims": list(cell.claims),
             "shown": shows_what_is_claimed(cell, outcome),
+            "finds": list(cell.finds),
+            "is_found": is_found(cell, outcome),
             "run_dir": run_dirs.get(cell.name),
             "rate_asked": cell.asked.rate,
             "inapplicable": cell.inapplicable,

@@ -19,7 +19,7 @@ from chaos.exits import Exit
 from chaos.schedules.model import to_yaml
 from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import COUNTED, Cell, Sweep
-from chaos.sweeps.outcome import CellOutcome, interrupted, is_interrupted, is_judged, outcome_of
+from chaos.sweeps.outcome import CellOutcome, as_planted, interrupted, is_interrupted, is_judged, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
 from cluster.process.supervisor import Child, Supervisor
@@ -130,7 +130,7 @@ class SweepRunner:
             return CellOutcome("inapplicable")
         directory = self._directory.run(cell)
         if is_judged(directory):
-            return outcome_of(directory)
+            return as_planted(cell, outcome_of(directory))
         return interrupted(directory) if is_interrupted(directory) else CellOutcome("not run")
 
     def _leave_out(self, names: set[str]) -> None:
@@ -167,10 +167,11 @@ class SweepRunner:
             # Not the one named above: the interrupt may have come before it had its name.
             for each in self._supervisor.children:
                 self._end(each)
-            self.outcomes[cell.name] = outcome_of(directory) if is_judged(directory) else interrupted(directory)
+            is_over = is_judged(directory)
+            self.outcomes[cell.name] = as_planted(cell, outcome_of(directory)) if is_over else interrupted(directory)
             raise
         if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN) and is_judged(directory):
-            return outcome_of(directory)
+            return as_planted(cell, outcome_of(directory))
         return CellOutcome(
             "failed", exit_status=status, reasons=(f"it ended with {status} and no verdict; see {log_path}",)
         )

@@ -79,6 +79,7 @@ class Coordinators(NamedTuple):
             TransactionRoom(
                 config["gapless.max.transactional.ids"], config["gapless.transactions.max.bytes"], MOST_PARTITIONS
             ),
+            replicas.rules.transactions,
         )
         transactions = TransactionService(
             coordinator, config, replicas, sender, control.take_producer_id, clock, blocking, of_transactions

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cluster.broker.replicas.verified import VerificationError, verification_error
 from cluster.controller.rules import ControlRules
+from cluster.coordinator.group.rules import GroupRules
+from cluster.coordinator.transaction.rules import TransactionRules
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
+from cluster.log.local_log import ReadResult
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.batch import BatchHeader
@@ -21,6 +25,21 @@ from cluster.replication.leader import LeaderState, acknowledgement, may_join
 
 #: (log, batch, its header, leader epoch, wall clock in ms) -> AppendInfo; raises LogError.
 LeaderAppend = Callable[[PartitionLog, memoryview, BatchHeader, int, int], AppendInfo]
+
+#: (log, high watermark, whether only what is committed is read) -> below which offset a consumer may read.
+ReadableEnd = Callable[[PartitionLog, int, bool], int]
+#: (log, from which offset, what was read, below which offset) -> (producer id, first offset) of each transaction.
+AbortedTransactions = Callable[[PartitionLog, int, ReadResult, int], list[tuple[int, int]]]
+
+
+def readable_end(log: PartitionLog, high_watermark: int, only_committed: bool) -> int:
+    """What is replicated, and for readers of committed records what is decided."""
+    return log.last_stable_offset(high_watermark) if only_committed else high_watermark
+
+
+def last_position(log: PartitionLog, _high_watermark: int, _fetch_offset: int) -> int:
+    """From where a consumer may ask at most: it may have been told more than a new leader knows to be replicated."""
+    return log.log_end_offset
 
 
 def truncate(log: PartitionLog, offset: int) -> int:
@@ -45,4 +64,14 @@ class Rules:
     truncate: Callable[[PartitionLog, int], int] = truncate
     #: (the leader's epochs, a follower's last epoch, the leader's log end) -> (epoch found, where it ends)
     end_offset_for: Callable[[LeaderEpochCache, int, int], tuple[int, int]] = LeaderEpochCache.end_offset_for
+    #: How far a consumer's fetch reads, and what ListOffsets calls the end.
+    fetch_end: ReadableEnd = readable_end
+    listed_end: ReadableEnd = readable_end
+    #: (log, high watermark, a consumer's position) -> the last one that is in range
+    last_position: Callable[[PartitionLog, int, int], int] = last_position
+    #: The transactions that a reader of committed records is told to leave out.
+    aborted_transactions: AbortedTransactions = PartitionLog.aborted_transactions
+    verification_error: VerificationError = verification_error
     control: ControlRules = field(default_factory=ControlRules)
+    transactions: TransactionRules = field(default_factory=TransactionRules)
+    groups: GroupRules = field(default_factory=GroupRules)

@@ -11,7 +11,26 @@ from difflib import get_close_matches
 from random import Random
 
 from cluster.broker.rules import Rules
-from cluster.defects import forget_sequences, lose_acked, refuse_batches
+from cluster.defects import (
+    add_in_memory,
+    commit_in_memory,
+    do_not_resume,
+    end_at_the_watermark,
+    end_in_memory,
+    end_one_later,
+    end_whichever_is_open,
+    expire_by_commit_time,
+    fetch_unstable_offsets,
+    forget_sequences,
+    lose_acked,
+    name_no_aborted,
+    read_undecided,
+    refuse_above_the_watermark,
+    refuse_batches,
+    take_fenced_producers,
+    take_what_comes_late,
+    time_out_unfenced,
+)
 from cluster.defects.firings import Firings
 
 Plant = Callable[[Rules, float, Random, Firings], Rules]
@@ -48,6 +67,74 @@ CATALOGUE = {
         Defect(lose_acked.NAME, "acknowledge a batch without storing it", lose_acked.plant, True),
         Defect(forget_sequences.NAME, "do not detect duplicates", forget_sequences.plant, False),
         Defect(refuse_batches.NAME, "refuse a batch with a retriable error", refuse_batches.plant, True),
+        Defect(
+            end_whichever_is_open.NAME,
+            "EndTxn ends what its ID has open, no matter which producer sent it",
+            end_whichever_is_open.plant,
+            False,
+        ),
+        Defect(
+            take_what_comes_late.NAME, "take a batch that is of no open transaction", take_what_comes_late.plant, False
+        ),
+        Defect(
+            take_fenced_producers.NAME,
+            "take what fenced producers still send in transactions",
+            take_fenced_producers.plant,
+            False,
+        ),
+        Defect(
+            time_out_unfenced.NAME,
+            "abort a transaction that times out without fencing its producer",
+            time_out_unfenced.plant,
+            False,
+        ),
+        Defect(read_undecided.NAME, "give readers of committed records what is undecided", read_undecided.plant, False),
+        Defect(
+            name_no_aborted.NAME, "do not tell readers which transactions were aborted", name_no_aborted.plant, False
+        ),
+        Defect(
+            add_in_memory.NAME,
+            "do not store the partitions of a transaction before it ends",
+            add_in_memory.plant,
+            False,
+        ),
+        Defect(
+            end_in_memory.NAME,
+            "do not store that a transaction ends before its markers are written",
+            end_in_memory.plant,
+            False,
+        ),
+        Defect(
+            do_not_resume.NAME, "a new coordinator does not finish what was decided before", do_not_resume.plant, False
+        ),
+        Defect(
+            fetch_unstable_offsets.NAME,
+            "tell committed offsets that an undecided transaction will change",
+            fetch_unstable_offsets.plant,
+            False,
+        ),
+        Defect(
+            commit_in_memory.NAME, "acknowledge a commit of offsets without storing it", commit_in_memory.plant, True
+        ),
+        Defect(
+            expire_by_commit_time.NAME,
+            "let offsets expire although members use them",
+            expire_by_commit_time.plant,
+            False,
+        ),
+        Defect(
+            refuse_above_the_watermark.NAME,
+            "refuse positions above a new leader's watermark as out of range",
+            refuse_above_the_watermark.plant,
+            False,
+        ),
+        Defect(
+            end_at_the_watermark.NAME,
+            "ListOffsets tells readers of committed records the high watermark",
+            end_at_the_watermark.plant,
+            False,
+        ),
+        Defect(end_one_later.NAME, "ListOffsets tells an end that is one too far", end_one_later.plant, False),
     )
 }
 

@@ -29,16 +29,18 @@ class Firings:
 
     def record(self, defect: str, log: PartitionLog, header: BatchHeader, offset: int) -> None:
         """Note that ``defect`` is about to treat this batch wrongly. Raises ``OSError``: then it must not."""
-        line = {
-            "defect": defect,
-            "broker": self._broker_id,
-            "topic": log.topic,
-            "partition": log.partition,
-            "producer_id": header.producer_id,
-            "producer_epoch": header.producer_epoch,
-            "base_sequence": header.base_sequence,
-            "count": header.record_count,
-            "offset": offset,
-            "monotonic_ns": self._clock.monotonic_ns(),
-        }
+        self.note(
+            defect,
+            topic=log.topic,
+            partition=log.partition,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            count=header.record_count,
+            offset=offset,
+        )
+
+    def note(self, defect: str, **about: str | int | bool) -> None:
+        """The same of what is no batch; ``about`` says what it is. Raises ``OSError``."""
+        line = {"defect": defect, "broker": self._broker_id, **about, "monotonic_ns": self._clock.monotonic_ns()}
         self._storage.append_line(self._path, json.dumps(line))

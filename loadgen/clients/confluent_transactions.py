@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 from loadgen.clients.confluent import ConfluentProducer, describe_exception
 from loadgen.clients.librdkafka import producer_config
 from loadgen.clients.transaction_keys import CALL_MS, defaults
-from loadgen.clients.transactional import Remedy, TransactionalFactory, TransactionRefusal
+from loadgen.clients.transactional import USURPERS, Remedy, TransactionalFactory, TransactionRefusal
 from loadgen.settings import CONFLUENT, ConfigValue
 
 
@@ -38,6 +38,16 @@ class ConfluentTransactionalProducer(ConfluentProducer):
             self._producer.begin_transaction()
         except KafkaException as error:
             raise refusal_of(error) from error
+
+    def occupy(self, topic: str) -> None:
+        # Only a consumer can name a group; it asks nothing of any broker, so it needs none.
+        consumer = Consumer({"bootstrap.servers": "127.0.0.1:9", "group.id": USURPERS})
+        try:
+            whose = consumer.consumer_group_metadata()
+            given = [TopicPartition(topic, 0, 0)]
+            called(lambda timeout_s: self._producer.send_offsets_to_transaction(given, whose, timeout_s))
+        finally:
+            consumer.close()
 
     def commit(self) -> None:
         called(self._producer.commit_transaction)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from cluster.client import AbortableTransactionError, FatalTransactionError
+from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.delivery import ProduceError
 from cluster.seams.clock import Clock
 from loadgen.clients.base import first_line
 from loadgen.clients.native import PRODUCER_DEFAULTS, NativeProducer
 from loadgen.clients.transaction_keys import defaults
-from loadgen.clients.transactional import Remedy, TransactionalFactory, TransactionRefusal
+from loadgen.clients.transactional import USURPERS, Remedy, TransactionalFactory, TransactionRefusal
 from loadgen.settings import NATIVE, ConfigValue
 
 
@@ -32,6 +33,10 @@ class NativeTransactionalProducer(NativeProducer):
 
     def begin(self) -> None:
         called(self._producer.begin_transaction)
+
+    def occupy(self, topic: str) -> None:
+        group = ConsumerGroupMetadata(USURPERS)
+        called(lambda: self._producer.send_offsets_to_transaction({(topic, 0): 0}, group))
 
     def commit(self) -> None:
         called(self._producer.commit_transaction)

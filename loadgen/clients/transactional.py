@@ -51,6 +51,10 @@ class TransactionalClient(ProducerClient, Protocol):
         """What is produced from now on belongs to one transaction."""
         ...
 
+    def occupy(self, topic: str) -> None:
+        """Have a transaction open at the coordinator, without a record: with an offset of a group that no one reads."""
+        ...
+
     def commit(self) -> None:
         """Send what is queued, and commit."""
         ...
@@ -61,6 +65,9 @@ class TransactionalClient(ProducerClient, Protocol):
 
 
 TransactionalFactory = Callable[[ClientCallbacks], TransactionalClient]
+
+#: The group of which a producer that takes over commits an offset, in a transaction that is never to be committed.
+USURPERS = "gapless-usurpers"
 
 
 def tag_of(stream: int, sequence: int) -> int:

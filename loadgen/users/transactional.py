@@ -58,6 +58,7 @@ class TransactionalWriter:
         self._transactions = 0
         self._in_this_one = 0
         self._is_to_be_zombie = False
+        self._is_late = False
 
     def write(self) -> None:
         """Write what is due for one slice."""
@@ -86,6 +87,7 @@ class TransactionalWriter:
                 return NOT_READY_NS
             self._in_this_one = 0
             self._is_to_be_zombie = self._plan.is_taken_over(self._run_id, self._number, self._transactions)
+            self._is_late = self._plan.is_taken_over_late(self._run_id, self._number, self._transactions)
         if producer.is_doomed or self._in_this_one == self._plan.records:
             self._end()
             return 0
@@ -95,7 +97,7 @@ class TransactionalWriter:
         """Send what is due of this transaction, to its streams in turn."""
         streams = self._producer.streams
         while self._sent < due and self._in_this_one < self._plan.records:
-            if self._is_to_be_zombie and self._in_this_one == self._plan.records // 2:
+            if self._is_to_be_zombie and not self._is_late and self._in_this_one == self._plan.records // 2:
                 self._is_to_be_zombie = False
                 self._producer.take_over()
                 return 0
@@ -114,13 +116,22 @@ class TransactionalWriter:
         """Commit, or abort as planned: every second one of these only when its records are stored."""
         number = self._transactions
         self._transactions += 1
+        if self._is_late:
+            self._is_late = self._is_to_be_zombie = False
+            self._wait_until_stored()
+            self._producer.take_over(occupies=True)
         if not self._plan.is_aborted(self._run_id, self._number, number):
             self._producer.end("commit")
             return
-        begun_ns = self._clock.monotonic_ns()
-        while number % 2 and self._producer.outstanding and self._producer.is_open and not self._is_over(begun_ns):
-            gevent.sleep(seconds_of_ns(MIN_TICK_NS))
+        if number % 2:
+            self._wait_until_stored()
         self._producer.end("abort")
+
+    def _wait_until_stored(self) -> None:
+        """Until its records are, if that is possible."""
+        begun_ns = self._clock.monotonic_ns()
+        while self._producer.outstanding and self._producer.is_open and not self._is_over(begun_ns):
+            gevent.sleep(seconds_of_ns(MIN_TICK_NS))
 
     def _is_over(self, since_ns: int) -> bool:
         """Whether what was begun then has been waited for long enough."""

@@ -58,6 +58,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     # A defect wraps a decision function of the broker's rules.
     "cluster.defects": (
         "cluster.broker.rules",
+        "cluster.broker.replicas.verified",
+        "cluster.coordinator",
         "cluster.log",
         "cluster.protocol",
         "cluster.replication",

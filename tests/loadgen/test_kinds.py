@@ -31,6 +31,8 @@ def test_planned_aborts_are_a_share_that_the_run_id_decides() -> None:
     assert chosen != [plan.is_aborted(8, 1, number) for number in range(4000)]
     taken = [TransactionPlan(zombies=0.25).is_taken_over(7, 1, number) for number in range(4000)]
     assert 900 < sum(taken) < 1100 and taken != chosen
+    late = [TransactionPlan(zombies=0.25).is_taken_over_late(7, 1, number) for number in range(4000)]
+    assert 400 < sum(late) < 600 and all(taken[number] for number in range(4000) if late[number])
     assert not any(plan.is_taken_over(7, 1, number) for number in range(100))
     assert not any(TransactionPlan(aborts=0.0).is_aborted(7, 1, number) for number in range(100))
 

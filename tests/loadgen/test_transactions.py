@@ -42,6 +42,9 @@ class FakeTransactional(FakeProducer):
     def begin(self) -> None:
         self._call("begin")
 
+    def occupy(self, topic: str) -> None:
+        self._call(f"occupy {topic}")
+
     def commit(self) -> None:
         self._call("commit")
 
@@ -253,6 +256,20 @@ def test_another_producer_takes_over_and_leaves_the_rest_to_the_cluster(bench: B
     bench.begin()
     assert bench.clients[-1].calls == ["initialize", "begin"] and len(bench.clients) == 3
     assert bench.outcomes() == [ABORTED, UNKNOWN]
+
+
+def test_one_that_takes_over_late_has_a_transaction_until_the_zombie_has_ended(bench: Bench) -> None:
+    """The zombie asks to commit while another one has its id, and a transaction open."""
+    bench.begin()
+    bench.send()
+    bench.acknowledge()
+    bench.producer.take_over(occupies=True)
+    zombie, other = bench.clients
+    assert (other.calls, bench.disposed) == (["initialize", "begin", "occupy t"], [])
+    zombie.answers = [FENCED]
+    bench.producer.end("commit")
+    assert zombie.calls[-1] == "commit" and bench.disposed[0] is other
+    assert bench.outcomes() == [ABORTED]
 
 
 def test_a_fatal_answer_to_the_beginning_begins_nothing(bench: Bench) -> None:

@@ -13,31 +13,25 @@ from dataclasses import dataclass, replace
 from unittest import mock
 
 from cluster.broker.control.links.channels import BrokerChannel
-from cluster.broker.handlers import list_offsets
-from cluster.broker.replicas import writes
 from cluster.broker.replicas.follower_log import FollowerLog
-from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.roles import Roles
 from cluster.broker.rules import Rules
-from cluster.broker.transactions.verification import Verifier
 from cluster.controller import leadership, partitions
-from cluster.coordinator.group import removing
-from cluster.coordinator.group.coordinator import GroupCoordinator
-from cluster.coordinator.transaction import coordinator as transaction_coordinator
-from cluster.coordinator.transaction import requests
-from cluster.coordinator.transaction.coordinator import TransactionCoordinator
+from cluster.defects import parse, with_defects
+from cluster.defects.firings import Firings
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import ProducerEntry, SequenceVerdict, VerdictKind
-from cluster.log.transactional_log import TransactionalLog
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import InSyncReplicas
 from cluster.replication.leader import LeaderState
+from cluster.seams.clock import ManualClock
+from cluster.seams.memory_storage import MemoryStorage
+from cluster.seams.randomness import derive
 from tests.simulation import golden_removals as without
-from tests.simulation.coordination import without as unsafe
 
 
 @dataclass(frozen=True)
@@ -157,8 +151,15 @@ def _read_to_the_end(
     return _read(log, offset, max_bytes, log.log_end_offset, at_least_one)
 
 
-#: Before KIP-890 no coordinator was asked whether a partition is in a transaction.
-_UNVERIFIED = ((Verifier, "unverified", unsafe.no_questions), (writes, "check_verified", lambda *_arguments: None))
+def _defect(name: str) -> Removal:
+    """What ``gapless run --defect`` plants in real brokers, taken from these."""
+
+    def planted(rules: Rules) -> Rules:
+        storage = MemoryStorage()
+        storage.makedirs("/")
+        return with_defects(rules, [parse(name)], derive(1, "defects"), Firings("", 0, storage, ManualClock()))
+
+    return Removal(planted)
 
 
 REMOVALS: dict[str, Removal] = {
@@ -184,22 +185,24 @@ REMOVALS: dict[str, Removal] = {
     ),  # KIP-460
     "leave-names-unsynced": Removal(patches=((LocalLog, "_unsynced_directories", lambda _log: ()),)),  # KAFKA-3968
     # Of transactions and groups.
-    "end-whichever-is-open": Removal(patches=((requests, "end_txn", unsafe.end_whichever_is_open),)),
-    "take-what-comes-late": Removal(patches=_UNVERIFIED),  # KIP-890
-    "take-fenced-producers": Removal(
-        lambda rules: replace(rules, check_sequence=unsafe.take_any_epoch), patches=_UNVERIFIED
-    ),
-    "time-out-unfenced": Removal(
-        patches=((transaction_coordinator, "abort_if_timed_out", unsafe.time_out_in_the_same_epoch),)
-    ),
-    "read-undecided": Removal(patches=((TransactionalLog, "last_stable_offset", unsafe.stable_is_committed),)),
-    "name-no-aborted": Removal(patches=((TransactionalLog, "aborted_transactions", unsafe.name_no_aborted),)),
-    "add-in-memory": Removal(patches=((TransactionCoordinator, "add_partitions", unsafe.add_in_memory),)),
-    "do-not-resume": Removal(patches=((TransactionCoordinator, "loaded", unsafe.do_not_resume),)),
-    "fetch-unstable-offsets": Removal(patches=((GroupCoordinator, "fetch_offsets", unsafe.fetch_unstable),)),  # KIP-447
-    "commit-from-memory": Removal(patches=((GroupCoordinator, "commit", unsafe.answer_from_memory),)),
-    "expire-by-commit-time": Removal(patches=((removing, "expired_offsets", unsafe.expire_by_commit_time),)),  # KIP-211
-    "refuse-above-the-watermark": Removal(patches=((Replica, "read", unsafe.refuse_above_the_watermark),)),
-    "end-at-the-watermark": Removal(patches=((list_offsets, "look_up", unsafe.end_at_the_watermark),)),
-    "end-one-later": Removal(patches=((list_offsets, "look_up", unsafe.end_one_later),)),
+    **{
+        name: _defect(name)
+        for name in (
+            "end-whichever-is-open",
+            "take-what-comes-late",
+            "take-fenced-producers",
+            "time-out-unfenced",
+            "read-undecided",
+            "name-no-aborted",
+            "add-in-memory",
+            "end-in-memory",
+            "do-not-resume",
+            "fetch-unstable-offsets",
+            "commit-in-memory",
+            "expire-by-commit-time",
+            "refuse-above-the-watermark",
+            "end-at-the-watermark",
+            "end-one-later",
+        )
+    },
 }

@@ -52,6 +52,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "stray": "a marker ends what no coordinator had decided",
             "opposite": "a marker says COMMIT where ABORT was decided, or the reverse",
             "decisions": "one transaction was decided twice, and differently",
+            "former-epoch": "a COMMIT ends what its producer began in an earlier epoch",
         },
         brings=("hanging-transaction",),
         needs=_BYTES,
@@ -66,7 +67,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly(
         "zombie-write",
         "a transaction was written to under a producer epoch that was over",
-        brings=("producer-epoch-regression",),
+        brings=("producer-epoch-regression", "marker-audit"),
         needs=_BYTES,
         asks_spark=False,
     ),

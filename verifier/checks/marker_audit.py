@@ -5,8 +5,10 @@ decision, with the partitions that it concerns, and the Complete record after it
 In each partition, the markers of a producer are laid beside its decisions there, both in their order; of all ways to do
 that, the one with the fewest contradictions counts. What remains: a completed decision without a marker (cause
 ``missing``); a marker that no decision accounts for, or that ends records of the transaction after it (cause
-``stray``); a marker that says the other than its decision (cause ``opposite``). A record that decides a transaction the
-other way than one before it has the cause ``decisions``.
+``stray``); a marker that says the other than its decision (cause ``opposite``); a COMMIT that also ends what its
+producer had begun in an earlier epoch (cause ``former-epoch``): that was another transaction, which no one had decided,
+since raising the epoch aborts it first. A record that decides a transaction the other way than one before it has the
+cause ``decisions``.
 
 Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
 sends it until it is told; a decision that its coordinator had not completed. A log that does not begin at 0, has gaps,
@@ -22,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.segments.markers import KIND_NAMES
+from verifier.segments.markers import COMMIT, KIND_NAMES
 from verifier.transactions.model import STATE_TOPIC, Anomalous, TransactionEvidence, of_decision, of_marker
 
 NAME = "marker-audit"
@@ -41,3 +43,9 @@ def marker_audit(evidence: TransactionEvidence) -> Iterator[Anomalous]:
             yield Anomalous(NAME, "stray", *place, marker.marker_offset, detail)
         for decision, marker in alignment.opposite:
             yield Anomalous(NAME, "opposite", *place, marker.marker_offset, of_decision(decision) | of_marker(marker))
+    for place, log in evidence.logs.items():
+        for marker in log.ended:
+            is_judged = (place, marker.producer_id) in evidence.alignments
+            if is_judged and marker.kind == COMMIT and marker.begun_epoch < marker.producer_epoch:
+                detail = {"producer_id": marker.producer_id, "begun_epoch": marker.begun_epoch, **of_marker(marker)}
+                yield Anomalous(NAME, "former-epoch", *place, marker.marker_offset, detail)

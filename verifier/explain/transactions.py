@@ -28,6 +28,11 @@ def _markers(found: Found) -> str:
             )
             whose = f"{_marker(detail)} of producer {detail['producer_id']}"
             return f"{whose}{_at(found)} {ends}, which no coordinator decided"
+        case "former-epoch":
+            return (
+                f"{_marker(detail)} of producer {detail['producer_id']}{_at(found)} ends what began at offset "
+                f"{detail['first_offset']} in epoch {detail['begun_epoch']}, which no coordinator decided"
+            )
         case _:
             return (
                 f"the record at offset {found.offset} decides {detail['decides']} for {detail['transactional_id']!r}, "

@@ -26,7 +26,8 @@ class Opened(NamedTuple):
 class Ended(NamedTuple):
     """A marker, ABORT or COMMIT, and the transaction that it ends.
 
-    ``first_offset`` is -1 if the producer had none open here. ``last_stable_offset``: from there on other transactions
+    ``first_offset`` is -1 if the producer had none open here; ``begun_epoch`` is the epoch in which it began, or else
+    the marker's. ``last_stable_offset``: from there on other transactions
     are open, or else it is the offset behind the marker.
     """
 
@@ -37,6 +38,7 @@ class Ended(NamedTuple):
     marker_offset: int
     coordinator_epoch: int
     last_stable_offset: int
+    begun_epoch: int
 
 
 class LateAppend(NamedTuple):
@@ -96,5 +98,6 @@ class TransactionReplay:
         else:
             begun = self.open.pop(producer_id, None)
             stable = next((each.first_offset for each in self.open.values()), offset + 1)
-            first_offset = -1 if begun is None else begun.first_offset
-            self.ended.append(Ended(producer_id, producer_epoch, kind, first_offset, offset, coordinator_epoch, stable))
+            first_offset, epoch = (-1, producer_epoch) if begun is None else (begun.first_offset, begun.producer_epoch)
+            ended = Ended(producer_id, producer_epoch, kind, first_offset, offset, coordinator_epoch, stable, epoch)
+            self.ended.append(ended)

@@ -10,15 +10,15 @@ from chaos.sweeps.summary import MatrixRow, verdict_of
 from cluster.process.one_line import printable
 
 #: Headings of what follows a row's labels.
-HEADINGS = ("verdict", *COUNTED, "settings allow", "documented", "shown", "records/s", "bit")
+HEADINGS = ("verdict", *COUNTED, "settings allow", "documented", "shown", "records/s", "bit", "fired", "found", "as")
 #: Words from the left, figures from the right.
-WORDS = ("verdict", "settings allow", "documented", "shown")
+WORDS = ("verdict", "settings allow", "documented", "shown", "as")
 
 
 def figures(row: MatrixRow) -> list[str]:
     """The columns of ``HEADINGS``. A question mark stands for what could not be counted."""
     counts = [f"{row.found[name]:,}" if name in row.found else "?" if row.judged else "" for name in COUNTED]
-    return [verdict(row), *counts, allowed(row), said(row), shown(row), speed(row), bit(row)]
+    return [verdict(row), *counts, allowed(row), said(row), shown(row), speed(row), bit(row), *planted(row)]
 
 
 def verdict(row: MatrixRow) -> str:
@@ -56,6 +56,15 @@ def speed(row: MatrixRow) -> str:
 def bit(row: MatrixRow) -> str:
     """How many of the faults took effect."""
     return f"{row.faults[1]}/{row.faults[0]}" if row.faults[0] else ""
+
+
+def planted(row: MatrixRow) -> tuple[str, str, str]:
+    """In how many runs a planted defect fired, in how many of these it was found, and as what."""
+    runs, fired, found = row.planted
+    if not runs:
+        return "", "", ""
+    names = [f"{name} {row.forbidden[name]:,}" for name in row.finds if name in row.forbidden]
+    return f"{fired}/{runs}", f"{found}/{fired}" if fired else "", ", ".join(names)
 
 
 def key(cell: Cell) -> str:

@@ -75,7 +75,7 @@ class GroupService:
         self._random = random
         self._beside = Beside(blocking)
         self._shares = shares
-        self.coordinator = GroupCoordinator(settings, self._new_member_id)
+        self.coordinator = GroupCoordinator(settings, self._new_member_id, replicas.rules.groups)
         self._timers = GroupTimers(self._loop, shares, self._timer_due)
         self._answers = GroupAnswers(self._loop)
         self._appends = OrderedAppends(replicas.own_writes, clock, config["offsets.commit.timeout.ms"], shares)

@@ -67,6 +67,7 @@ def _answer(
             request.replica_id,
             # 0, READ_UNCOMMITTED, in versions that have none.
             request.isolation_level,
+            services.replicas.rules.listed_end,
             knows_max_timestamp=knows_max_timestamp,
         )
     except (RequestRefused, LogError) as error:

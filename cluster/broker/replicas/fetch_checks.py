@@ -74,8 +74,11 @@ def check_follower(leader: LeaderState, reader: FetchedBy, current_leader_epoch:
         raise RequestRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader.replica_id} was restarted since")
 
 
-def check_position(log: PartitionLog, wanted: FetchPartition, end_offset_for: EndOffsetFor) -> tuple[int, int] | None:
-    """Where the fetcher's history parts from ours, None if it does not; ``end_offset_for`` is the broker's rule.
+def check_position(
+    log: PartitionLog, wanted: FetchPartition, end_offset_for: EndOffsetFor, last_position: int
+) -> tuple[int, int] | None:
+    """Where the fetcher's history parts from ours, None if it does not; ``end_offset_for`` and
+    ``last_position`` are by the broker's rules.
 
     Raises ``RequestRefused`` if its position is not in our log, or we know nothing of its epoch. This runs for
     consumers too: kafka-python sends their last epoch.
@@ -89,7 +92,7 @@ def check_position(log: PartitionLog, wanted: FetchPartition, end_offset_for: En
             raise RequestRefused(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from error
         if diverging is not None and wanted.fetch_offset >= log.log_start_offset:
             return diverging
-    if not log.log_start_offset <= wanted.fetch_offset <= log_end_offset:
+    if not log.log_start_offset <= wanted.fetch_offset <= last_position:
         raise RequestRefused(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {wanted.fetch_offset}")
     return None
 

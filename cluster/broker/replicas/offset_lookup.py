@@ -13,6 +13,7 @@ from cluster.broker.portions import Steps
 from cluster.broker.replicas.fetch_checks import CONSUMER, READ_COMMITTED
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.replica import Replica
+from cluster.broker.rules import ReadableEnd
 from cluster.protocol.errors import ErrorCode
 
 #: The replica id that is neither a consumer nor a follower: a consumer that queries this very replica.
@@ -46,10 +47,12 @@ def look_up(
     wanted: WantedOffset,
     replica_id: int,
     isolation_level: int,
+    listed_end: ReadableEnd,
     *,
     knows_max_timestamp: bool,
 ) -> Steps[FoundOffset]:
-    """``find`` returns a replica of this broker. ``knows_max_timestamp``: the client may ask for MAX_TIMESTAMP.
+    """``find`` returns a replica of this broker; ``listed_end`` is the broker's rule. ``knows_max_timestamp``: the
+    client may ask for MAX_TIMESTAMP.
 
     Raises ``RequestRefused`` and ``LogError``.
     """
@@ -63,9 +66,7 @@ def look_up(
     leader = partition.leading(wanted.current_leader_epoch)
     if replica_id != CONSUMER:
         return (yield from _find(partition, timestamp, log_end_offset))
-    end = leader.high_watermark
-    if isolation_level == READ_COMMITTED:
-        end = partition.log.last_stable_offset(end)
+    end = listed_end(partition.log, leader.high_watermark, isolation_level == READ_COMMITTED)
     found = yield from _find(partition, timestamp, end)
     if not leader.knows_its_end and (timestamp == LATEST or (found == NOTHING and timestamp >= 0)):
         # A new leader's watermark lags behind what its predecessor has shown: no answer is better than a step back.

@@ -241,16 +241,16 @@ class Replica:
 
         Never raises for what a request may cause: the answer carries the error.
         """
+        rules = self._host.rules
         try:
             leader = self.leading(wanted.current_leader_epoch)
+            last_position = upper_bound_offset = self.log.log_end_offset
             if reader.is_follower:
                 check_follower(leader, reader, wanted.current_leader_epoch)
-                upper_bound_offset = self.log.log_end_offset
             else:
-                upper_bound_offset = leader.high_watermark
-                if reader.only_committed:
-                    upper_bound_offset = self.log.last_stable_offset(upper_bound_offset)
-            diverging = check_position(self.log, wanted, self._host.rules.end_offset_for)
+                upper_bound_offset = rules.fetch_end(self.log, leader.high_watermark, reader.only_committed)
+                last_position = rules.last_position(self.log, leader.high_watermark, wanted.fetch_offset)
+            diverging = check_position(self.log, wanted, rules.end_offset_for, last_position)
             if diverging is not None:
                 return FetchFinding(answer(self.log, wanted, leader.high_watermark, diverging=diverging), 0, True)
             if reader.is_follower and arrived and proves_its_end(self.log, wanted):
@@ -264,7 +264,7 @@ class Replica:
             return FetchFinding(fetch_error(wanted.topic, wanted.partition, error.error_code), 0, True)
         aborted = None
         if reader.only_committed:
-            aborted = self.log.aborted_transactions(wanted.fetch_offset, found, upper_bound_offset)
+            aborted = rules.aborted_transactions(self.log, wanted.fetch_offset, found, upper_bound_offset)
         result = answer(self.log, wanted, leader.high_watermark, found.records, aborted=aborted)
         return FetchFinding(result, found.readable_bytes, found.is_older_segment)
 

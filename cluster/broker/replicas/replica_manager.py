@@ -70,7 +70,7 @@ class ReplicaManager:
             self.partitions,
             self.find,
             partition_exists,
-            rules.acknowledgement,
+            rules,
             self.wheel,
             clock,
             storage_failed,

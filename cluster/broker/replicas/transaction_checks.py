@@ -1,50 +1,15 @@
-"""Whether a transactional batch may be appended: it is of an open transaction that its partition is part of (KIP-890).
+"""Row 4 of docs/produce-checks.md: a transactional batch that may not be appended is refused.
 
-Owns row 4 of docs/produce-checks.md, and for which batches the coordinator has to be asked. Does not own the asking
-(``cluster.broker.transactions``), nor the epochs and sequences of producers (``cluster.log``). Pure.
-
-A transaction that has a record in the log is open there until its marker comes. For the first record the coordinator is
-asked, since a record that comes after the marker would keep the partition's readers waiting forever. A marker may come
-between the answer and the append: so what the log knew of the producer must be the same as before the question.
+Owns the refusals alone; why a batch is refused is in ``verified``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from cluster.broker.replicas.host import RequestRefused
-from cluster.log.checkpoints import TopicPartition
+from cluster.broker.replicas.verified import VerificationError, Verified
 from cluster.log.partition_log import PartitionLog
-from cluster.log.sequence import ProducerEntry, VerdictKind
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class Verified:
-    """What the coordinator said about partitions of one request, and what their logs knew before it was asked."""
-
-    errors: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
-    entries: Mapping[TopicPartition, ProducerEntry | None] = field(default_factory=dict)
-
-
-#: No coordinator was asked.
-NOT_ASKED = Verified()
-
-
-def is_to_be_verified(log: PartitionLog, header: BatchHeader) -> bool:
-    """Whether a transactional batch may be appended only if the coordinator says so. What the log has already, or
-    refuses in any case, needs no one's word."""
-    if is_open(log, header.producer_id, header.producer_epoch):
-        return False
-    return log.verdict_on(header).kind is VerdictKind.ACCEPT
-
-
-def is_open(log: PartitionLog, producer_id: int, producer_epoch: int) -> bool:
-    """Whether the log has records of a transaction of that producer which no marker has ended."""
-    entry = log.producers.get(producer_id)
-    return entry is not None and entry.txn_first_offset >= 0 and entry.producer_epoch == producer_epoch
 
 
 def check_identity(transactional_id: str | None, header: BatchHeader) -> None:
@@ -53,13 +18,10 @@ def check_identity(transactional_id: str | None, header: BatchHeader) -> None:
         raise RequestRefused(ErrorCode.INVALID_TXN_STATE, "a transactional batch needs a transactional id and producer")
 
 
-def check_verified(log: PartitionLog, header: BatchHeader, verified: Verified) -> None:
+def check_verified(
+    log: PartitionLog, header: BatchHeader, verified: Verified, verification_error: VerificationError
+) -> None:
     """It is of an open transaction. Raises ``RequestRefused``."""
-    key = (log.topic, log.partition)
-    error = verified.errors.get(key, ErrorCode.NONE)
+    error = verification_error(log, header, verified)
     if error is not ErrorCode.NONE:
-        raise RequestRefused(error, "the transaction's coordinator does not let it in")
-    if not is_to_be_verified(log, header):
-        return
-    if key not in verified.entries or verified.entries[key] is not log.producers.get(header.producer_id):
-        raise RequestRefused(ErrorCode.INVALID_TXN_STATE, "no such transaction is open")
+        raise RequestRefused(error, "its coordinator does not let it in, or its transaction is not open")

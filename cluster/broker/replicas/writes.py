@@ -21,8 +21,9 @@ from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, ke
 from cluster.broker.replicas.purgatory import DelayedProduce, failed
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
-from cluster.broker.replicas.transaction_checks import NOT_ASKED, Verified, check_identity, check_verified
-from cluster.broker.replicas.waiters import Acknowledgement
+from cluster.broker.replicas.transaction_checks import check_identity, check_verified
+from cluster.broker.replicas.verified import NOT_ASKED, Verified
+from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
@@ -34,8 +35,7 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
-#: Partitions of one request after which it is checked whether its share of the turn is over: a flush or a new segment
-#: takes long.
+#: Partitions of one request between two looks whether its share of the turn is over: a new segment takes long.
 LOOK_EACH = 10
 #: A batch with more records, or a compressed one, may take milliseconds: it is not begun in a turn that is used up.
 QUICK_RECORDS = 1000
@@ -56,7 +56,7 @@ class Writes:
         partitions: Mapping[TopicPartition, Replica],
         find: Callable[[str, int], Replica],
         partition_exists: Callable[[str, int], bool],
-        acknowledgement: Acknowledgement,
+        rules: Rules,
         wheel: TimerWheel,
         clock: Clock,
         storage_failed: Callable[[LogError], None],
@@ -66,7 +66,7 @@ class Writes:
         self._partitions = partitions
         self._find = find
         self._partition_exists = partition_exists
-        self._acknowledgement = acknowledgement
+        self._acknowledgement, self._verification_error = rules.acknowledgement, rules.verification_error
         self._wheel = wheel
         self._clock = clock
         self._storage_failed = storage_failed
@@ -214,7 +214,7 @@ class Writes:
         """Row 4. Raises ``RequestRefused``."""
         check_identity(transactional_id, header)
         if self.verifies and partition.leader is not None:
-            check_verified(partition.log, header, verified)
+            check_verified(partition.log, header, verified, self._verification_error)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
         """No one has told of what was acknowledged since the first of them was written."""

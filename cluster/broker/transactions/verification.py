@@ -1,7 +1,7 @@
 """Verifier: asks the coordinator of a transaction whether partitions are part of it, before records are written there.
 
 Owns for what it is asked, whom, and what its answer means for a producer and for a group's offsets (KIP-890, its first
-part). Does not own when a batch needs it (``replicas.transaction_checks``).
+part). Does not own when a batch needs it (``replicas.verified``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cluster.broker.metrics import Counters
 from cluster.broker.pauses import Shares
 from cluster.broker.replicas.ordered_appends import MayWrite
 from cluster.broker.replicas.replica import Replica
-from cluster.broker.replicas.transaction_checks import NOT_ASKED, Verified, is_open, is_to_be_verified
+from cluster.broker.replicas.verified import NOT_ASKED, Verified, is_open, is_to_be_verified
 from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.transaction_service import TransactionService
 from cluster.coordinator.transaction.describing import verify_partitions

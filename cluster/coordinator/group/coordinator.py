@@ -42,6 +42,7 @@ from cluster.coordinator.group.requests import (
     SyncRequest,
     Waiter,
 )
+from cluster.coordinator.group.rules import CORRECT, GroupRules
 from cluster.coordinator.group.sizes import join_growth, sync_growth
 from cluster.protocol.errors import ErrorCode
 
@@ -49,8 +50,11 @@ from cluster.protocol.errors import ErrorCode
 class GroupCoordinator(FiledGroups):
     """NOT thread-safe."""
 
-    def __init__(self, settings: GroupSettings, new_member_id: joining.NewMemberId) -> None:
+    def __init__(
+        self, settings: GroupSettings, new_member_id: joining.NewMemberId, rules: GroupRules = CORRECT
+    ) -> None:
         super().__init__(settings)
+        self._rules = rules
         self._new_member_id = new_member_id
 
     def __repr__(self) -> str:
@@ -169,7 +173,7 @@ class GroupCoordinator(FiledGroups):
         if error_code is not ErrorCode.NONE or group is None:
             decision.answer(waiter, dict.fromkeys(request.offsets, error_code))
         else:
-            committing.commit(decision, group, request, waiter)
+            self._rules.commit(decision, group, request, waiter)
             self._keep(group)
         return decision
 
@@ -180,7 +184,7 @@ class GroupCoordinator(FiledGroups):
         error_code = self.status(group_id, empty_id_is_valid=True)
         if error_code is not ErrorCode.NONE:
             return error_code, {}
-        return error_code, committing.fetch(self.group(group_id), partitions, require_stable=require_stable)
+        return error_code, self._rules.fetch(self.group(group_id), partitions, require_stable=require_stable)
 
     def transaction_ended(self, partition: int, producer_id: int, *, is_committed: bool) -> None:
         """A marker is in the log, and the results of all appends before it were told. While loading, feed it."""
@@ -229,7 +233,7 @@ class GroupCoordinator(FiledGroups):
         """Remove what has expired of some groups; due for all every ``offsets.retention.check.interval.ms``."""
         decision = self._decision(now_ms)
         for group in filter(self._is_here, groups):
-            self._put(group, None if removing.expire(decision, group) else group)
+            self._put(group, None if removing.expire(decision, group, self._rules.expired_offsets) else group)
         return decision
 
     # groups

@@ -7,7 +7,7 @@ removed is Dead, and one whose tombstone failed is Empty again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from cluster.coordinator.group.answers import DeleteOffsetsAnswer
@@ -21,6 +21,9 @@ from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.group.waiting import append
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode
+
+#: (group, now, retention) -> the partitions whose offsets are to be forgotten.
+ExpiredOffsets = Callable[[Group, int, int], list[TopicPartition]]
 
 #: Bytes of a batch of tombstones, about; a single one may take more.
 TOMBSTONES_BYTES = 65_536
@@ -59,7 +62,7 @@ def _unwanted(group: Group, partitions: list[TopicPartition]) -> list[TopicParti
     return [] if subscribed is None else [each for each in partitions if each[0] not in subscribed]
 
 
-def expire(decision: GroupDecision, group: Group) -> bool:
+def expire(decision: GroupDecision, group: Group, expired_offsets: ExpiredOffsets) -> bool:
     """Remove what has expired. True if the group is no more: nothing of it was ever stored."""
     if group.state is GroupState.DEAD:
         return False

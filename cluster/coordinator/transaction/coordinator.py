@@ -26,11 +26,12 @@ from cluster.coordinator.transaction.decisions import (
     refusal,
 )
 from cluster.coordinator.transaction.effects import DONE, begin_append, begin_completion
-from cluster.coordinator.transaction.expiry import abort_if_timed_out, expire_if_idle, make_room
+from cluster.coordinator.transaction.expiry import expire_if_idle, make_room
 from cluster.coordinator.transaction.markers import awaits, sort_answers
 from cluster.coordinator.transaction.ownership import OwnedPartitions, ServedPartition
 from cluster.coordinator.transaction.requests import TakeProducerId
 from cluster.coordinator.transaction.room import TransactionRoom, check_room, crowds
+from cluster.coordinator.transaction.rules import CORRECT, TransactionRules
 from cluster.coordinator.transaction.state import (
     COMPLETED,
     NO_PRODUCER_EPOCH,
@@ -63,9 +64,10 @@ class TransactionCoordinator:
         max_timeout_ms: int,
         id_expiration_ms: int,
         room: TransactionRoom = UNLIMITED,
+        rules: TransactionRules = CORRECT,
     ) -> None:
         self.owned = OwnedPartitions(partition_count)
-        self._room = room
+        self._room, self._rules = room, rules
         self._max_timeout_ms = max_timeout_ms
         self._id_expiration_ms = id_expiration_ms
 
@@ -92,7 +94,7 @@ class TransactionCoordinator:
         served = self.owned.finish_loading(partition, coordinator_epoch, dict(transactions), unavailable)
         if served is None:
             return TxnDecision()
-        prepared = [each for each in served.transactions.values() if each.state in PREPARED]
+        prepared = self._rules.unfinished(served.transactions.values())
         return TxnDecision(effects=tuple(begin_completion(partition, served, each, now_ms) for each in prepared))
 
     def resigned(self, partition: int, coordinator_epoch: int | None) -> TxnDecision:
@@ -139,7 +141,7 @@ class TransactionCoordinator:
             answer = TransactionAnswer(ErrorCode.NONE, transit.producer_id, transit.producer_epoch)
         else:
             answer = _ASK_AGAIN
-        return TxnDecision(effects=(begin_append(partition, served, decided, answer),))
+        return self._rules.changed(partition, served, decided, answer)
 
     def add_partitions(
         self,
@@ -179,7 +181,7 @@ class TransactionCoordinator:
         """EndTxn. The answer is due when the decision is in the log, before its markers are."""
         return self._request(
             transactional_id,
-            lambda known: requests.end_txn(known, producer_id, producer_epoch, now_ms, commit=commit),
+            lambda known: self._rules.end_txn(known, producer_id, producer_epoch, now_ms, commit=commit),
         )
 
     def _request(
@@ -200,13 +202,13 @@ class TransactionCoordinator:
             return refusal(decided)
         if no_room := check_room(self._room, self.owned.taken(), before, decided):
             return refusal(no_room)
-        return TxnDecision(effects=(begin_append(partition, served, decided, DONE),))
+        return self._rules.changed(partition, served, decided, DONE)
 
     # Time.
 
     def abort_timed_out(self, ids: Iterable[tuple[int, str]], now_ms: int) -> TxnDecision:
         """Begin to abort the transactions that are open too long. ``ids``: some of ``owned.all_ids``, as they were."""
-        return self._due(ids, lambda metadata: abort_if_timed_out(metadata, now_ms))
+        return self._due(ids, lambda metadata: self._rules.abort_if_timed_out(metadata, now_ms))
 
     def expire_idle(self, ids: Iterable[tuple[int, str]], now_ms: int, idle_ms: int | None = None) -> TxnDecision:
         """Begin to forget the ids that have been without a transaction for ``idle_ms``; None: for the time after which

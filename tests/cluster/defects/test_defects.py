@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 
 from cluster.broker.rules import Rules
-from cluster.defects import DefectError, DefectSpec, parse, with_defects
-from cluster.defects.firings import FIRINGS_FILE, Firings
+from cluster.defects import DefectError, DefectSpec, parse
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.memory_storage import MemoryStorage
-from cluster.seams.randomness import derive
+from tests.cluster.defects.journal import fired, planted
 from tests.simulation.client import Client, batch
 from tests.simulation.nodes import MemoryCluster
-from tests.support.virtual_time import LoopClock, run
+from tests.support.virtual_time import run
 
 TOPIC = "t"
-
-
-def planted(storage: MemoryStorage, *texts: str) -> Rules:
-    storage.makedirs("/node")
-    firings = Firings("/node", 1, storage, LoopClock())
-    return with_defects(Rules(), [parse(text) for text in texts], derive(1, "defects"), firings)
-
-
-def fired(storage: MemoryStorage) -> list[dict[str, object]]:
-    path = f"/node/{FIRINGS_FILE}"
-    return [json.loads(line) for line in storage.read(path).splitlines()] if storage.exists(path) else []
 
 
 async def cluster_with(rules: Rules) -> tuple[MemoryCluster, Client]:
@@ -55,7 +42,7 @@ def test_names(text: str, spec: DefectSpec) -> None:
     ("text", "hint"),
     [
         ("lose-aked", "did you mean 'lose-acked'"),
-        ("xyz", "use one of forget-sequences, lose-acked, refuse-batches"),
+        ("xyz", "use one of add-in-memory, commit-in-memory, .*, take-what-comes-late, time-out-unfenced"),
         ("lose-acked:2", "above 0 and at most 1"),
         ("lose-acked:0", "above 0 and at most 1"),
         ("lose-acked:often", "above 0 and at most 1"),

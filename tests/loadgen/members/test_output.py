@@ -51,6 +51,9 @@ class ScriptedOutput:
     def add_offsets(self, topic: str, offsets: Mapping[int, int], member: Any) -> None:
         self._called("add_offsets", dict(offsets))
 
+    def occupy(self, topic: str) -> None:
+        self._called("occupy", topic)
+
     def commit(self) -> None:
         self._called("commit")
 

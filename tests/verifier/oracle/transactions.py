@@ -125,6 +125,13 @@ def in_one_log(
     here = [decision for decision in decisions if place in decision.places]
     for what, row in aligned(ends, here, place):
         yield Anomaly("marker-audit", what, place[1], None, None, None if row is None else row.offset)
+    for at, row in enumerate(rows):
+        before = rows[:at]
+        while any(each.what in ("COMMIT", "ABORT") for each in before):
+            before = before[1:]
+        data = [each for each in before if each.what == "data"]
+        if row.what == "COMMIT" and data and data[0].epoch < row.epoch:
+            yield Anomaly("marker-audit", "former-epoch", place[1], None, None, row.offset)
     if rows and rows[-1].what == "data":
         first = rows[-1].offset
         for row in reversed(rows):

@@ -244,6 +244,14 @@ PLANTED: Mapping[str, Planted] = {
         },
         neighbor="a transaction that is aborted",
     ),
+    "a fence that aborts what was open": Planted(
+        written([(ABORT, 1)], [(ABORT, 1)], decided(ABORT, P0, P1, epoch=1)),
+    ),
+    "a commit that ends what was open before the fence": Planted(
+        written([(COMMIT, 1)], [(COMMIT, 1)], decided(COMMIT, P0, P1, epoch=1)),
+        {("marker-audit", "former-epoch"): {"count": 2, "partition": 0, "offset": 13}},
+        neighbor="a fence that aborts what was open",
+    ),
     "an epoch that a marker had ended": Planted(
         written(
             [(COMMIT, 0), (ABORT, 1), (COMMIT, 0)],

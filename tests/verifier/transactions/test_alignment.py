@@ -20,7 +20,9 @@ TOLD = st.lists(st.tuples(st.sampled_from([ABORT, COMMIT]), st.integers(0, 1), s
 
 
 def ended(told: list[Told]) -> list[Ended]:
-    return [Ended(7, epoch, kind, at if holds else -1, at, 0, at + 1) for at, (kind, epoch, holds) in enumerate(told)]
+    return [
+        Ended(7, epoch, kind, at if holds else -1, at, 0, at + 1, epoch) for at, (kind, epoch, holds) in enumerate(told)
+    ]
 
 
 def decided(told: list[Told]) -> list[Decision]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,7 @@ from cluster.broker.handlers import produce
 from cluster.broker.pauses import SHARE_NS, Shares
 from cluster.broker.replicas.host import ProducerGone, WrittenBy
 from cluster.broker.replicas.writes import Writes
+from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
@@ -61,7 +63,8 @@ class Bench:
         self.shares = Shares(lambda: self.now_ns)
         self.writes = Writes(
             partitions, lambda topic, number: partitions[topic, number], lambda *_: True,
-            lambda *_: ErrorCode.NONE, wheel, ManualClock(), lambda _: None, self.gate, self.shares,
+            replace(Rules(), acknowledgement=lambda *_: ErrorCode.NONE),
+            wheel, ManualClock(), lambda _: None, self.gate, self.shares,
         )  # fmt: skip
 
     def produce(self, *numbers: int, plain: int | None = None, is_gone: bool = False) -> Awaitable[None]:

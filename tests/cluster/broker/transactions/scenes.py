@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from cluster.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from cluster.broker.rules import Rules
 from cluster.broker.transactions.transaction_service import TransactionService
 from cluster.coordinator.transaction.describing import describe
 from cluster.coordinator.transaction.invariants import validate
@@ -31,7 +32,7 @@ Partitions = list[tuple[str, int]]
 Check = Callable[[MemoryCluster, "TxnProducer"], Awaitable[None]]
 
 
-def with_transactions(check: Check, brokers: int = 1, **properties: str) -> None:
+def with_transactions(check: Check, brokers: int = 1, rules: Rules | None = None, **properties: str) -> None:
     """Run ``check`` on a fresh cluster that has a topic of three partitions, with a producer that knows its
     coordinator."""
     given = {key.replace("_", "."): value for key, value in properties.items()}
@@ -45,7 +46,7 @@ def with_transactions(check: Check, brokers: int = 1, **properties: str) -> None
             "offsets.topic.replication.factor": str(brokers),
             "group.initial.rebalance.delay.ms": "0",
         }
-        async with MemoryCluster(brokers, {**defaults, **given}) as cluster:
+        async with MemoryCluster(brokers, {**defaults, **given}, rules) as cluster:
             await cluster.create_topic(TOPIC, partitions=3)
             await cluster.create_topic(OFFSETS_TOPIC, partitions=PARTITIONS)
             await create(cluster)

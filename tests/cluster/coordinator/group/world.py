@@ -24,6 +24,7 @@ from cluster.coordinator.group.requests import (
     Protocols,
     SyncRequest,
 )
+from cluster.coordinator.group.rules import CORRECT, GroupRules
 from cluster.protocol.consumer_protocol import Subscription, encode_subscription
 from cluster.protocol.errors import ErrorCode
 
@@ -43,7 +44,7 @@ def protocols(*names: str, topic: str = TOPIC) -> Protocols:
 class World:
     """One broker's coordinator. ``answers`` holds what each request was told; one that still waits is not in it."""
 
-    def __init__(self, settings: GroupSettings | None = None) -> None:
+    def __init__(self, settings: GroupSettings | None = None, rules: GroupRules = CORRECT) -> None:
         self.settings = settings or GroupSettings()
         self.now_ms = 1_000_000
         self.timers: dict[TimerName, int] = {}
@@ -53,7 +54,7 @@ class World:
         self.requests = 0
         self._ids = 0
         self.leader_epoch = 0
-        self.coordinator = GroupCoordinator(self.settings, self._new_member_id)
+        self.coordinator = GroupCoordinator(self.settings, self._new_member_id, rules)
         self.elect()
 
     def _new_member_id(self, prefix: str) -> str:

@@ -1,0 +1,40 @@
+"""fetch-unstable-offsets: OffsetFetch tells what a transaction that is undecided is about to change (KAFKA-8587).
+
+Two members process the same records, each in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from random import Random
+
+from cluster.broker.rules import Rules
+from cluster.coordinator.group.answers import FetchedOffset
+from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.records import TopicPartition
+from cluster.defects.firings import Firings
+from cluster.protocol.errors import ErrorCode
+
+NAME = "fetch-unstable-offsets"
+
+
+def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
+    """``require_stable`` is not heeded (KIP-447). What was stable is no firing."""
+    right = rules.groups.fetch
+
+    def fetch(
+        group: Group | None, partitions: Iterable[TopicPartition] | None, /, *, require_stable: bool
+    ) -> dict[TopicPartition, FetchedOffset]:
+        wanted = None if partitions is None else list(partitions)
+        told = right(group, wanted, require_stable=False)
+        if group is None or not require_stable:
+            return told
+        asked = right(group, wanted, require_stable=True)
+        unstable = [each for each in asked if asked[each].error_code is ErrorCode.UNSTABLE_OFFSET_COMMIT]
+        for topic, partition in unstable:
+            offset = told[topic, partition].offset
+            firings.note(NAME, group=group.group_id, topic=topic, partition=partition, offset=offset)
+        return told
+
+    return replace(rules, groups=replace(rules.groups, fetch=fetch))

@@ -1,0 +1,34 @@
+"""time-out-unfenced: a transaction that is open too long is aborted in the epoch that its producer has (KAFKA-6119).
+
+The producer is not fenced: it continues in the middle of its transaction, and commits the rest as if it were all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from cluster.broker.rules import Rules
+from cluster.coordinator.transaction.state import TransactionMetadata
+from cluster.coordinator.transaction.transitions import prepare_abort_or_commit
+from cluster.defects.firings import Firings
+
+NAME = "time-out-unfenced"
+
+
+def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
+    """Whenever the right rule would abort and fence."""
+    right = rules.transactions.abort_if_timed_out
+
+    def abort_if_timed_out(metadata: TransactionMetadata, now_ms: int) -> TransactionMetadata | None:
+        if right(metadata, now_ms) is None:
+            return None
+        firings.note(
+            NAME,
+            transactional_id=metadata.transactional_id,
+            producer_id=metadata.producer_id,
+            producer_epoch=metadata.producer_epoch,
+        )
+        return prepare_abort_or_commit(metadata, commit=False, now_ms=now_ms)
+
+    return replace(rules, transactions=replace(rules.transactions, abort_if_timed_out=abort_if_timed_out))

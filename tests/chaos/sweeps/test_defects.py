@@ -1,0 +1,100 @@
+"""The sweep of defects: what is in its matrix, and when a planted defect counts as fired and as found by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from chaos.experiment.resolve import resolve
+from chaos.faults.catalogue import FAULTS, parse_faults
+from chaos.sweeps.catalogue import find_sweep
+from chaos.sweeps.defects import ABSENT, EXERCISES, PLANTED
+from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.model import Cell, Wanted
+from chaos.sweeps.outcome import CellOutcome, as_planted, is_found, outcome_of
+from chaos.sweeps.report.words import planted
+from chaos.sweeps.summary import claims_line, rows_of
+from cluster.defects import CATALOGUE
+from tests.chaos.sweeps.finished import finish
+from tests.simulation.removals import REMOVALS
+from verifier.anomalies import NAMES
+from verifier.evidence.run_directory import append_json_line
+
+SWEEP = find_sweep("defects")(Wanted(seeds=(1, 2)))
+FOUND = "zombie-write"
+
+
+def cells(brokers: str) -> list[Cell]:
+    return [cell for cell in SWEEP.cells if cell.labels["defect"] == "take-fenced-producers"
+            and cell.labels["brokers"] == brokers]  # fmt: skip
+
+
+def test_each_is_planted_and_is_run_without() -> None:
+    """With the same settings, faults and seeds; whatever cannot be brought to fire says why, and is in the
+    simulation."""
+    for defect, exercise in EXERCISES.items():
+        of_it = [cell for cell in SWEEP.cells if cell.labels["defect"] == defect]
+        assert [(cell.labels["brokers"], cell.asked.defects, bool(cell.finds)) for cell in of_it] == [
+            *[(PLANTED, (defect,), bool(exercise.finds))] * 2, *[(ABSENT, (), False)] * 2
+        ]  # fmt: skip
+        assert defect in CATALOGUE and defect in REMOVALS
+        assert set(exercise.finds) <= set(NAMES)
+        assert exercise.finds or exercise.cannot
+        resolve(of_it[0].asked)
+        assert all(FAULTS[name] for name in parse_faults(exercise.faults))
+    assert set(EXERCISES) == CATALOGUE.keys() - {"lose-acked", "forget-sequences", "refuse-batches"}
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "firings", "told", "status"),
+    [
+        ({FOUND: 3}, 2, True, 0),
+        ({"lost-write": 3}, 2, False, 1),
+        ({}, 2, False, 1),
+        ({}, 0, None, 2),
+        ({FOUND: 3}, 0, None, 2),
+    ],
+    ids=["found", "by another name", "missed", "never fired", "found without it"],
+)
+def test_what_was_planted_is_to_be_found_by_its_name(
+    tmp_path: Path, forbidden: Mapping[str, int], firings: int, told: bool | None, status: int
+) -> None:
+    """All is well if it was; it was missed if it fired and was not; nothing can be said if it never fired."""
+    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells(PLANTED)
+    outcome = left(directory, cell, forbidden, firings)
+    assert (outcome.fired, is_found(cell, outcome), outcome.exit_status) == (firings, told, status)
+
+
+def test_without_a_defect_the_verdict_counts(tmp_path: Path) -> None:
+    """A control run that is invalid is as bad as any other."""
+    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells(ABSENT)
+    outcome = left(directory, cell, {FOUND: 1}, 0)
+    assert (is_found(cell, outcome), outcome.exit_status) == (None, 1)
+    [row] = rows_of(SWEEP, {each.name: outcome if each is cell else NOT_ASKED for each in SWEEP.cells})
+    assert planted(row) == ("", "", "")
+
+
+def test_runs_of_a_defect_are_counted(tmp_path: Path) -> None:
+    """In how many it fired, and in how many of these it was found, as what."""
+    directory, (first, second) = SweepDirectory.at(tmp_path / "sweep"), cells(PLANTED)
+    outcomes = {each.name: NOT_ASKED for each in SWEEP.cells}
+    outcomes[first.name] = left(directory, first, {FOUND: 3, "lost-write": 1}, 2)
+    outcomes[second.name] = left(directory, second, {}, 0)
+    rows = rows_of(SWEEP, outcomes)
+    assert [planted(row) for row in rows] == [("1/2", "1/1", f"{FOUND} 3")]
+    assert claims_line(rows) == "planted defects fired in 1 of 2 runs, and were found by their names in 1 of these"
+
+
+NOT_ASKED = CellOutcome("not asked")
+
+
+def left(directory: SweepDirectory, cell: Cell, forbidden: Mapping[str, int], firings: int) -> CellOutcome:
+    """What a finished run left, and what comes of it."""
+    finish(directory, cell, verdict="invalid" if forbidden else "valid", forbidden=forbidden)
+    node = directory.run(cell).node(1)
+    node.mkdir(parents=True)
+    for _ in range(firings):
+        append_json_line(node / "defects.jsonl", {"defect": "take-fenced-producers"})
+    return as_planted(cell, outcome_of(directory.run(cell)))
