@@ -169,7 +169,8 @@ class Conductor:
     async def _chaos(self, started_ms: int) -> None:
         bench, settings = self._bench, self._settings
         timeout = settings.broker_config["zookeeper.session.timeout.ms"]
-        target = Target(self._deployment, self._observer, bench.directory, settings.topic, settings.partitions, timeout)
+        of_run = settings.topic, settings.partitions, timeout, self._load.breakable
+        target = Target(self._deployment, self._observer, bench.directory, *of_run)
         self._injector = Injector(
             target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note, self._live.write
         )

@@ -123,6 +123,10 @@ class RunDirectory:
         """All ``SeriesPoint`` of one load process, one per line."""
         return self.loadgen_dir / f"{process}.series.jsonl"
 
+    def orders_jsonl(self, process: str) -> Path:
+        """What members of a load process were told to do (``loadgen.orders``)."""
+        return self.loadgen_dir / f"{process}.orders.jsonl"
+
     @property
     def load_settings_json(self) -> Path:
         """What the load processes were handed, before they began."""

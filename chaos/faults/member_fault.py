@@ -1,0 +1,51 @@
+"""What the faults on single members of a group share: who is in it, and who came after whom.
+
+Owns that. A member that takes a place after an order names it (``loadgen.membership.MemberName``), so the coordinator
+itself shows that the order was obeyed.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.base import PreconditionMissing, until
+from chaos.faults.breakable import GroupMember
+from chaos.faults.load_fault import LoadFault
+from loadgen.membership import GROUP, MemberName
+
+_LOOK_MS = 100.0
+
+
+class MemberFault(LoadFault):
+    """A fault on members, one by one. ``_returned`` has each place that was seen, with the newest order it told."""
+
+    needs_load = "members"
+
+    def _start(self) -> None:
+        self._returned: dict[tuple[str, int], int] = {}
+
+    async def _at_work(self) -> dict[MemberName, GroupMember]:
+        """The members in the group. Raises PreconditionMissing if there are fewer than two."""
+        found = await self._in_group() or {}
+        if len(found) < 2:
+            raise PreconditionMissing(f"the group has {len(found)} members")
+        return found
+
+    async def _in_group(self) -> dict[MemberName, GroupMember] | None:
+        """The members in the group now; None while no one can tell."""
+        known = await self.cluster.members(GROUP)
+        if known is None:
+            return None
+        named = ((MemberName.parse(each.client_id), each) for each in known)
+        found = {name: each for name, each in named if name is not None}
+        for name in found:
+            place = name.process, name.place
+            self._returned[place] = max(name.order, self._returned.get(place, 0))
+        return found
+
+    async def _back(self, names: set[MemberName], number: int, timeout_ms: float) -> bool:
+        """Whether all of these places were seen taken again after that order, within the time."""
+
+        async def all_back() -> bool:
+            await self._in_group()
+            return all(self._returned.get((name.process, name.place), 0) >= number for name in names)
+
+        return await until(all_back, clock=self.clock, timeout_ms=timeout_ms, interval_ms=_LOOK_MS)
