@@ -69,11 +69,12 @@ class Closing:
     """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
 
     ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop, but for the time in which
-    a fault had it stopped; ``topic_ids`` what each replica's ``partition.metadata`` says, by (broker, topic, partition),
-    None for one that cannot be read; ``looks`` the epochs that the conductor saw, and who led in each, by (topic,
-    partition); ``load`` is what the load processes were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or
-    partition leaves. ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the
-    conductor's looks, None if it left none; ``beside`` is what each live process left beside its series.
+    a fault had it stopped; ``topic_ids`` what each replica's ``partition.metadata`` says, by (broker, topic,
+    partition), None for one that cannot be read; ``looks`` the epochs that the conductor saw, and who led in each, by
+    (topic, partition); ``load`` is what the load processes were handed, None if it cannot be read. ``strangers`` are
+    files that no declared process, broker or partition leaves. ``clock`` is how far the wall clock moved during the
+    run. ``looks_ns`` is the span of the conductor's looks, None if it left none; ``beside`` is what each live process
+    left beside its series.
     """
 
     seal: str | None = None
