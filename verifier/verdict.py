@@ -139,14 +139,17 @@ class Verdict:
         faults: Sequence[Mapping[str, Any]] = (),
         seal: str | None = None,
         groups: Mapping[str, Any] | None = None,
+        stable_offsets: Mapping[str, Any] | None = None,
     ) -> Verdict:
         """The same verdict, with figures that decide nothing: how brokers recovered, the memory of the run's processes,
-        how long each partition went without an acknowledgement during each fault, the seal's digest, and of groups.
+        how long each partition went without an acknowledgement during each fault, the seal's digest, and of groups
+        and last stable offsets, where there are any.
         """
+        some = {name: told for name, told in (("groups", groups), ("stable_offsets", stable_offsets)) if told}
         return replace(
             self,
             availability={**self.availability, "recoveries": recoveries, "faults": list(faults)},
-            stats={**self.stats, "memory_mb": memory_mb, "seal": seal, **({"groups": groups} if groups else {})},
+            stats={**self.stats, "memory_mb": memory_mb, "seal": seal, **some},
         )
 
     def to_json(self) -> dict[str, Any]:

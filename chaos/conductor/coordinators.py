@@ -7,17 +7,14 @@ too, and says what it believes.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from typing import TypeVar
 
+from chaos.conductor.asking import ask
 from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import GroupMember, ProducerSeen
-from cluster.client.connection import BrokerConnection
 from cluster.client.coordinator_lookup import GROUP, TRANSACTION, find_coordinator_request, found_coordinator
-from cluster.client.retried_calls import parse_address
-from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (
     DescribeGroupsRequest,
@@ -27,8 +24,6 @@ from cluster.protocol.message_classes import (
     Request,
 )
 from cluster.seams.transport import Transport
-
-logger = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
 
@@ -115,18 +110,4 @@ class CoordinatorSurvey:
         return [each.group_id for each in answer.groups if (each.group_state or "") not in _IDLE]
 
     async def _ask(self, broker_id: int, message: Request[_Answer]) -> _Answer | None:
-        host, port = parse_address(self._control[broker_id])
-        try:
-            connection = await BrokerConnection.open(
-                self._transport, host, port, client_id="gapless-conductor", timeout_ms=self._timeout_ms
-            )
-        except OSError as error:
-            logger.debug("broker %d cannot be reached: %r", broker_id, error)
-            return None
-        try:
-            return await connection.send(message, SUPPORTED[ApiKey(message.API_KEY)][1], self._timeout_ms)
-        except OSError as error:
-            logger.debug("broker %d does not answer: %r", broker_id, error)
-            return None
-        finally:
-            connection.close()
+        return await ask(self._control[broker_id], self._transport, self._timeout_ms, message)

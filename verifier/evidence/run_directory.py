@@ -87,6 +87,11 @@ class RunDirectory:
         return self.path / "leaders.jsonl"
 
     @property
+    def stable_offsets_jsonl(self) -> Path:
+        """How long last stable offsets stood still (``chaos.conductor.stable_offsets``)."""
+        return self.path / "stable_offsets.jsonl"
+
+    @property
     def resources_jsonl(self) -> Path:
         """Memory of the run's processes and free disk, one sample per line."""
         return self.path / "resources.jsonl"
