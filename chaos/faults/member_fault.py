@@ -23,8 +23,14 @@ class MemberFault(LoadFault):
         self._returned: dict[tuple[str, int], int] = {}
 
     async def _at_work(self) -> dict[MemberName, GroupMember]:
-        """The members in the group. Raises PreconditionMissing if there are fewer than two."""
-        found = await self._in_group() or {}
+        """The newest of each place in the group. Raises PreconditionMissing if there are fewer than two.
+
+        One that crashed a short time ago may still be in it.
+        """
+        newest = {
+            (name.process, name.place): (name, each) for name, each in sorted((await self._in_group() or {}).items())
+        }
+        found = dict(newest.values())
         if len(found) < 2:
             raise PreconditionMissing(f"the group has {len(found)} members")
         return found
