@@ -29,7 +29,7 @@ class CrashMembers(MemberFault):
         self._start()
         found = await self._at_work()
         drawn = self.random.sample(sorted(found), len(found) // 2)
-        self._crashing = {name: found[name].member_id for name in drawn}
+        self._crashing = {name: found[name] for name in drawn}
         return f"members {', '.join(map(str, sorted(drawn)))} of {len(found)}"
 
     async def inject(self) -> None:
@@ -37,6 +37,7 @@ class CrashMembers(MemberFault):
         self._number = await self._load.end_members("crash", names, self.injection.duration_s)
 
     async def bites(self) -> Probe:
+        crashed = {each.member_id for each in self._crashing.values()}
         gone: set[str] = set()
         others = 0
 
@@ -45,19 +46,19 @@ class CrashMembers(MemberFault):
             found = await self._in_group()
             if found is not None:
                 there = {each.member_id for each in found.values()}
-                gone.update(set(self._crashing.values()) - there)
-                others = len(there - set(self._crashing.values()))
-            return len(gone) == len(self._crashing) and others > 0
+                gone.update(crashed - there)
+                others = len(there - crashed)
+            return gone == crashed and others > 0
 
         timeout_ms = _REMOVED_MS + self.patience_ms
         dead = await until(all_gone, clock=self.clock, timeout_ms=timeout_ms, interval_ms=_LOOK_MS)
-        return Probe(dead, {"crashed": len(self._crashing), "removed": len(gone), "others": others})
+        return Probe(dead, {"crashed": len(crashed), "removed": len(gone), "others": others})
 
     async def heal(self) -> None:
         """Nothing is to be undone: who crashed comes back by itself."""
 
     async def gone(self) -> Probe:
-        back = await self._back(set(self._crashing), self._number, _BACK_MS)
+        back = await self._back(self._crashing, self._number, _BACK_MS)
         return Probe(back, {"places_taken": back})
 
     def bit(self, during: Probe, after: Probe) -> bool:

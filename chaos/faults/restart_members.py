@@ -49,5 +49,5 @@ class RestartMembers(MemberFault):
     async def _roll(self, name: MemberName) -> dict[str, Any]:
         is_static = self._members[name].instance_id is not None
         number = await self._load.end_members("restart" if is_static else "leave", [str(name)], _ABSENCE_S)
-        taken = await self._back({name}, number, _BACK_MS)
+        taken = await self._back({name: self._members[name]}, number, _BACK_MS)
         return {"member": str(name), "static": is_static, "place_taken": taken}

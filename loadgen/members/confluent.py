@@ -96,9 +96,9 @@ class ConfluentMember:
     def release(self) -> None:
         """Close a consumer that was abandoned. Blocks; one whose session is over does not leave a second time.
 
-        What waits for it from rebalances of that time is taken before, while librdkafka still answers: while it ends, it
-        may drop the request to assign that follows a rebalance, and whoever made it waits forever, with Python's lock
-        (docs/reference/anomalies-and-bugs.md "Bugs of others").
+        What waits for it from rebalances of that time is taken before, while librdkafka still answers. While it ends,
+        it may drop the request to assign that follows a rebalance, and whoever made that waits forever, with Python's
+        lock (docs/reference/anomalies-and-bugs.md "Bugs of others").
         """
         self.consumer.unsubscribe()
         while self.consumer.poll(0) is not None:

@@ -165,10 +165,15 @@ class FakeLoad:
             if self._absent[place] > 2:
                 del self._absent[place]
         return [
-            GroupMember(f"{name}-id", str(name), "static" if name.place == 0 else None)
+            # a coordinator keeps the client.id of a static member that another one replaces
+            GroupMember(f"{name}-id", str(MemberName(*place, 7) if name.place == 0 else name), _instance_id(name))
             for place, name in self.names.items()
             if place not in self._absent and not self.all[name.process].suspended
         ]
+
+
+def _instance_id(name: MemberName) -> str | None:
+    return f"{name.process}/{name.place}" if name.place == 0 else None
 
 
 class FakeCluster:
