@@ -29,7 +29,7 @@ class MemberFault(LoadFault):
         self._ids: dict[str, str] = {}
 
     async def _at_work(self) -> dict[MemberName, GroupMember]:
-        """The newest of each place in the group. Raises PreconditionMissing if there are fewer than two.
+        """The newest of each place in the group. Raises PreconditionMissing if there are fewer than two, or not ours.
 
         One that crashed a short time ago may still be in it.
         """
@@ -37,7 +37,7 @@ class MemberFault(LoadFault):
             (name.process, name.place): (name, each) for name, each in sorted((await self._in_group() or {}).items())
         }
         found = dict(newest.values())
-        if len(found) < 2:
+        if len(found) < 2 or not self._load.processes("members"):
             raise PreconditionMissing(f"the group has {len(found)} members")
         return found
 
