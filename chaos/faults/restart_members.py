@@ -22,7 +22,7 @@ class RestartMembers(MemberFault):
     name = "restart-members"
     summary = "close each member of the group and start it again, one after the other, static ones among them"
     #: It takes what it takes: six members, each with a rebalance or two.
-    duration_s = (18.0, 22.0)
+    duration_s = (6.0, 9.0)
     recovery_s = 4.0
 
     async def choose(self) -> str:

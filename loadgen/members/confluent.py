@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -100,9 +101,12 @@ class ConfluentMember:
         it may drop the request to assign that follows a rebalance, and whoever made that waits forever, with Python's
         lock (docs/reference/anomalies-and-bugs.md "Bugs of others").
         """
-        self.consumer.unsubscribe()
-        while self.consumer.poll(0) is not None:
-            pass
+        # one that was fenced meanwhile refuses, and joins no group again anyway
+        with suppress(KafkaException):
+            self.consumer.unsubscribe()
+        with suppress(KafkaException):
+            while self.consumer.poll(0) is not None:
+                pass
         self.consumer.close()
 
     def _take(self, message: Message) -> None:

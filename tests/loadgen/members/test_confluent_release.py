@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from cluster.seams.clock import SystemClock
 from loadgen.members import confluent
@@ -45,3 +46,18 @@ def test_what_waits_for_an_abandoned_consumer_is_taken_before_it_is_closed(monke
     member.release()
     assert member.consumer.calls == ["unsubscribe", "poll", "poll", "poll", "close"]
     assert member.commit() == []
+
+
+def test_a_static_member_that_was_fenced_is_released_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka refuses everything then; an error that no one takes would be one of the load's."""
+
+    class Fenced(LateConsumer):
+        def unsubscribe(self) -> None:
+            super().unsubscribe()
+            raise KafkaException(KafkaError(KafkaError._FATAL))
+
+    monkeypatch.setattr(confluent, "Consumer", Fenced)
+    member = ConfluentMember("t", {}, SystemClock())
+    member.abandon()
+    member.release()
+    assert member.consumer.calls == ["unsubscribe", "poll", "poll", "poll", "close"]
