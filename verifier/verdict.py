@@ -138,18 +138,16 @@ class Verdict:
         memory_mb: Mapping[str, Any],
         faults: Sequence[Mapping[str, Any]] = (),
         seal: str | None = None,
-        groups: Mapping[str, Any] | None = None,
-        stable_offsets: Mapping[str, Any] | None = None,
+        **more: Mapping[str, Any] | None,
     ) -> Verdict:
         """The same verdict, with figures that decide nothing: how brokers recovered, the memory of the run's processes,
-        how long each partition went without an acknowledgement during each fault, the seal's digest, and of groups
-        and last stable offsets, where there are any.
+        how long each partition went without an acknowledgement during each fault, the seal's digest; and ``more``.
         """
-        some = {name: told for name, told in (("groups", groups), ("stable_offsets", stable_offsets)) if told}
         return replace(
             self,
             availability={**self.availability, "recoveries": recoveries, "faults": list(faults)},
-            stats={**self.stats, "memory_mb": memory_mb, "seal": seal, **some},
+            stats={**self.stats, "memory_mb": memory_mb, "seal": seal}
+            | {name: told for name, told in more.items() if told},
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The load's processes as faults see them: joins the children, what they say of themselves, and their orders.
+"""The load's processes as faults see them: joins the children, their own status, and their orders.
 
 Owns no decision. A signal hits a whole process; an order, some of its members (``loadgen.orders``).
 """

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from chaos.conductor.asking import ask
 from chaos.faults.base import CoordinatorKind
-from chaos.faults.breakable import GroupMember, ProducerSeen
+from chaos.faults.breakable import SeenMember, ProducerSeen
 from cluster.client.coordinator_lookup import GROUP, TRANSACTION, find_coordinator_request, found_coordinator
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (
@@ -67,7 +67,7 @@ class CoordinatorSurvey:
             found |= known
         return dict(sorted(found.items()))
 
-    async def members(self, group: str) -> list[GroupMember] | None:
+    async def members(self, group: str) -> list[SeenMember] | None:
         """The members of a group, from a broker that knows it; None if there is none."""
         for known in await asyncio.gather(*(self._members(broker_id, group) for broker_id in self._control)):
             if known is not None:
@@ -87,13 +87,13 @@ class CoordinatorSurvey:
             if each.error_code == ErrorCode.NONE
         }
 
-    async def _members(self, broker_id: int, group: str) -> list[GroupMember] | None:
+    async def _members(self, broker_id: int, group: str) -> list[SeenMember] | None:
         question = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
         answer = await self._ask(broker_id, question)
         known = [] if answer is None else [each for each in answer.groups if each.error_code == ErrorCode.NONE]
         if not known or known[0].group_state == _DEAD:
             return None
-        return [GroupMember(each.member_id, each.client_id, each.group_instance_id) for each in known[0].members]
+        return [SeenMember(each.member_id, each.client_id, each.group_instance_id) for each in known[0].members]
 
     async def _transactions(self, broker_id: int) -> list[str]:
         answer = await self._ask(

@@ -25,7 +25,7 @@ _LEAST_NS = 1_000_000_000
 
 @dataclass(slots=True)
 class _Standstill:
-    """It stood at this offset when it was looked at, from the first look to the last one."""
+    """It stood at this offset, from the first look to the last one."""
 
     offset: int
     since_ns: int

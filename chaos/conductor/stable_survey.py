@@ -16,7 +16,7 @@ from cluster.seams.transport import Transport
 
 
 class StableOffsets(NamedTuple):
-    """What a leader says of a partition."""
+    """What a leader says about a partition."""
 
     leader_epoch: int
     last_stable: int

@@ -13,7 +13,7 @@ from typing import Any
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
 from chaos.faults.base import CoordinatorKind
-from chaos.faults.breakable import GroupMember, LoadUnderTest, Process, ProducerSeen
+from chaos.faults.breakable import SeenMember, LoadUnderTest, Process, ProducerSeen
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
@@ -158,7 +158,7 @@ class Target:
     async def producers(self) -> Mapping[str, ProducerSeen]:
         return await self._observer.coordinators().producers()
 
-    async def members(self, group: str) -> Sequence[GroupMember] | None:
+    async def members(self, group: str) -> Sequence[SeenMember] | None:
         return await self._observer.coordinators().members(group)
 
     async def alive(self) -> frozenset[int]:

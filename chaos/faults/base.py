@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
 from chaos.faults.accepted import Rule
-from chaos.faults.breakable import WORDS_OF_PARTS, GroupMember, LoadPart, LoadUnderTest, Process, ProducerSeen
+from chaos.faults.breakable import WORDS_OF_PARTS, SeenMember, LoadPart, LoadUnderTest, Process, ProducerSeen
 from chaos.faults.damage import Damage, LinkControl
 from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
@@ -99,14 +99,14 @@ class ClusterUnderTest(Protocol):
 
     @property
     def load(self) -> LoadUnderTest | None:
-        """The load of the run; None if whoever uses the cluster is not ours."""
+        """The load of the run; None if others use the cluster."""
         ...
 
     async def producers(self) -> Mapping[str, ProducerSeen]:
         """All transactional ids, as their coordinators know them."""
         ...
 
-    async def members(self, group: str) -> Sequence[GroupMember] | None:
+    async def members(self, group: str) -> Sequence[SeenMember] | None:
         """The members of a group; None if no broker says that it coordinates it."""
         ...
 

@@ -40,7 +40,7 @@ class ProducerSeen(NamedTuple):
     timeout_ms: int
 
 
-class GroupMember(NamedTuple):
+class SeenMember(NamedTuple):
     """A member of a group as its coordinator knows it. ``instance_id``: of a static one."""
 
     member_id: str

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.faults.base import PreconditionMissing, until
-from chaos.faults.breakable import GroupMember
+from chaos.faults.breakable import SeenMember
 from chaos.faults.load_fault import LoadFault
 from loadgen.membership import GROUP, MemberName
 
@@ -28,7 +28,7 @@ class MemberFault(LoadFault):
         self._returned: dict[tuple[str, int], int] = {}
         self._ids: dict[str, str] = {}
 
-    async def _at_work(self) -> dict[MemberName, GroupMember]:
+    async def _at_work(self) -> dict[MemberName, SeenMember]:
         """The newest of each place in the group. Raises PreconditionMissing if there are fewer than two, or not ours.
 
         One that crashed a short time ago may still be in it.
@@ -41,7 +41,7 @@ class MemberFault(LoadFault):
             raise PreconditionMissing(f"the group has {len(found)} members")
         return found
 
-    async def _in_group(self) -> dict[MemberName, GroupMember] | None:
+    async def _in_group(self) -> dict[MemberName, SeenMember] | None:
         """The members in the group now; None while no one can tell."""
         known = await self.cluster.members(GROUP)
         if known is None:
@@ -54,7 +54,7 @@ class MemberFault(LoadFault):
         self._ids |= {each.instance_id: each.member_id for each in found.values() if each.instance_id is not None}
         return found
 
-    async def _back(self, members: Mapping[MemberName, GroupMember], number: int, timeout_ms: float) -> bool:
+    async def _back(self, members: Mapping[MemberName, SeenMember], number: int, timeout_ms: float) -> bool:
         """Whether all of these places were seen taken again after that order, within the time."""
 
         async def all_back() -> bool:
@@ -63,7 +63,7 @@ class MemberFault(LoadFault):
 
         return await until(all_back, clock=self.clock, timeout_ms=timeout_ms, interval_ms=_LOOK_MS)
 
-    def _is_back(self, name: MemberName, member: GroupMember, number: int) -> bool:
+    def _is_back(self, name: MemberName, member: SeenMember, number: int) -> bool:
         if member.instance_id is not None and self._ids.get(member.instance_id, member.member_id) != member.member_id:
             return True
         return self._returned.get((name.process, name.place), 0) >= number

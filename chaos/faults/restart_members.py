@@ -1,7 +1,7 @@
 """``restart-members``: each member of the group is closed and started again, one after the other.
 
 What a deployment does. A dynamic member leaves the group, which is a rebalance, and another one joins it; a static one
-stays in it, and whoever comes back with its ``group.instance.id`` is given what it had.
+stays in it, and its successor with the same ``group.instance.id`` is given what it had.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class ConfluentMember:
         """Close a consumer that was abandoned. Blocks; one whose session is over does not leave a second time.
 
         What waits for it from rebalances of that time is taken before, while librdkafka still answers. While it ends,
-        it may drop the request to assign that follows a rebalance, and whoever made that waits forever, with Python's
-        lock (docs/reference/anomalies-and-bugs.md "Bugs of others").
+        it may drop the request to assign that follows a rebalance, and the thread that made it waits forever, with
+        Python's lock (docs/reference/anomalies-and-bugs.md "Bugs of others").
         """
         # one that was fenced meanwhile refuses, and joins no group again anyway
         with suppress(KafkaException):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaos.faults.base import CoordinatorKind
-from chaos.faults.breakable import GroupMember, LoadPart, ProducerSeen
+from chaos.faults.breakable import SeenMember, LoadPart, ProducerSeen
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from cluster.process.topology import link_names
 from loadgen.membership import MemberName
@@ -159,14 +159,14 @@ class FakeLoad:
         ids = ("gapless-1-producers-0", "gapless-1-producers-3")
         return {name: ProducerSeen(9, self.epoch, 10) for name in ids}
 
-    def seen_members(self) -> list[GroupMember]:
+    def seen_members(self) -> list[SeenMember]:
         for place in list(self._absent):
             self._absent[place] += 1
             if self._absent[place] > 2:
                 del self._absent[place]
         return [
             # a coordinator keeps the client.id of a static member that another one replaces
-            GroupMember(f"{name}-id", str(MemberName(*place, 7) if name.place == 0 else name), _instance_id(name))
+            SeenMember(f"{name}-id", str(MemberName(*place, 7) if name.place == 0 else name), _instance_id(name))
             for place, name in self.names.items()
             if place not in self._absent and not self.all[name.process].suspended
         ]
@@ -253,7 +253,7 @@ class FakeCluster:
     async def producers(self) -> dict[str, ProducerSeen]:
         return self.own_load.seen_producers()
 
-    async def members(self, group: str) -> list[GroupMember] | None:
+    async def members(self, group: str) -> list[SeenMember] | None:
         return self.own_load.seen_members()
 
     async def alive(self) -> frozenset[int]:

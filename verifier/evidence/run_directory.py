@@ -88,7 +88,6 @@ class RunDirectory:
 
     @property
     def stable_offsets_jsonl(self) -> Path:
-        """How long last stable offsets stood still (``chaos.conductor.stable_offsets``)."""
         return self.path / "stable_offsets.jsonl"
 
     @property
@@ -129,7 +128,6 @@ class RunDirectory:
         return self.loadgen_dir / f"{process}.series.jsonl"
 
     def orders_jsonl(self, process: str) -> Path:
-        """What members of a load process were told to do (``loadgen.orders``)."""
         return self.loadgen_dir / f"{process}.orders.jsonl"
 
     @property
