@@ -143,12 +143,9 @@ class Verdict:
         """The same verdict, with figures that decide nothing: how brokers recovered, the memory of the run's processes,
         how long each partition went without an acknowledgement during each fault, the seal's digest; and ``more``.
         """
-        return replace(
-            self,
-            availability={**self.availability, "recoveries": recoveries, "faults": list(faults)},
-            stats={**self.stats, "memory_mb": memory_mb, "seal": seal}
-            | {name: told for name, told in more.items() if told},
-        )
+        told = {"memory_mb": memory_mb, "seal": seal} | {name: each for name, each in more.items() if each}
+        availability = {**self.availability, "recoveries": recoveries, "faults": list(faults)}
+        return replace(self, availability=availability, stats={**self.stats, **told})
 
     def to_json(self) -> dict[str, Any]:
         """``verdict.json``."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from chaos.conductor.asking import ask
 from chaos.faults.base import CoordinatorKind
-from chaos.faults.breakable import SeenMember, ProducerSeen
+from chaos.faults.breakable import ProducerSeen, SeenMember
 from cluster.client.coordinator_lookup import GROUP, TRANSACTION, find_coordinator_request, found_coordinator
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (

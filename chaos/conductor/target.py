@@ -13,7 +13,7 @@ from typing import Any
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
 from chaos.faults.base import CoordinatorKind
-from chaos.faults.breakable import SeenMember, LoadUnderTest, Process, ProducerSeen
+from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
 from chaos.faults.accepted import Rule
-from chaos.faults.breakable import WORDS_OF_PARTS, SeenMember, LoadPart, LoadUnderTest, Process, ProducerSeen
+from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
 from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection

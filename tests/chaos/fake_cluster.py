@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaos.faults.base import CoordinatorKind
-from chaos.faults.breakable import SeenMember, LoadPart, ProducerSeen
+from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from cluster.process.topology import link_names
 from loadgen.membership import MemberName
