@@ -97,7 +97,7 @@ def shares(settings: LoadSettings) -> list[tuple[str, int, int]]:
     """The producers' processes: name, first stream and number of streams of each; as even as can be. Pure."""
     each = settings.streams_per_user
     users = settings.users
-    processes = min(settings.processes, users)
+    processes = settings.producer_processes
     found = []
     for index in range(processes):
         first = users * index // processes

@@ -1,8 +1,8 @@
 """What the users of a load do: its kind. Owns the names of kinds, and the plan of those that write transactions. Pure.
 
 A load of the kind ``streams`` has producers of one stream each. Other kinds have users of their own
-(``loadgen.users``). A plan is written as ``{partitions: 3, records: 12, aborts: 0.1, zombies: 0}``; what is left out is
-as here.
+(``loadgen.users``). A plan is written as ``{partitions: 3, records: 12, aborts: 0.1, zombies: 0, rivals: 1}``; what is
+left out is as here.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ TRANSACTIONAL = (TRANSACTIONS, BANK)
 ACCOUNTS = 2
 
 MOST_RECORDS = 100_000
+#: One that was fenced by a rival rests at least and at most so long: some transactions of the rival.
+RESTS_S = (1.0, 4.0)
 
 #: As it is in YAML and JSON.
 PlanSpec = Mapping[str, Any]
@@ -33,13 +35,15 @@ class TransactionPlan:
     """The transactions of one producer: each writes to ``partitions``, one stream each, ``records`` in all.
 
     ``aborts`` is the share that is aborted on purpose, ``zombies`` that in which another producer takes over the
-    ``transactional.id`` halfway, or before the end: the same ones of the same run id.
+    ``transactional.id`` halfway, or before the end: the same ones of the same run id. ``rivals`` producers, each in
+    another process, have the same ``transactional.id``: one that was fenced takes it back after a while.
     """
 
     partitions: int = 3
     records: int = 12
     aborts: float = 0.1
     zombies: float = 0.0
+    rivals: int = 1
 
     def is_aborted(self, run_id: int, producer: int, number: int) -> bool:
         """Whether transaction ``number`` of ``producer`` is to be aborted."""
@@ -53,13 +57,18 @@ class TransactionPlan:
         """Of those, whether it is one only when all its records are stored, and the other one has a transaction."""
         return unit(~run_id ^ (producer << 40), number) < self.zombies / 2
 
+    def rests_s(self, run_id: int, producer: int, instance: int) -> float:
+        """How long the producer leaves its ``transactional.id`` to its rivals before its next instance takes it."""
+        least_s, most_s = RESTS_S
+        return least_s + (most_s - least_s) * unit(run_id ^ (producer << 20), instance) if self.rivals > 1 else 0.0
+
 
 def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
     """The plan that is written so. Raises SpecError."""
     plan = TransactionPlan()
     usual = ACCOUNTS if kind == BANK else plan.partitions
-    defaults = {"partitions": usual, "records": plan.records, "aborts": plan.aborts, "zombies": 0.0}
-    partitions, records, aborts, zombies = numbers_of("transactions", spec or {}, tuple(defaults), defaults)
+    defaults = {"partitions": usual, "records": plan.records, "aborts": plan.aborts, "zombies": 0.0, "rivals": 1}
+    partitions, records, aborts, zombies, rivals = numbers_of("transactions", spec or {}, tuple(defaults), defaults)
     if kind == BANK and partitions != ACCOUNTS:
         raise SpecError(f"partitions of transactions is {ACCOUNTS} with kind: {BANK}: a debit and a credit")
     if partitions != int(partitions) or partitions < 1:
@@ -72,12 +81,19 @@ def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
     for name, share in (("aborts", aborts), ("zombies", zombies)):
         if not 0 <= share < 1:
             raise SpecError(f"{name} of transactions is a share from 0 to below 1, not {share:g}")
-    return TransactionPlan(int(partitions), int(records), aborts, zombies)
+    if rivals != int(rivals) or rivals < 1:
+        raise SpecError(f"rivals of transactions is a number of at least 1, not {rivals:g}")
+    return TransactionPlan(int(partitions), int(records), aborts, zombies, int(rivals))
 
 
 def streams_per_user(kind: str, spec: PlanSpec | None) -> int:
     """How many streams one user writes. Raises SpecError."""
     return parse_plan(kind, spec).partitions if kind in TRANSACTIONAL else 1
+
+
+def least_processes(kind: str, spec: PlanSpec | None) -> int:
+    """How many processes its producers need: rivals are in several. Raises SpecError."""
+    return parse_plan(kind, spec).rivals if kind in TRANSACTIONAL else 1
 
 
 def check_kind(kind: str, spec: PlanSpec | None) -> None:
@@ -100,3 +116,5 @@ def check_streams(kind: str, spec: PlanSpec | None, streams: int, partitions: in
         raise SpecError(f"its transactions write to {each} partitions, and the topic has {partitions}")
     if streams % each:
         raise SpecError(f"its producers write {each} streams each: their number is a multiple of {each}, not {streams}")
+    if kind in TRANSACTIONAL and streams // each % (rivals := parse_plan(kind, spec).rivals):
+        raise SpecError(f"{rivals} of its producers share an id: their number is a multiple of {rivals}")

@@ -15,6 +15,7 @@ members:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import Enum
@@ -105,6 +106,29 @@ class Life(NamedTuple):
     seconds: float
     end: LifeEnd
     absence_s: float
+
+
+class MemberName(NamedTuple):
+    """What a member is called (its ``client.id``): process, place, how many had the place before it, and the number of
+    the last order that one of them obeyed (0: none).
+    """
+
+    process: str
+    place: int
+    instance: int
+    order: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.process}-{self.place}-{self.instance}" + (f"-after-{self.order}" if self.order else "")
+
+    @classmethod
+    def parse(cls, text: str) -> MemberName | None:
+        """The name that is written so; None if it is no member's of a load."""
+        found = _NAME.fullmatch(text)
+        return found and cls(found["process"], int(found["place"]), int(found["instance"]), int(found["order"] or 0))
+
+
+_NAME = re.compile(rf"(?P<process>{MEMBERS}-[a-z]+)-(?P<place>\d+)-(?P<instance>\d+)(?:-after-(?P<order>\d+))?")
 
 
 class MemberPlace(NamedTuple):

@@ -19,6 +19,7 @@ from loadgen.kinds import (
     TransactionPlan,
     check_kind,
     check_streams,
+    least_processes,
     parse_plan,
     streams_per_user,
 )
@@ -184,6 +185,11 @@ class LoadSettings:
     def streams_per_user(self) -> int:
         """How many streams one producer user writes."""
         return streams_per_user(self.kind, self.transactions)
+
+    @property
+    def producer_processes(self) -> int:
+        """How many processes the producers share."""
+        return min(max(self.processes, least_processes(self.kind, self.transactions)), self.users)
 
     @property
     def users(self) -> int:

@@ -89,6 +89,11 @@ class TransactionalProducer:
         return self._open is not None and self._open[0].doomed is not None
 
     @property
+    def instance(self) -> int:
+        """The number of the present instance: how many there were before it."""
+        return self._shared.number
+
+    @property
     def outstanding(self) -> int:
         """Records of which nothing is known yet."""
         return sum(stream.outstanding for stream in self.streams)

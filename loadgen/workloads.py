@@ -79,6 +79,15 @@ CATALOGUE: dict[str, Workload] = {
             transactions={"partitions": 3, "records": 3, "aborts": 0.1},
         ),
         Workload(
+            "rivals",
+            "as transactions; two producers in two processes have the same transactional.id, and fence each other",
+            rate=240,
+            partitions=6,
+            streams=12,
+            kind=TRANSACTIONS,
+            transactions={"partitions": 3, "records": 12, "aborts": 0.05, "rivals": 2},
+        ),
+        Workload(
             "bank",
             "6 transactional producers that transfer amounts between two accounts each, 4 transfers in a transaction",
             rate=192,

@@ -27,6 +27,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import TOTALS, SeriesPoint, read_series
 from verifier.leaderships import Sighting
 from verifier.load_files import LoadFiles, load_files
+from verifier.paused import own_lag_ms, pauses
 from verifier.strangers import strangers
 from verifier.wall_clock import STEADY, ClockShift, shift_of
 from verifier.witness import sightings
@@ -67,12 +68,13 @@ class Unreadable(NamedTuple):
 class Closing:
     """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
 
-    ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop; ``topic_ids`` what each
-    replica's ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read;
-    ``looks`` the epochs that the conductor saw, and who led in each, by (topic, partition); ``load`` is what the load
-    processes were handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or
-    partition leaves. ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the
-    conductor's looks, None if it left none; ``beside`` is what each live process left beside its series.
+    ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop, but for the time in which
+    a fault had it stopped; ``topic_ids`` what each replica's ``partition.metadata`` says, by (broker, topic,
+    partition), None for one that cannot be read; ``looks`` the epochs that the conductor saw, and who led in each, by
+    (topic, partition); ``load`` is what the load processes were handed, None if it cannot be read. ``strangers`` are
+    files that no declared process, broker or partition leaves. ``clock`` is how far the wall clock moved during the
+    run. ``looks_ns`` is the span of the conductor's looks, None if it left none; ``beside`` is what each live process
+    left beside its series.
     """
 
     seal: str | None = None
@@ -117,9 +119,10 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     for process in run.evidence.of_role(*LIVE):
         path = directory.series_jsonl(process.name)
         with reading(f"loadgen/{path.name}"):
+            stops = pauses(process.name, faults.injected)
             for point in _series(path, process.name):
                 series[process.name] = point
-                lag_ms[process.name] = max(point.loop_lag_ms, lag_ms.get(process.name, 0.0))
+                lag_ms[process.name] = max(own_lag_ms(point, stops), lag_ms.get(process.name, 0.0))
         with reading(f"loadgen/{process.name}: its status or Locust's figures"):
             beside[process.name] = load_files(directory, process.name)
     with reading(directory.resources_jsonl.name):

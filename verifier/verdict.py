@@ -138,16 +138,14 @@ class Verdict:
         memory_mb: Mapping[str, Any],
         faults: Sequence[Mapping[str, Any]] = (),
         seal: str | None = None,
-        groups: Mapping[str, Any] | None = None,
+        **more: Mapping[str, Any] | None,
     ) -> Verdict:
         """The same verdict, with figures that decide nothing: how brokers recovered, the memory of the run's processes,
-        how long each partition went without an acknowledgement during each fault, the seal's digest, and of groups.
+        how long each partition went without an acknowledgement during each fault, the seal's digest; and ``more``.
         """
-        return replace(
-            self,
-            availability={**self.availability, "recoveries": recoveries, "faults": list(faults)},
-            stats={**self.stats, "memory_mb": memory_mb, "seal": seal, **({"groups": groups} if groups else {})},
-        )
+        told = {"memory_mb": memory_mb, "seal": seal} | {name: each for name, each in more.items() if each}
+        availability = {**self.availability, "recoveries": recoveries, "faults": list(faults)}
+        return replace(self, availability=availability, stats={**self.stats, **told})
 
     def to_json(self) -> dict[str, Any]:
         """``verdict.json``."""

@@ -28,6 +28,7 @@ from verifier.recoveries import memory, recoveries, summary
 from verifier.replacing import replacing
 from verifier.report import write_reports
 from verifier.sessions import Sessions
+from verifier.standstills import standstills
 from verifier.surroundings import gather as gather_surroundings
 from verifier.transactions.judge import transactional
 from verifier.unavailability import to_json, unavailability
@@ -152,6 +153,7 @@ def tell(
             faults=to_json(unavailability(run, injected, around.acks), injected),
             seal=closing.seal,
             groups=group_figures(directory, run),
+            stable_offsets=standstills(directory),
         )
         write_reports(results, run, injected, verdict, around)
     return verdict

@@ -80,8 +80,8 @@ def _summary(link: LinkName) -> str:
 
 def _mark(fault: type[Fault]) -> str:
     """Whether it is one of the default faults, or needs a load of a kind."""
-    if fault.needs_coordinator is not None:
-        return f" (needs a workload with {fault.needs_coordinator}s)"
+    if (needs := fault.needs_of_workload()) is not None:
+        return f" (needs a workload with {needs})"
     return f" ({DEFAULT})" * (fault.name in GROUPS[DEFAULT])
 
 

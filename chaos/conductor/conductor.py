@@ -17,7 +17,6 @@ from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
-from chaos.conductor.leaders import LeaderWatch
 from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
@@ -26,6 +25,7 @@ from chaos.conductor.progress import under_load
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.target import Target
+from chaos.conductor.witnesses import Witnesses
 from chaos.conductor.workbench import Workbench
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import load_seconds
@@ -67,8 +67,7 @@ class Conductor:
         self._injector: Injector | None = None
         self._lag = LagMeter(bench.clock)
         self._resources = Resources(bench.clock, bench.storage, str(bench.directory.resources_jsonl))
-        leaders = str(bench.directory.leaders_jsonl)
-        self._leaders = LeaderWatch(self._observer, bench.clock, bench.storage, leaders, settings.topic)
+        self._witnesses = Witnesses(settings, bench, self._observer, self._load.output_topic)
         self._task: asyncio.Task[None] | None = None
         self._interrupted = False
         self._output_replicas: dict[str, list[int]] = {}
@@ -86,7 +85,7 @@ class Conductor:
         """The whole run up to its evidence. Raises what made the harness itself fail, after everything is undone."""
         progress = self._bench.progress
         beside = [asyncio.create_task(self._lag.run()), asyncio.create_task(self._live.run())]
-        beside.append(asyncio.create_task(self._leaders.run()))
+        beside.append(asyncio.create_task(self._witnesses.run()))
         self._task = asyncio.create_task(self._experiment())
         try:
             await asyncio.wait([self._task])
@@ -104,6 +103,7 @@ class Conductor:
             await self._wind_down()
             for task in beside:
                 task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
 
     async def _experiment(self) -> None:
         progress = self._bench.progress
@@ -169,7 +169,8 @@ class Conductor:
     async def _chaos(self, started_ms: int) -> None:
         bench, settings = self._bench, self._settings
         timeout = settings.broker_config["zookeeper.session.timeout.ms"]
-        target = Target(self._deployment, self._observer, bench.directory, settings.topic, settings.partitions, timeout)
+        of_run = settings.topic, settings.partitions, timeout, self._load.breakable
+        target = Target(self._deployment, self._observer, bench.directory, *of_run)
         self._injector = Injector(
             target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note, self._live.write
         )

@@ -7,27 +7,30 @@ too, and says what it believes.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Mapping
 from typing import TypeVar
 
+from chaos.conductor.asking import ask
 from chaos.faults.base import CoordinatorKind
-from cluster.client.connection import BrokerConnection
+from chaos.faults.breakable import ProducerSeen, SeenMember
 from cluster.client.coordinator_lookup import GROUP, TRANSACTION, find_coordinator_request, found_coordinator
-from cluster.client.retried_calls import parse_address
-from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import ListGroupsRequest, ListTransactionsRequest, Request
+from cluster.protocol.message_classes import (
+    DescribeGroupsRequest,
+    DescribeTransactionsRequest,
+    ListGroupsRequest,
+    ListTransactionsRequest,
+    Request,
+)
 from cluster.seams.transport import Transport
-
-logger = logging.getLogger(__name__)
 
 _Answer = TypeVar("_Answer")
 
 _KEY_TYPES: Mapping[CoordinatorKind, int] = {"transaction": TRANSACTION, "group": GROUP}
 #: Of what is not in use: no client would notice that its coordinator is gone.
-_IDLE = frozenset(("Empty", "Dead"))
+_DEAD = "Dead"
+_IDLE = frozenset(("Empty", _DEAD))
 
 
 class CoordinatorSurvey:
@@ -57,6 +60,41 @@ class CoordinatorSurvey:
         votes = Counter(each for each in await asyncio.gather(*map(ask, self._control)) if each is not None)
         return votes.most_common(1)[0][0] if votes else None
 
+    async def producers(self) -> dict[str, ProducerSeen]:
+        """Every transactional id as its coordinator knows it."""
+        found: dict[str, ProducerSeen] = {}
+        for known in await asyncio.gather(*map(self._producers, self._control)):
+            found |= known
+        return dict(sorted(found.items()))
+
+    async def members(self, group: str) -> list[SeenMember] | None:
+        """The members of a group, from a broker that knows it; None if there is none."""
+        for known in await asyncio.gather(*(self._members(broker_id, group) for broker_id in self._control)):
+            if known is not None:
+                return known
+        return None
+
+    async def _producers(self, broker_id: int) -> dict[str, ProducerSeen]:
+        everything = ListTransactionsRequest(state_filters=[], producer_id_filters=[], duration_filter=-1)
+        listed = await self._ask(broker_id, everything)
+        names = [] if listed is None else [each.transactional_id for each in listed.transaction_states]
+        if not names:
+            return {}
+        answer = await self._ask(broker_id, DescribeTransactionsRequest(transactional_ids=names))
+        return {
+            each.transactional_id: ProducerSeen(each.producer_id, each.producer_epoch, each.transaction_timeout_ms)
+            for each in (() if answer is None else answer.transaction_states)
+            if each.error_code == ErrorCode.NONE
+        }
+
+    async def _members(self, broker_id: int, group: str) -> list[SeenMember] | None:
+        question = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        answer = await self._ask(broker_id, question)
+        known = [] if answer is None else [each for each in answer.groups if each.error_code == ErrorCode.NONE]
+        if not known or known[0].group_state == _DEAD:
+            return None
+        return [SeenMember(each.member_id, each.client_id, each.group_instance_id) for each in known[0].members]
+
     async def _transactions(self, broker_id: int) -> list[str]:
         answer = await self._ask(
             broker_id, ListTransactionsRequest(state_filters=[], producer_id_filters=[], duration_filter=-1)
@@ -72,18 +110,4 @@ class CoordinatorSurvey:
         return [each.group_id for each in answer.groups if (each.group_state or "") not in _IDLE]
 
     async def _ask(self, broker_id: int, message: Request[_Answer]) -> _Answer | None:
-        host, port = parse_address(self._control[broker_id])
-        try:
-            connection = await BrokerConnection.open(
-                self._transport, host, port, client_id="gapless-conductor", timeout_ms=self._timeout_ms
-            )
-        except OSError as error:
-            logger.debug("broker %d cannot be reached: %r", broker_id, error)
-            return None
-        try:
-            return await connection.send(message, SUPPORTED[ApiKey(message.API_KEY)][1], self._timeout_ms)
-        except OSError as error:
-            logger.debug("broker %d does not answer: %r", broker_id, error)
-            return None
-        finally:
-            connection.close()
+        return await ask(self._control[broker_id], self._transport, self._timeout_ms, message)

@@ -11,10 +11,12 @@ import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from chaos.conductor.breakable_load import BreakableLoad
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.final import run_json_program
 from chaos.conductor.workbench import Workbench
 from chaos.experiment.experiment import Experiment
+from chaos.faults.breakable import LoadPart
 from cluster.process.supervisor import Child
 from cluster.seams.units import seconds_of_ns
 from loadgen.command import final_read_command, locust_commands, sentinel_command, shares
@@ -97,6 +99,14 @@ class Load:
     def processes(self) -> list[str]:
         """Names of the processes that were started."""
         return list(self._children)
+
+    @property
+    def breakable(self) -> BreakableLoad:
+        """The processes as faults see them."""
+        return BreakableLoad(self._bench.directory, self._children_of)
+
+    def _children_of(self, part: LoadPart) -> Mapping[str, Child]:
+        return {name: self._children[name] for name in self._of(MEMBERS if part == "members" else PRODUCERS)}
 
     async def start(self) -> None:
         """Write the settings file and start Locust."""

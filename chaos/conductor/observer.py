@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,9 @@ from cluster.seams.units import seconds_of_ms
 
 if TYPE_CHECKING:
     from chaos.conductor.coordinators import CoordinatorSurvey
+    from chaos.conductor.stable_survey import StableOffsets
     from cluster.client.async_admin import AsyncAdmin
+    from cluster.client.cluster_view import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +96,12 @@ class Observer:
             except OSError:
                 return False
         return True
+
+    async def stable_offsets(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, StableOffsets]:
+        """Of these partitions, as far as a broker says that it leads them."""
+        from chaos.conductor.stable_survey import stable_offsets
+
+        return await stable_offsets(self.control_addresses(), places, self._transport, ASK_TIMEOUT_MS)
 
     async def _ask(self, broker_id: int) -> BrokerView | None:
         address = self._control.get(broker_id)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
-from chaos.faults.base import CoordinatorKind, Process
+from chaos.faults.base import CoordinatorKind
+from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
@@ -98,6 +99,7 @@ class Target:
         topic: str,
         partitions: int,
         session_timeout_ms: int,
+        load: LoadUnderTest | None = None,
     ) -> None:
         self._deployment = deployment
         self._observer = observer
@@ -105,6 +107,7 @@ class Target:
         self.topic = topic
         self.partitions = partitions
         self.session_timeout_ms = session_timeout_ms
+        self.load = load
         self.links = AsyncLinks(deployment.links)
         self.broker_ids = deployment.broker_ids
         self.link_names = deployment.link_names
@@ -151,6 +154,12 @@ class Target:
 
     async def coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
         return await self._observer.coordinators().find(kind, key)
+
+    async def producers(self) -> Mapping[str, ProducerSeen]:
+        return await self._observer.coordinators().producers()
+
+    async def members(self, group: str) -> Sequence[SeenMember] | None:
+        return await self._observer.coordinators().members(group)
 
     async def alive(self) -> frozenset[int]:
         return (await self._observer.view()).alive

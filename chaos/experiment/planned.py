@@ -17,6 +17,7 @@ from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import Experiment
 from chaos.faults.accepted import integer
 from chaos.faults.base import CoordinatorKind, Fault
+from chaos.faults.breakable import LoadPart
 from chaos.faults.catalogue import FAULTS, GROUPS, UnknownFault, check_faults, parse_faults
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
@@ -71,12 +72,23 @@ def coordinators_at_work(workload: Workload) -> frozenset[CoordinatorKind]:
     return frozenset(kinds)
 
 
+def parts_of_load(workload: Workload) -> frozenset[LoadPart]:
+    """What this load has that faults on loads hit."""
+    has: dict[LoadPart, bool] = {"producers": workload.is_transactional, "members": workload.members is not None}
+    return frozenset(part for part, is_there in has.items() if is_there)
+
+
+def suits(kind: type[Fault], workload: Workload) -> bool:
+    """Whether the load has what a fault needs of it."""
+    has_coordinator = kind.needs_coordinator in (None, *coordinators_at_work(workload))
+    return has_coordinator and kind.needs_load in (None, *parts_of_load(workload))
+
+
 def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
     """Why a kind of fault can never bite in this run, so that a run with it is never valid; or None."""
     kind = FAULTS[fault]
-    needed = kind.needs_coordinator
-    if needed is not None and needed not in coordinators_at_work(workload):
-        return f"it needs a workload with {needed}s, and workload {workload.name} has none"
+    if not suits(kind, workload):
+        return f"it needs a workload with {kind.needs_of_workload()}, and workload {workload.name} has none"
     if kind.acts_on_frames and asked.toxiproxy is not None:
         return "it needs gapless's own proxy, and --toxiproxy names another: Toxiproxy knows no frames of Kafka's"
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
@@ -94,7 +106,7 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
 def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[str]]:
     """The kinds of ``--faults``, and a line on each of a group that was left out since it can never bite here.
 
-    A group has those on coordinators only where the load keeps coordinators at work.
+    A group has those on coordinators and on parts of the load only where the load has them.
 
     Raises ExperimentError if one that can never bite was asked for by its name, UnknownFault for an unknown one.
     """
@@ -105,7 +117,7 @@ def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[s
     if by_name:
         raise ExperimentError(f"--faults {by_name[0]}: {wrong[by_name[0]]}; leave it out")
     # What another load would be needed for is no part of what this run's set means, and no news.
-    told = {name: why for name, why in wrong.items() if FAULTS[name].needs_coordinator is None}
+    told = {name: why for name, why in wrong.items() if FAULTS[name].needs_of_workload() is None}
     left_out = [f"--faults {text} without {name}: {why}" for name, why in told.items()]
     return tuple(name for name in names if name not in wrong), left_out
 

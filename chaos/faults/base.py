@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
 from chaos.faults.accepted import Rule
+from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
 from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
@@ -26,27 +27,6 @@ CoordinatorKind = Literal["transaction", "group"]
 
 class PreconditionMissing(Exception):
     """The fault has nothing to bite on now (no leader, the target is down); the conductor waits, then skips it."""
-
-
-class Process(Protocol):
-    """What a fault may do to the process of a broker, or of ZooKeeper.
-
-    What sends a signal also waits until it has taken effect: it is called in a thread, since a conductor that stands
-    still meanwhile would look like an overloaded one.
-    """
-
-    @property
-    def pid(self) -> int: ...
-
-    def is_running(self) -> bool: ...
-
-    def kill(self) -> None: ...
-
-    def suspend(self) -> None: ...
-
-    def resume(self) -> None: ...
-
-    def is_suspended(self) -> bool: ...
 
 
 class ClusterUnderTest(Protocol):
@@ -117,6 +97,19 @@ class ClusterUnderTest(Protocol):
         """Where most brokers say the coordinator of this transactional id or group is; None if they know of none."""
         ...
 
+    @property
+    def load(self) -> LoadUnderTest | None:
+        """The load of the run; None if others use the cluster."""
+        ...
+
+    async def producers(self) -> Mapping[str, ProducerSeen]:
+        """All transactional ids, as their coordinators know them."""
+        ...
+
+    async def members(self, group: str) -> Sequence[SeenMember] | None:
+        """The members of a group; None if no broker says that it coordinates it."""
+        ...
+
     async def alive(self) -> frozenset[int]:
         """The brokers that the cluster itself counts as alive."""
         ...
@@ -176,6 +169,8 @@ class Fault(ABC):
     hits_client_links: ClassVar[bool] = False
     #: Which coordinators the load must keep at work, else there is nothing that it could hit.
     needs_coordinator: ClassVar[CoordinatorKind | None] = None
+    #: Which part of the run's own load it hits.
+    needs_load: ClassVar[LoadPart | None] = None
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
 
@@ -199,6 +194,13 @@ class Fault(ABC):
     def missed(cls, seen: Mapping[str, Any]) -> str:
         """Why it did not bite, for people; ``seen`` is what the probe saw while it lasted."""
         return str(seen.get("error", "the probe saw no effect"))
+
+    @classmethod
+    def needs_of_workload(cls) -> str | None:
+        """What a workload must have for it, in words; None if any will do."""
+        if cls.needs_coordinator is not None:
+            return f"{cls.needs_coordinator}s"
+        return None if cls.needs_load is None else WORDS_OF_PARTS[cls.needs_load]
 
     @abstractmethod
     async def choose(self) -> str:

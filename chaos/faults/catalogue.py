@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from chaos.faults.base import Fault
+from chaos.faults.crash_members import CrashMembers
 from chaos.faults.cut_link import CutLink
 from chaos.faults.delay_end_txn import DelayEndTxn
 from chaos.faults.drop_end_txn_response import DropEndTxnResponse
@@ -20,10 +21,13 @@ from chaos.faults.kill_leader import KillLeader
 from chaos.faults.kill_transaction_coordinator import KillTransactionCoordinator
 from chaos.faults.pause_group_coordinator import PauseGroupCoordinator
 from chaos.faults.pause_leader import PauseLeader
+from chaos.faults.pause_members import PauseMembers
+from chaos.faults.pause_producers import PauseProducers
 from chaos.faults.pause_transaction_coordinator import PauseTransactionCoordinator
 from chaos.faults.pause_zookeeper import PauseZookeeper
 from chaos.faults.repeat_end_txn import RepeatEndTxn
 from chaos.faults.reset import Reset
+from chaos.faults.restart_members import RestartMembers
 from chaos.faults.restart_zookeeper import RestartZookeeper
 from chaos.faults.rolling_restart import RollingRestart
 from chaos.faults.slow_link import SlowLink
@@ -35,8 +39,10 @@ _ON_COORDINATORS = (
     *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
     *(DelayEndTxn, RepeatEndTxn, DropEndTxnResponse, HoldMarkers),
 )
+#: For loads with transactional producers or with groups, too.
+_ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)
 
-FAULTS: dict[str, type[Fault]] = {fault.name: fault for fault in (*_BASIC, *_MORE, *_ON_COORDINATORS)}
+FAULTS: dict[str, type[Fault]] = {fault.name: fault for fault in (*_BASIC, *_MORE, *_ON_COORDINATORS, *_ON_LOADS)}
 
 #: What a run breaks unless it is told otherwise: what fits into its default minute.
 DEFAULT = "basic"

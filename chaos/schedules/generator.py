@@ -18,8 +18,8 @@ from chaos.schedules.model import Injection, Schedule
 from cluster.seams.randomness import derive
 
 #: What a fault takes away: a broker, some links, traffic that must flow for it to bite (without a broker acks=all
-#: waits), ZooKeeper, or so much that nothing may come beside it.
-Hits = Literal["broker", "link", "traffic", "zookeeper", "everything"]
+#: waits), ZooKeeper, a part of the load, or so much that nothing may come beside it.
+Hits = Literal["broker", "link", "traffic", "zookeeper", "load", "everything"]
 
 #: The share of the faults that could overlap with the one before and do.
 _OVERLAPPING = 0.75
@@ -39,10 +39,10 @@ class FaultKind:
     def may_overlap(self, other: FaultKind) -> bool:
         """Whether both at once leave something to observe."""
         both = {self.hits, other.hits}
-        if "everything" in both or both in ({"broker"}, {"zookeeper"}):
+        if "everything" in both or both in ({"broker"}, {"zookeeper"}, {"load"}):
             return False
-        # what would carry the traffic may be down, or be the very link that is cut
-        return "traffic" not in both or not both & {"broker", "link"}
+        # what would carry the traffic may be down, or be the very link that is cut, and who would make it may sleep
+        return "traffic" not in both or not both & {"broker", "link", "load"}
 
 
 def generate(

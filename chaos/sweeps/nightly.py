@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from chaos.experiment.asked import Asked
-from chaos.experiment.planned import coordinators_at_work
+from chaos.experiment.planned import suits as suited
 from chaos.faults.catalogue import FAULTS, GROUPS, parse_faults
 from chaos.sweeps.model import SEED, Cell, Sweep, Wanted, parse_filter
 from loadgen.workload import Workload
@@ -34,6 +34,8 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
         False,
     ),
     "groups": ("kill-group-coordinator,pause-group-coordinator", False),
+    "producers": ("pause-producers", False),
+    "members": ("pause-members,crash-members,restart-members", False),
     "composed": ("all", True),
 }
 #: Seeds of one date: yyyymmdd001 and so on.
@@ -59,16 +61,15 @@ def suits(faults: str, workload: Workload) -> bool:
     """Whether all faults of a set can hit something under this load. Of ``all``, what cannot is left out of a run."""
     if faults in GROUPS:
         return True
-    needed = {FAULTS[name].needs_coordinator for name in parse_faults(faults)}
-    return needed - {None} <= coordinators_at_work(workload)
+    return all(suited(FAULTS[name], workload) for name in parse_faults(faults))
 
 
 def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
     # what has no rate wears out a small machine, the harness with it: it comes when the others have had their turn
     for row, (fault_set, (faults, overlap)) in enumerate(FAULT_SETS.items()):
-        suited = [name for name, workload in CATALOGUE.items() if suits(faults, workload)]
-        paced = [name for name in suited if not CATALOGUE[name].is_unlimited]
-        for column, workload in enumerate(suited):
+        loads = [name for name, workload in CATALOGUE.items() if suits(faults, workload)]
+        paced = [name for name in loads if not CATALOGUE[name].is_unlimited]
+        for column, workload in enumerate(loads):
             place = (
                 (paced.index(workload) - row - wanted.day * len(FAULT_SETS)) % len(paced)
                 if workload in paced

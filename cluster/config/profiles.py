@@ -78,6 +78,7 @@ CHAOS = Profile(
         # librdkafka asks for the coordinator also where it assigns: fifty more partitions are not what is tested.
         "offsets.topic.num.partitions": "6",
         "transaction.state.log.num.partitions": "6",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
         "group.initial.rebalance.delay.ms": "500",
         # No timeout: fewer waits for room than with Kafka's 102,400 (docs/performance.md).
         "socket.send.buffer.bytes": "262144",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -94,7 +95,18 @@ class ConfluentMember:
         return self._taken()
 
     def release(self) -> None:
-        """Close a consumer that was abandoned. Blocks; one whose session is over does not leave a second time."""
+        """Close a consumer that was abandoned. Blocks; one whose session is over does not leave a second time.
+
+        What waits for it from rebalances of that time is taken before, while librdkafka still answers. While it ends,
+        it may drop the request to assign that follows a rebalance, and the thread that made it waits forever, with
+        Python's lock (docs/reference/anomalies-and-bugs.md "Bugs of others").
+        """
+        # one that was fenced meanwhile refuses, and joins no group again anyway
+        with suppress(KafkaException):
+            self.consumer.unsubscribe()
+        with suppress(KafkaException):
+            while self.consumer.poll(0) is not None:
+                pass
         self.consumer.close()
 
     def _take(self, message: Message) -> None:

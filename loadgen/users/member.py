@@ -1,7 +1,7 @@
 """The member user: one place in the consumer group of the load, taken by one consumer after the other.
 
-Owns the loop of a life under Locust. Does not own how long lives are (``loadgen.membership``), what is recorded
-(``loadgen.members.recording``), nor the clients.
+Owns the loop of a life under Locust, and its end before its time by an order (``loadgen.orders``). Does not own how
+long lives are (``loadgen.membership``), what is recorded (``loadgen.members.recording``), nor the clients.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from loadgen.members.choice import make_member
 from loadgen.members.confluent import ConfluentMember
 from loadgen.members.events import Event, MemberClient
 from loadgen.members.recording import MemberRecording
-from loadgen.membership import GROUP, Life, LifeEnd, MemberPlace, Members, parse_members, places
+from loadgen.membership import GROUP, Life, LifeEnd, MemberName, MemberPlace, Members, parse_members, places
+from loadgen.orders import OrderBook
 from loadgen.users.load import process_of
 from loadgen.users.process import LoadProcess
 from loadgen.users.threads import begin_waiting
@@ -46,8 +47,10 @@ class MemberUser(User):  # type: ignore[misc]
         self._place = _next_place(self.environment, self._process, self._members)
         settings = self._process.settings
         self._bootstrap = self.environment.host or settings.readers_bootstrap
+        self._orders = _orders_of(self.environment, self._process)
         self._lives = self._place.lives(settings.run_id, self._members.lives_s)
-        self._instance = 0
+        self._instance = self._obeyed = 0
+        self._life: Life
         self._abandoned: list[Any] = []
         self._ends_ns = self._commits_ns = -1
         self._begin()
@@ -55,6 +58,7 @@ class MemberUser(User):  # type: ignore[misc]
     @task  # type: ignore[untyped-decorator]
     def take_part(self) -> None:
         """One turn, and the end of this life if it is due, or if its consumer can do no more."""
+        self._obey()
         continues = self._turn()
         if self._is_over or not continues:
             life = self._life
@@ -62,6 +66,14 @@ class MemberUser(User):  # type: ignore[misc]
             self._end(life.end if continues or life.end is LifeEnd.CRASH else LifeEnd.LEAVE)
             gevent.sleep(life.absence_s)
             self._begin()
+
+    def _obey(self) -> None:
+        """An order makes this life's end due now."""
+        order = self._orders.take(self._place.number)
+        if order is not None:
+            self._life = self._life._replace(end=order.end, absence_s=order.absence_s)
+            self._ends_ns = self._clock.monotonic_ns()
+            self._obeyed = order.number
 
     @property
     def _is_over(self) -> bool:
@@ -87,12 +99,12 @@ class MemberUser(User):  # type: ignore[misc]
         gevent.joinall(self._abandoned, timeout=RELEASE_TIMEOUT_S)
 
     def _begin(self) -> None:
-        self._life: Life = next(self._lives)
+        self._life = next(self._lives)
         settings = self._process.settings
-        name = f"{self._process.process}-{self._place.number}-{self._instance}"
+        name = MemberName(self._process.process, self._place.number, self._instance, self._obeyed)
         self._instance += 1
         self._member: MemberClient = make_member(
-            self._place, name, self._bootstrap, settings, self._members, self._clock
+            self._place, str(name), self._bootstrap, settings, self._members, self._clock
         )
         self._recording = MemberRecording(self._process.recorder, GROUP, settings.topic, settings.run_id)
         now_ns = self._clock.monotonic_ns()
@@ -128,6 +140,14 @@ def _next_place(environment: Any, process: LoadProcess, members: Members) -> Mem
         environment.gapless_places = iter(places(members, client))
     place: MemberPlace = next(environment.gapless_places)
     return place
+
+
+def _orders_of(environment: Any, process: LoadProcess) -> OrderBook:
+    """The orders of the process, which its users share."""
+    if not hasattr(environment, "gapless_orders"):
+        environment.gapless_orders = OrderBook(process.run.orders_jsonl(process.process))
+    book: OrderBook = environment.gapless_orders
+    return book
 
 
 def _release(member: ConfluentMember) -> None:

@@ -14,6 +14,7 @@ from cluster.seams.units import ns_of_seconds, seconds_of_ns
 from loadgen.clients.choice import transactional_factory
 from loadgen.clients.transactional import TransactionRefusal
 from loadgen.pace import OpenSchedule, staggered_start_ns
+from loadgen.transactional_ids import shared_id, transactional_id
 from loadgen.transactions import TransactionalProducer
 from loadgen.users.process import LoadProcess
 from loadgen.users.streams import FULL_NS, MAX_TICK_NS, MIN_TICK_NS, SLICE_NS
@@ -42,9 +43,7 @@ class TransactionalWriter:
         self._producer = TransactionalProducer(
             streams=numbers,
             make_stream=lambda number, make, dispose: process.new_stream(bootstrap, number, make, dispose),
-            make_client=transactional_factory(
-                bootstrap, f"gapless-{settings.run_id}-{process.process}-{self._first}", settings, process.clock
-            ),
+            make_client=transactional_factory(bootstrap, self._transactional_id(), settings, process.clock),
             dispose=process.disposals.dispose,
             recorder=process.recorder,
             clock=process.clock,
@@ -59,6 +58,8 @@ class TransactionalWriter:
         self._in_this_one = 0
         self._is_to_be_zombie = False
         self._is_late = False
+        #: The newest instance, and until when it leaves its id to its rivals: the first one does not.
+        self._rests = (0, 0)
 
     def write(self) -> None:
         """Write what is due for one slice."""
@@ -83,7 +84,7 @@ class TransactionalWriter:
         if not producer.is_open:
             if due == self._sent:
                 return self._until_due(now_ns)
-            if not producer.is_ready() or not producer.begin():
+            if self._is_resting(now_ns) or not producer.is_ready() or not producer.begin():
                 return NOT_READY_NS
             self._in_this_one = 0
             self._is_to_be_zombie = self._plan.is_taken_over(self._run_id, self._number, self._transactions)
@@ -92,6 +93,21 @@ class TransactionalWriter:
             self._end()
             return 0
         return self._send(due, now_ns)
+
+    def _transactional_id(self) -> str:
+        settings = self._process.settings
+        if self._plan.rivals > 1:
+            return shared_id(self._run_id, self._number, settings.users, self._plan.rivals)
+        return transactional_id(self._run_id, self._process.process, self._first)
+
+    def _is_resting(self, now_ns: int) -> bool:
+        """Whether it was fenced a short time ago, by a rival who is to get somewhere."""
+        instance, until_ns = self._rests
+        if self._producer.instance != instance:
+            instance = self._producer.instance
+            rests_s = self._plan.rests_s(self._run_id, self._number, instance)
+            self._rests = instance, (until_ns := now_ns + ns_of_seconds(rests_s))
+        return now_ns < until_ns
 
     def _send(self, due: int, now_ns: int) -> int:
         """Send what is due of this transaction, to its streams in turn."""

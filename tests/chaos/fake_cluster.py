@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaos.faults.base import CoordinatorKind
+from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from cluster.process.topology import link_names
+from loadgen.membership import MemberName
 
 #: What is done to single frames cuts no link.
 FRAMES = ("hold", "delay", "drop", "repeat", "cut")
@@ -118,6 +121,61 @@ class FakeZooKeeper(FakeProcess):
         self._links.unanswered = set()
 
 
+class FakeLoad:
+    """One process of producers and two of members, three in each. Coordinators give up whose process is suspended."""
+
+    def __init__(self) -> None:
+        names = ("producers", "members-confluent", "members-native")
+        self.all = {name: FakeProcess(600 + number) for number, name in enumerate(names)}
+        self.deaf = False
+        self.acked = 0
+        self.epoch = 4
+        self.orders: list[tuple[str, tuple[str, ...], float]] = []
+        self.names = {(name, place): MemberName(name, place, 7) for name in names[1:] for place in range(3)}
+        #: Who is out of the group, and how often that was looked at since.
+        self._absent: dict[tuple[str, int], int] = {}
+
+    def processes(self, part: LoadPart) -> tuple[str, ...]:
+        return tuple(name for name, each in self.all.items() if name.startswith(part) and each.running)
+
+    def process(self, name: str) -> FakeProcess:
+        return self.all[name]
+
+    async def acknowledged(self, name: str) -> int:
+        self.acked += not self.all[name].suspended
+        return self.acked
+
+    async def end_members(self, end: str, names: Sequence[str], absence_s: float) -> int:
+        self.orders.append((end, tuple(names), absence_s))
+        for parsed in () if self.deaf else map(MemberName.parse, names):
+            assert parsed is not None
+            place = parsed.process, parsed.place
+            self._absent[place] = 0
+            self.names[place] = MemberName(*place, parsed.instance + 1, len(self.orders))
+        return len(self.orders)
+
+    def seen_producers(self) -> dict[str, ProducerSeen]:
+        self.epoch += self.all["producers"].suspended
+        ids = ("gapless-1-producers-0", "gapless-1-producers-3")
+        return {name: ProducerSeen(9, self.epoch, 10) for name in ids}
+
+    def seen_members(self) -> list[SeenMember]:
+        for place in list(self._absent):
+            self._absent[place] += 1
+            if self._absent[place] > 2:
+                del self._absent[place]
+        return [
+            # a coordinator keeps the client.id of a static member that another one replaces
+            SeenMember(f"{name}-id", str(MemberName(*place, 7) if name.place == 0 else name), _instance_id(name))
+            for place, name in self.names.items()
+            if place not in self._absent and not self.all[name.process].suspended
+        ]
+
+
+def _instance_id(name: MemberName) -> str | None:
+    return f"{name.process}/{name.place}" if name.place == 0 else None
+
+
 class FakeCluster:
     """Three brokers; the leader and the controller are the lowest of those that are reachable."""
 
@@ -135,6 +193,7 @@ class FakeCluster:
         self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
         self._zookeeper_links = {name for name in self.link_names if name.endswith("-zk")}
+        self.own_load = FakeLoad()
         self.own_zookeeper: FakeZooKeeper | None = FakeZooKeeper(500, self.links, self._zookeeper_links)
 
     def _reachable(self) -> list[int]:
@@ -186,6 +245,16 @@ class FakeCluster:
 
     async def coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
         return await self.controller()
+
+    @property
+    def load(self) -> FakeLoad:
+        return self.own_load
+
+    async def producers(self) -> dict[str, ProducerSeen]:
+        return self.own_load.seen_producers()
+
+    async def members(self, group: str) -> list[SeenMember] | None:
+        return self.own_load.seen_members()
 
     async def alive(self) -> frozenset[int]:
         return frozenset(self._reachable())

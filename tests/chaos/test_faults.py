@@ -71,8 +71,9 @@ def test_a_fault_that_does_nothing_is_seen_not_to_bite(name: str) -> None:
     """The probe looks at the cluster, not at what was asked of it."""
     cluster = FakeCluster()
     cluster.links.deaf = True
-    for process in (*cluster.processes.values(), cluster.own_zookeeper):
+    for process in (*cluster.processes.values(), cluster.own_zookeeper, *cluster.own_load.all.values()):
         process.deaf = True
+    cluster.own_load.deaf = True
     fault = FAULTS[name]
     patience = FakeCluster.session_timeout_ms + 6_000
     assert patience > 0

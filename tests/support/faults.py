@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from chaos.faults.breakable import LoadPart
 from chaos.faults.catalogue import FAULTS
 
 
 def of_zookeeper() -> tuple[str, ...]:
     """Those that break ZooKeeper itself."""
     return tuple(name for name, fault in FAULTS.items() if fault.hits == "zookeeper")
+
+
+def of_loads(part: LoadPart | None = None) -> tuple[str, ...]:
+    """Those that hit a part of the load, or this part of it."""
+    parts = ("producers", "members") if part is None else (part,)
+    return tuple(name for name, fault in FAULTS.items() if fault.needs_load in parts)
 
 
 def of_coordinators() -> tuple[str, ...]:

@@ -27,8 +27,8 @@ def doubts(run: RunModel) -> Iterator[Doubt]:
 def _processes(run: RunModel) -> Iterator[str]:
     declared, asked = run.evidence, run.settings
     loads = len(declared.of_role("producers"))
-    if loads != asked.load_processes:
-        yield f"run.json declares {loads} load processes, but the run asked for {asked.load_processes}"
+    if loads != (wanted := max(asked.load_processes, _rivals(run))):
+        yield f"run.json declares {loads} load processes, but the run asked for {wanted}"
     streams = len(declared.streams)
     if streams != asked.users:
         yield f"run.json declares {streams} streams, but the run asked for {asked.users}"
@@ -52,6 +52,12 @@ def members_asked(run: RunModel) -> dict[str, int]:
 def transforms(run: RunModel) -> bool:
     """Whether the members of the workload's group write what they read to another topic."""
     return bool((_workload(run).get("members") or {}).get("transform"))
+
+
+def _rivals(run: RunModel) -> int:
+    """How many producers, each in another process, share a ``transactional.id`` in the workload."""
+    found = (_workload(run).get("transactions") or {}).get("rivals", 1)
+    return found if isinstance(found, int) else 1
 
 
 def _workload(run: RunModel) -> Mapping[str, Any]:

@@ -32,6 +32,11 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "toxic_in_place": ("the proxy had the cut in place", "the proxy did not have the cut in place"),
     "quiet": ("nothing got through", "something got through"),
     "lossless": ("bytes were held back, not dropped", "bytes were dropped, not held back"),
+    "acknowledged_again": ("its producers wrote again", "its producers did not write again"),
+    "rejoined": ("its members were in the group again", "its members were not in the group again"),
+    "place_taken": ("another one took its place", "no one took its place"),
+    "places_taken": ("others took all of their places", "others did not take all of their places"),
+    "static": ("static", "dynamic"),
     "in_time": ("in time", "too late"),
     "clean": ("a clean stop", "no clean stop"),
 }
@@ -60,6 +65,12 @@ _VALUES: Mapping[str, str] = {
     "frames": "{} requests or responses of its kind came by",
     "frames_hit": "{} of them were hit",
     "sessions_expired": "{} ZooKeeper sessions expired",
+    "process": "load process {}",
+    "member": "member {}",
+    "fenced": "{} of its transactional ids were taken from it",
+    "crashed": "{} members crashed",
+    "removed": "{} of them were no longer in the group",
+    "others": "{} others were in the group",
     "led": "leader of {}",
 }
 #: Name -> the text for one.
@@ -72,6 +83,10 @@ _ONE: Mapping[str, str] = {
     "frames": "1 request or response of its kind came by",
     "frames_hit": "1 of them was hit",
     "sessions_expired": "1 ZooKeeper session expired",
+    "fenced": "1 of its transactional ids was taken from it",
+    "crashed": "1 member crashed",
+    "removed": "1 of them was no longer in the group",
+    "others": "1 other was in the group",
 }
 #: They name something, and count nothing.
 _NUMBERS = frozenset({"broker", "pid"})

@@ -87,6 +87,10 @@ class RunDirectory:
         return self.path / "leaders.jsonl"
 
     @property
+    def stable_offsets_jsonl(self) -> Path:
+        return self.path / "stable_offsets.jsonl"
+
+    @property
     def resources_jsonl(self) -> Path:
         """Memory of the run's processes and free disk, one sample per line."""
         return self.path / "resources.jsonl"
@@ -122,6 +126,9 @@ class RunDirectory:
     def series_jsonl(self, process: str) -> Path:
         """All ``SeriesPoint`` of one load process, one per line."""
         return self.loadgen_dir / f"{process}.series.jsonl"
+
+    def orders_jsonl(self, process: str) -> Path:
+        return self.loadgen_dir / f"{process}.orders.jsonl"
 
     @property
     def load_settings_json(self) -> Path:

@@ -13,6 +13,7 @@ from verifier.reasons import by_reason
 from verifier.recoveries import MB
 from verifier.report.occasions import Occasions
 from verifier.report.words import headline
+from verifier.standstills import standstill_text
 from verifier.verdict import UNCOUNTED, CheckResult, Verdict
 
 #: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
@@ -64,6 +65,7 @@ def _numbers(
     run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasions: Occasions
 ) -> list[tuple[str, str]]:
     stats, availability = verdict.stats, verdict.availability
+    still = stats.get("stable_offsets")
     longest, first = availability.get("longest_gap_ms"), occasions.first_ack_ms
     return [
         ("acknowledged", _counted(stats, "acked")),
@@ -75,6 +77,7 @@ def _numbers(
         ("longest time without an acknowledgement since the first", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
         *([("consumer groups", inline(groups_text(stats["groups"])))] if stats.get("groups") else []),
+        *([("longest standstill of a last stable offset", inline(standstill_text(still)))] if still else []),
         *([("brokers that stood still", inline(stood_still))] if (stood_still := stood_still_text(run)) else []),
         ("acks, idempotence", inline(f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}")),
         ("defects", inline(", ".join(f"{each.name}:{each.probability:g}" for each in run.defects)) or "none"),

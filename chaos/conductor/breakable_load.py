@@ -1,0 +1,54 @@
+"""The load's processes as faults see them: joins the children, their own status, and their orders.
+
+Owns no decision. A signal hits a whole process; an order, some of its members (``loadgen.orders``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from chaos.faults.breakable import LoadPart, MemberEnd, Process
+from loadgen.membership import LifeEnd, MemberName
+from loadgen.orders import MemberOrder, give_orders
+from verifier.evidence.run_directory import RunDirectory, read_json
+from verifier.evidence.series import SeriesPoint
+
+_ENDS = {"crash": LifeEnd.CRASH, "leave": LifeEnd.LEAVE, "restart": LifeEnd.RESTART}
+
+
+class BreakableLoad:
+    """``LoadUnderTest`` over the real thing. ``children``: those of a part, by their names."""
+
+    def __init__(self, directory: RunDirectory, children: Callable[[LoadPart], Mapping[str, Process]]) -> None:
+        self._directory = directory
+        self._children = children
+        self._numbers = itertools.count(1)
+
+    def __repr__(self) -> str:
+        return f"BreakableLoad({', '.join((*self.processes('producers'), *self.processes('members')))})"
+
+    def processes(self, part: LoadPart) -> tuple[str, ...]:
+        return tuple(name for name, child in self._children(part).items() if child.is_running())
+
+    def process(self, name: str) -> Process:
+        return {**self._children("producers"), **self._children("members")}[name]
+
+    async def acknowledged(self, name: str) -> int:
+        try:
+            path = self._directory.status_json(name)
+            return SeriesPoint.from_json(await asyncio.to_thread(read_json, path)).total_acked
+        except (OSError, ValueError, TypeError):
+            return 0
+
+    async def end_members(self, end: MemberEnd, names: Sequence[str], absence_s: float) -> int:
+        number = next(self._numbers)
+        orders: dict[str, list[MemberOrder]] = defaultdict(list)
+        for name in map(MemberName.parse, names):
+            if name is not None:
+                orders[name.process].append(MemberOrder(number, name.place, _ENDS[end], absence_s))
+        for process, given in orders.items():
+            await asyncio.to_thread(give_orders, self._directory.orders_jsonl(process), given)
+        return number

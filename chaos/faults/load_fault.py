@@ -1,0 +1,25 @@
+"""What the faults on the load share: a load that is ours. Owns the refusal where there is none.
+
+Clients that die, sleep or restart are what coordinators are for. What the load had noted before stays evidence, and
+what was under way meanwhile has the outcome that its client learns of, or ``info``.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from chaos.faults.base import Fault, PreconditionMissing
+from chaos.faults.breakable import LoadUnderTest
+from chaos.schedules.generator import Hits
+
+
+class LoadFault(Fault):
+    """A fault on a part of the load (``needs_load``)."""
+
+    hits: ClassVar[Hits] = "load"
+
+    @property
+    def _load(self) -> LoadUnderTest:
+        if self.cluster.load is None:
+            raise PreconditionMissing("the load is not this run's own")
+        return self.cluster.load

@@ -1,0 +1,68 @@
+"""What the pauses of load processes share: SIGSTOP, until others have given its clients up, and SIGCONT.
+
+Owns that; whom a coordinator gives up, and how that is seen, is each pause's own. The process sleeps with all that its
+clients have open: connections, transactions, partitions. It wakes up as a zombie, and is not told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import Any
+
+from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.breakable import LoadPart
+from chaos.faults.load_fault import LoadFault
+
+
+class PauseLoad(LoadFault):
+    """Bites when the process is stopped, and some coordinator has given up clients of it."""
+
+    targets = ("partition", "process")
+
+    @property
+    @abstractmethod
+    def part(self) -> LoadPart:
+        """Whose processes it stops."""
+
+    async def choose(self) -> str:
+        names = sorted(self._load.processes(self.part))
+        wanted = self.injection.target.get("process")
+        if not names or wanted not in (None, *names):
+            raise PreconditionMissing(f"no process {wanted or f'of {self.part}'} of the load runs")
+        self._name = str(wanted or self.random.choice(names))
+        await self.look_before()
+        return f"load process {self._name}"
+
+    async def inject(self) -> None:
+        self._pid = self._load.process(self._name).pid
+        await asyncio.to_thread(self._load.process(self._name).suspend)
+        await self.look_after()
+
+    async def bites(self) -> Probe:
+        stopped = self._load.process(self._name).is_suspended()
+        given_up = await self.given_up() if stopped else {}
+        seen = {"process": self._name, "pid": self._pid, "stopped": stopped, **given_up}
+        return Probe(stopped and any(given_up.values()), seen)
+
+    async def heal(self) -> None:
+        await asyncio.to_thread(self._load.process(self._name).resume)
+
+    async def gone(self) -> Probe:
+        stopped = self._load.process(self._name).is_suspended()
+        is_back, seen = await self.back()
+        return Probe(not stopped and is_back, {"stopped": stopped, **seen})
+
+    async def look_before(self) -> None:
+        """Note what the probe needs before the process is stopped. Raises PreconditionMissing."""
+
+    async def look_after(self) -> None:
+        """The same when it is just stopped."""
+
+    @abstractmethod
+    async def given_up(self) -> dict[str, Any]:
+        """How many of its clients coordinators gave up, waiting for it within reason."""
+
+    @abstractmethod
+    async def back(self) -> tuple[bool, dict[str, Any]]:
+        """Whether its clients are at work again, waiting for it within reason."""

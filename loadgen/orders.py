@@ -1,0 +1,69 @@
+"""What the members of a load are told to do while they run: to end their present life. Owns the form and the file.
+
+A load process runs by itself; a fault that is to hit some of its members, and not the whole process, gives orders. They
+are lines of a file in the run directory, one file for each process, so that they are evidence, too. Does not own how a
+member obeys (``loadgen.users.member``), nor who is ordered what (``chaos.faults``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadgen.membership import LifeEnd
+from verifier.evidence.run_directory import append_json_line, read_json_lines
+
+
+@dataclass(frozen=True, slots=True)
+class MemberOrder:
+    """The member that has a place ends its life like this, and the place is empty for a while.
+
+    ``number`` is above that of every order before: the names of those who take the place afterwards tell it.
+    """
+
+    number: int
+    place: int
+    end: LifeEnd
+    absence_s: float
+
+
+def give_orders(path: Path, orders: Iterable[MemberOrder]) -> None:
+    """Tell the process that reads this file. Raises ``OSError``."""
+    for each in orders:
+        line = {"number": each.number, "place": each.place, "end": each.end.value, "absence_s": each.absence_s}
+        append_json_line(path, line)
+
+
+class OrderBook:
+    """The orders of one process, as its members take them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._size_bytes = 0
+        self._read = 0
+        #: The newest order of each place.
+        self._open: dict[int, MemberOrder] = {}
+
+    def __repr__(self) -> str:
+        return f"OrderBook({self._path.name}, {self._read} read, open: {sorted(self._open)})"
+
+    def take(self, place: int) -> MemberOrder | None:
+        """What the member of this place is to do now, told once; or None. Raises ``OSError``, ``ValueError``."""
+        self._look()
+        return self._open.pop(place, None)
+
+    def _look(self) -> None:
+        """Read what is new. A line that is still being written is read when it is whole."""
+        try:
+            size_bytes = os.stat(self._path).st_size
+        except FileNotFoundError:
+            return
+        if size_bytes == self._size_bytes:
+            return
+        lines = list(read_json_lines(self._path))
+        for line in lines[self._read :]:
+            order = MemberOrder(line["number"], line["place"], LifeEnd(line["end"]), line["absence_s"])
+            self._open[order.place] = order
+        self._read, self._size_bytes = len(lines), size_bytes
