@@ -7,22 +7,27 @@ Three real brokers without proxies, profile ``chaos`` (session 2 s), RF 3, min.i
 partitions), all at the same time. In turn the coordinator of a partition is killed; when all commit again it is
 restarted, and the next one follows when every replica is in sync. A gap is the longest time between two successive
 commits of a ``transactional.id`` from the kill on. Owns the bar: session timeout plus 1 s at the 95th percentile, for
-the ids that the broker coordinated. The others, whose records it may have led, are shown beside them.
+the ids that the broker coordinated. Beside them are shown the others, whose records it may have led, and, at the same
+time, records without transactions (acks=all, librdkafka) of the partitions that it led.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import operator
 import sys
 import tempfile
 import time
+from collections import defaultdict
+from typing import NamedTuple
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.cluster import create_topics, wait_in_sync
 from bench.commits import FACTORIES, CommitLoad
 from bench.failover import PHASES, phases_ms
+from bench.load import TopicLoad
 from bench.measure import Result, note, quantile
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.config.profiles import CHAOS
@@ -30,15 +35,18 @@ from cluster.coordinator.partitioning import partition_for
 from loadgen.settings import CONFLUENT
 from tests.integration.local_cluster import LocalCluster
 
-TOPIC = "bench"
+TOPIC, PLAIN = "bench", "plain"
 PARTITIONS = 6
 REPLICAS = 3
 COORDINATED = int(CHAOS.broker["transaction.state.log.num.partitions"])
 SESSION_MS = int(CHAOS.broker["zookeeper.session.timeout.ms"])
 ALLOWANCE_MS = 1000
 RECOVERY_S = 60.0
+#: Records a second without transactions, in all.
+PLAIN_RATE = 60.0
 #: Commits of every id after which all is as it was.
 EACH = 3
+COORDINATED_BY_IT, PLAIN_LED = "coordinated by the broker", "plain records, led by the broker"
 
 
 def start_loads(bootstrap: str, interval_ms: float) -> dict[int, list[CommitLoad]]:
@@ -70,37 +78,48 @@ def wait_committed(loads: dict[int, list[CommitLoad]], since_s: float) -> None:
             time.sleep(0.02)  # coarser than waking for every commit, which would cost what is measured
 
 
-def one(
-    cluster: LocalCluster,
-    loads: dict[int, list[CommitLoad]],
-    admin: AdminClient,
-    turn: int,
-    result: Result,
-    settle: float,
-) -> None:
+class Loads(NamedTuple):
+    """Everything that is written: transactions by the partition of their coordinator, and records without."""
+
+    commits: dict[int, list[CommitLoad]]
+    plain: TopicLoad
+
+    def wait(self, since_s: float) -> None:
+        """Until all of it proceeds since a time. Raises ``TimeoutError``."""
+        wait_committed(self.commits, since_s)
+        self.plain.wait_acknowledged(since_s, RECOVERY_S)
+
+
+def one(cluster: LocalCluster, loads: Loads, admin: AdminClient, turn: int, result: Result, settle_s: float) -> None:
     """One kill, recovery and restart; its figures go to ``result``."""
     wait_in_sync(admin, TOPIC, REPLICAS, RECOVERY_S)
+    plain = wait_in_sync(admin, PLAIN, REPLICAS, RECOVERY_S)
     state = wait_in_sync(admin, TRANSACTIONS_TOPIC, REPLICAS, RECOVERY_S)
-    time.sleep(settle)  # a steady load before the kill is what is measured against
-    wait_committed(loads, time.monotonic())
+    time.sleep(settle_s)  # a steady load before the kill is what is measured against
+    loads.wait(time.monotonic())
     victim = state[turn % COORDINATED].leader
     killed_s, killed_ns = time.monotonic(), time.monotonic_ns()
     cluster.kill(victim)
-    wait_committed(loads, time.monotonic())
+    loads.wait(time.monotonic())
     time.sleep(0.2)  # a later stall of the same failover belongs to its gap
-    worst: dict[str, float] = {}
-    for number, some in loads.items():
-        kind = "coordinated by the broker" if state[number].leader == victim else "coordinated elsewhere"
+    gaps: dict[str, list[float | None]] = defaultdict(list)
+    for number, some in loads.commits.items():
+        kind = COORDINATED_BY_IT if state[number].leader == victim else "coordinated elsewhere"
         for load in some:
-            gap_s = load.longest_gap_s(killed_s)
-            assert gap_s is not None, load
-            result.add(f"gap, {kind}, {load.client}", "ms", gap_s * 1000)
+            gaps[kind].append(load.longest_gap_s(killed_s))
+            gaps[f"{kind}, {load.client}"].append(gaps[kind][-1])
+    for partition in loads.plain.partitions:
+        if plain[partition.partition].leader == victim:
+            gaps[PLAIN_LED].append(partition.longest_gap_s(killed_s))
+    for kind, found in sorted(gaps.items()):
+        for gap_s in found:
+            assert gap_s is not None, kind
             result.add(f"gap, {kind}", "ms", gap_s * 1000)
-            worst[f"{kind}, {load.client}"] = max(gap_s * 1000, worst.get(f"{kind}, {load.client}", 0.0))
     for name, after_ms in phases_ms(cluster, killed_ns).items():
         if name in PHASES:
             result.add(f"first {name} after", "ms", after_ms)
-    note(f"kill {turn + 1}: broker {victim}; " + ", ".join(f"{kind} {gap:.0f} ms" for kind, gap in worst.items()))
+    worst = {kind: max(each for each in found if each is not None) for kind, found in sorted(gaps.items())}
+    note(f"kill {turn + 1}: broker {victim}; worst gaps: " + ", ".join(f"{k} {v:.2f} s" for k, v in worst.items()))
     cluster.restart(victim)
 
 
@@ -117,26 +136,32 @@ def main() -> int:
     }
     result = Result("coordinators", {**settings, "session ms": SESSION_MS, "proxies": "none"})
     with tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory, LocalCluster(directory) as cluster:
-        create_topics(cluster.bootstrap, [NewTopic(TOPIC, PARTITIONS, REPLICAS)])
+        create_topics(cluster.bootstrap, [NewTopic(name, PARTITIONS, REPLICAS) for name in (TOPIC, PLAIN)])
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 2})
-        loads = start_loads(cluster.bootstrap, options.interval)
+        client = {**CHAOS.producer[CONFLUENT], "linger.ms": "0", "log_level": "2"}
+        plain = TopicLoad(PLAIN, PARTITIONS, {**client, "bootstrap.servers": cluster.bootstrap}, PLAIN_RATE)
+        loads = Loads(start_loads(cluster.bootstrap, options.interval), plain)
+        every = [*itertools.chain.from_iterable(loads.commits.values())]
         try:
-            wait_committed(loads, time.monotonic())
+            loads.wait(time.monotonic())
             for turn in range(options.kills):
                 one(cluster, loads, admin, turn, result, options.settle)
         finally:
-            for load in itertools.chain.from_iterable(loads.values()):
+            for load in every:
                 load.close()
-    for load in itertools.chain.from_iterable(loads.values()):
+            plain.close()
+    for load in every:
         if load.replaced:
             note(
                 f"{load}: {load.replaced} new producers, the last for: {load.refusals[-1][1] if load.refusals else '?'}"
             )
-    gaps = result["gap, coordinated by the broker"].values
-    limit_ms = SESSION_MS + ALLOWANCE_MS
-    result.bar(
-        "gap in ms of commits, coordinated by the broker, 95th percentile", quantile(gaps, 0.95), at_most=limit_ms
+    gaps = {kind: result[f"gap, {kind}"] for kind in (COORDINATED_BY_IT, PLAIN_LED)}
+    result.add(
+        "gap, of commits to plain records, medians", "x", operator.truediv(*(each.median for each in gaps.values()))
     )
+    worst_ms = quantile(gaps[COORDINATED_BY_IT].values, 0.95)
+    limit_ms = SESSION_MS + ALLOWANCE_MS
+    result.bar("gap in ms of commits, coordinated by the broker, 95th percentile", worst_ms, at_most=limit_ms)
     return result.finish()
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -193,10 +194,19 @@ def load(cluster: LocalCluster, result: Result, count: int, kills: int) -> None:
         result.add("kill to the election", "ms", elected_ms)
         result.add(f"election to the first of {count} groups served", "ms", served_ms - elected_ms)
         result.add(f"the first to all of {count} groups, one by one", "ms", all_ms - served_ms)
+        result.add("loading, as the broker tells", "ms", _loaded_ms(cluster, victim, count))
         note(f"kill {turn + 1}: broker {victim}, elected after {elected_ms:.0f} ms, served after {served_ms:.0f} ms")
         cluster.restart(victim)
     most = max(result[f"election to the first of {count} groups served"].values)
     result.bar(f"ms from the election until {count} groups are loaded, the slowest kill", most, at_most=LOAD_BAR_MS)
+
+
+def _loaded_ms(cluster: LocalCluster, victim: int, count: int) -> float:
+    """What a broker that is alive last told of the loading."""
+    line = re.compile(rf"(\S+ \S+) .*\b(\d+) groups of {OFFSETS_TOPIC}-0, (\d+) ms")
+    logs = [Path(cluster.node(each), "broker.log") for each in cluster.broker_ids if each != victim]
+    told = [found.groups() for log in logs for found in map(line.search, log.read_text().splitlines()) if found]
+    return float(max((time_text, ms) for time_text, groups, ms in told if int(groups) >= count)[1])
 
 
 def _elected_ms(cluster: LocalCluster, killed_ns: int) -> float:
