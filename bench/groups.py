@@ -134,7 +134,7 @@ def join(cluster: LocalCluster, result: Result, count: int, rounds: int) -> None
         # the first one waits for the internal topic, and does not count
         for client in rotated(CLIENTS, round_number):
             with members_of(client, count, cluster.bootstrap, f"{client}-{round_number}", topic) as processes:
-                before_s = _brokers_cpu_s(cluster)
+                before_s, clients_before_s = _brokers_cpu_s(cluster), sum(cpu_s(each.pid) for each in processes)
                 for process in processes:
                     process.begin()
                 deadline = time.monotonic() + LIMIT_S
@@ -145,10 +145,12 @@ def join(cluster: LocalCluster, result: Result, count: int, rounds: int) -> None
                 begun_s = min(each for process in processes for each in process.begun_s)
                 took_s = ended_s - begun_s - DELAY_S
                 cpu = _brokers_cpu_s(cluster) - before_s
+                clients_cpu = sum(cpu_s(each.pid) for each in processes) - clients_before_s
             note(f"{client}: {count} members assigned {took_s:.2f} s after the delay")
             if round_number >= 0:
                 result.add(f"{count} members assigned, {client}", "s", took_s)
                 result.add(f"{count} members assigned, {client}, CPU of all brokers", "s", cpu)
+                result.add(f"{count} members assigned, {client}, CPU of all clients", "s", clients_cpu)
     result.ratios("assigned, native to confluent", *(f"{count} members assigned, {client}" for client in CLIENTS))
     for client in CLIENTS:
         most = max(result[f"{count} members assigned, {client}"].values)
@@ -229,7 +231,7 @@ def main() -> int:
     parser.add_argument("--members", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3, help="of joins (3)")
     parser.add_argument("--groups", type=int, default=1000)
-    parser.add_argument("--kills", type=int, default=3, help="of the coordinator (3)")
+    parser.add_argument("--kills", type=int, default=3, help="of the coordinator (3); 0 leaves that part out")
     options = parser.parse_args()
     settings = {"members": options.members, "groups": options.groups, "partitions of a group": PARTITIONS}
     result = Result("groups", {**settings, "commits of a group": COMMITS, "delay s": DELAY_S})
@@ -237,7 +239,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory:
         with LocalCluster(directory, properties=properties) as cluster:
             join(cluster, result, options.members, options.rounds)
-            load(cluster, result, options.groups, options.kills)
+            if options.kills:
+                load(cluster, result, options.groups, options.kills)
     return result.finish()
 
 
