@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.support import offset_bytes
-from tests.support.stories import Batch
-from tests.support.transaction_bytes import marker
 from tests.verifier.oracle import groups as oracle
 from tests.verifier.planted import PLANTED, planted_story
 from tests.verifier.planted import groups as planted
@@ -25,16 +20,12 @@ from verifier.evidence.run_model import FinalPartition
 from verifier.files.headers import NO_CONTROL, Headers
 from verifier.groups.judge import audit, figures_of, of_groups
 from verifier.groups.logs import readable_log
-from verifier.groups.model import GroupEvidence, OffsetSpan, ReadableLog, Spans, StoredCommits
-from verifier.groups.offset_records import OffsetRecord, offset_record
+from verifier.groups.model import GroupEvidence, OffsetSpan, ReadableLog, Spans
 from verifier.groups.rows import group_partitions
-from verifier.groups.stored import StoredOffsets, stored
 from verifier.report.summary import groups_text
 from verifier.segments.markers import ABORT, COMMIT, TRANSACTIONAL
 from verifier.segments.walk import CONTROL
 from verifier.transactions.judge import summed_up
-from verifier.transactions.logs import keyed_log
-from verifier.transactions.state_records import UnknownRecord
 
 CASES = 5_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 300
 PLACE = ("t", 0)
@@ -179,83 +170,6 @@ def test_a_partition_has_one_member_in_a_generation(second: tuple[str, int], end
     ]  # fmt: skip
     assert names(rows) == ({("double-assignment", None): 1} if is_double else {})
     assert [each.check for each in oracle.judge(rows, {})] == (["double-assignment"] if is_double else [])
-
-
-@pytest.mark.parametrize(
-    ("log", "more", "wanted"),
-    [
-        (StoredCommits(frozenset({5, 10}), frozenset({10})), [], {}),
-        (StoredCommits(frozenset({5}), frozenset({5})), [], {("lost-offset-commit", "missing"): 1}),
-        (StoredCommits(), [], {("lost-offset-commit", "missing"): 2}),
-        # what was compacted away is not missing; but the last one of a key stays
-        (StoredCommits(frozenset({10}), frozenset({10}), is_whole=False), [], {}),
-        (StoredCommits(frozenset({5}), frozenset({5}), is_whole=False), [], {("lost-offset-commit", "regressed"): 1}),
-        (StoredCommits(is_whole=False), [], {}),
-        (StoredCommits(frozenset({5, 10}), frozenset({5})), [], {("lost-offset-commit", "regressed"): 1}),
-        # an open transaction may be the last; so may be a commit whose outcome is unknown, or one that overlaps
-        (StoredCommits(frozenset({5, 10}), frozenset({5, 10})), [], {}),
-        (StoredCommits(frozenset({5, 10}), frozenset({5})), [commit(1, 5, 2, 3, "info")], {}),
-        (StoredCommits(frozenset({5, 10, 7}), frozenset({7})), [commit(1, 7, 4, 9)], {}),
-        (StoredCommits(frozenset({5, 10, 7}), frozenset({5})), [commit(1, 7, 4, 9)],
-         {("lost-offset-commit", "regressed"): 1}),
-        # the last one was removed, or is beyond
-        (StoredCommits(frozenset({5, 10}), frozenset()), [], {}),
-        (StoredCommits(frozenset({5, 10, 15}), frozenset({15})), [], {}),
-        (None, [], {}),
-    ],
-)  # fmt: skip
-def test_what_was_committed_is_in_the_log(
-    log: StoredCommits | None, more: list[Row], wanted: dict[tuple[str, str | None], int]
-) -> None:
-    """Every offset that was acknowledged, and as the last one what no later commit has overwritten."""
-    rows = [member(1), resume(1, 0, 1, 2), polled(1, 0, 9), commit(1, 5, 1, 2), commit(1, 10, 5, 6), *more]
-    partitions = group_partitions(rows, {}, is_whole=True, stored=lambda _: log)
-    assert dict(Counter((each.check, each.cause) for each in audit(GroupEvidence(partitions)))) == wanted
-
-
-def test_records_of_offsets_are_read() -> None:
-    """Keys of version 0 and 1, values of version 0 to 3, groups, and what is removed; anything else is not known."""
-    key, value = offset_bytes.offset_key("g", "t", 3), offset_bytes.offset_value(7)
-    assert offset_record(key, value) == OffsetRecord("g", ("t", 3), 7)
-    assert offset_record(b"\0\0" + key[2:], b"\0\1" + value[2:]) == OffsetRecord("g", ("t", 3), 7)
-    assert offset_record(key, None) == OffsetRecord("g", ("t", 3), None)
-    assert offset_record(offset_bytes.group_key("g"), b"whatever") == OffsetRecord("g", None, None)
-    of_keys = [None, key[:-1], key + b"x", b"\0\3" + key[2:]]
-    for wrong, its in [*((each, value) for each in of_keys), (key, b"\0\4"), (key, b"\0")]:
-        with pytest.raises(UnknownRecord):
-            offset_record(wrong, its)
-
-
-def test_a_log_of_offsets_is_read(tmp_path: Path) -> None:
-    """What counts by transactions; what cannot be read makes it less than whole; of other groups nothing is known."""
-    batches = [
-        offset_bytes.committed(0, "g", "t", 0, 5),
-        offset_bytes.in_transaction(offset_bytes.committed(1, "g", "t", 0, 6), 9),
-        marker(2, ABORT, 9),
-        offset_bytes.committed(3, "g", "t", 0, 7, 8),
-        offset_bytes.in_transaction(offset_bytes.committed(5, "g", "t", 0, 9), 9),
-        Batch(6, (), keys=(offset_bytes.group_key("h"),), raw_values=(b"",)),
-    ]
-
-    def read(*some: Batch) -> StoredOffsets:
-        for old in tmp_path.iterdir():
-            old.unlink()
-        (tmp_path / f"{0:020d}.log").write_bytes(b"".join(batch.encode() for batch in some))
-        return stored([keyed_log(tmp_path)])
-
-    found = read(*batches)
-    assert found.of(("g", PLACE)) == StoredCommits(frozenset({5, 7, 8, 9}), frozenset({8, 9}))
-    assert found.of(("h", PLACE)) == StoredCommits() and found.of(("unknown", PLACE)) is None
-    removed = offset_bytes.committed(7, "g", "t", 0, None)
-    assert read(*batches, removed).of(("g", PLACE)) == StoredCommits(frozenset({5, 7, 8, 9}))
-    for damaged in (
-        batches[1:],
-        [*batches[:3], *batches[4:]],
-        [replace(batches[0], spoil=lambda data: data[:-1] + b"x"), *batches[1:]],
-        [*batches, Batch(7, (), keys=(b"\0\7",), raw_values=(b"",))],
-    ):
-        told = read(*damaged).of(("g", PLACE))
-        assert told is not None and not told.is_whole
 
 
 def test_offsets_of_transactions_are_committed_with_them() -> None:
