@@ -16,7 +16,7 @@ import time
 
 from tests.support.group_members import CLIENTS, Member
 
-#: Half as long as the time in which others of one process take their turns.
+#: A line is one member's at a time.
 _LOCK = threading.Lock()
 
 
