@@ -85,7 +85,7 @@ class CommitLoad:
                 if producer is not None:
                     producer.dispose(DISPOSE_S)
                 producer = None
-                self.replaced += 1
+                self.replaced += not self._stop.is_set()
             due = max(due + self._interval_s, time.monotonic())
             self._stop.wait(due - time.monotonic())
         if producer is not None:
