@@ -56,7 +56,7 @@ LEAST = {
     "segment compacted": 450,
     "record compacted away": 800,
     "truncation: diverging epoch": 25,
-    # of the fifteen seeds with transactional programs and groups
+    # of the nineteen seeds with transactional programs or groups
     "transaction committed": 50,
     "transaction aborted": 20,
     "transaction failed PRODUCER_FENCED": 3,
