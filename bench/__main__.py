@@ -42,7 +42,7 @@ def _run(name: str, options: list[str]) -> int:
 
 def main() -> int:
     """Run the one that is named, or the cost set. Returns the first status that is not 0: 1 for a bar that fails."""
-    listed = "\n".join(f"  {name:<12}{text}" for name, text in BENCHMARKS.items())
+    listed = "\n".join(f"  {name:<14}{text}" for name, text in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description=f"Without a name: {', '.join(COST)}.\n\n{listed}\n\nEach has options: python -m bench NAME --help",
