@@ -24,6 +24,8 @@ OTHERS = {
     "client": "our producer beside kafka-python, aiokafka and confluent-kafka (8 min)",
     "pipelining": "what idempotence costs, and what five requests in flight are worth at 5 ms (3 min)",
     "transactions": "transactional producing beside idempotent, and what a commit takes (3 min)",
+    "coordinators": "gaps of commits around the kill of a coordinator of transactions (20 kills: 5 min)",
+    "groups": "100 members of one group, and 1,000 groups that another coordinator loads (5 min)",
     "endurance": "ten million records with faults: memory of the load, bytes of its history (25 min)",
     "verify": "wall, CPU and memory of a verdict at 2 and 10 million records; --small for the run of 60 s (5 min)",
     "proxy": "our proxy beside a direct connection (1 min)",
@@ -40,7 +42,7 @@ def _run(name: str, options: list[str]) -> int:
 
 def main() -> int:
     """Run the one that is named, or the cost set. Returns the first status that is not 0: 1 for a bar that fails."""
-    listed = "\n".join(f"  {name:<12}{text}" for name, text in BENCHMARKS.items())
+    listed = "\n".join(f"  {name:<14}{text}" for name, text in BENCHMARKS.items())
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description=f"Without a name: {', '.join(COST)}.\n\n{listed}\n\nEach has options: python -m bench NAME --help",

@@ -29,7 +29,15 @@ from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.form import refuse_bad_forms
 from loadgen.users.load import LocustLoad
 from loadgen.users.member import MemberUser
-from loadgen.users.options import DEFAULT_PRODUCERS, is_conducted, producer_count, reader_count, settle_options
+from loadgen.users.options import (
+    DEFAULT_PRODUCERS,
+    MEMBER_CLASSES,
+    is_conducted,
+    members_left_out,
+    producer_count,
+    reader_count,
+    settle_options,
+)
 from loadgen.users.producer import ProducerUser
 from loadgen.users.reader import ReaderUser
 from loadgen.users.transformer import TransformerUser
@@ -52,8 +60,7 @@ def on_init(environment: Any, **_: Any) -> None:
     options = environment.parsed_options
     if len(environment.user_classes) > 1:
         # a run starts processes of their own for members
-        members = (MemberUser, TransformerUser)
-        environment.user_classes[:] = [each for each in environment.user_classes if each not in members]
+        environment.user_classes[:] = [each for each in environment.user_classes if each.__name__ not in MEMBER_CLASSES]
     load = LocustLoad(environment)
     _follow(environment, load)
     if environment.web_ui is not None and is_conducted(options):
@@ -64,6 +71,8 @@ def on_init(environment: Any, **_: Any) -> None:
             checked_host(environment.host)
         if not is_worker:
             settle_options(options)
+            if (left_out := members_left_out(options, options.user_classes or ())) is not None:
+                logger.warning("%s", left_out)
         ReaderUser.fixed_count = readers = _readers(environment)
         if ProducerUser in environment.user_classes and not is_worker:
             producers = producer_count(options, options.num_users, readers)

@@ -7,7 +7,7 @@ the options themselves (``loadgen.users.command_line``).
 from __future__ import annotations
 
 from argparse import ArgumentTypeError
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,6 +32,8 @@ from loadgen.workloads import find_workload
 from verifier.evidence.run_directory import RunDirectory
 
 DEFAULT_PRODUCERS = 4
+#: The users that only a run starts, in processes of their own.
+MEMBER_CLASSES = frozenset(("MemberUser", "TransformerUser"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,26 @@ def is_conducted(options: Any) -> bool:
         return False
     own = RunDirectory(Path(options.kafka_run_directory)).load_settings_json
     return Path(options.kafka_settings).resolve() == own.resolve()
+
+
+def members_left_out(options: Any, classes: Iterable[str]) -> str | None:
+    """What to tell anyone who asks a standalone load for members of a consumer group: it has none. None if no one asks.
+
+    ``classes`` are those that Locust was given by name. Raises ``SettingsError`` if these are members.
+    """
+    if is_conducted(options):
+        return None
+    if named := sorted({*classes} & MEMBER_CLASSES):
+        raise SettingsError(
+            f"{named[0]}: standalone Locust starts no members of consumer groups; use 'gapless run --workload groups'"
+        )
+    if _settings(options, DEFAULT_PRODUCERS).members is None:
+        return None
+    source = f"workload {options.kafka_workload}" if options.kafka_workload else options.kafka_settings
+    return (
+        f"{source} has members of a consumer group, and standalone Locust starts none: they are left out; "
+        f"'gapless run --workload {options.kafka_workload or 'groups'}' has them"
+    )
 
 
 def check_options(options: Any) -> None:

@@ -16,12 +16,12 @@ from chaos.exits import BadRequest
 from cluster.process.invocation import command
 from loadgen.command import LOCUST, LOCUSTFILE
 from loadgen.hosts import checked_host
-from loadgen.settings import SettingsError
+from loadgen.settings import LoadSettings, SettingsError
 from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.document import document
-from loadgen.users.options import settle_options
+from loadgen.users.options import members_left_out, settle_options
 from tests.verifier.test_by_hand import LAST, READ, SENT, load, row
-from verifier.evidence.run_directory import read_json
+from verifier.evidence.run_directory import RunDirectory, read_json
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -201,3 +201,31 @@ def test_what_cannot_be_names_its_option(argv: list[str], says: str, tmp_path: P
     with pytest.raises(SettingsError) as refusal:
         settle_options(options)
     assert str(refusal.value).startswith(says) and not (tmp_path / "results").exists()
+
+
+def test_members_are_not_left_out_in_silence(tmp_path: Path) -> None:
+    """A standalone load has none: its workload is named, with what has them; a run's own processes are told nothing."""
+    parser = configargparse.ArgParser(add_help=False)
+    add_options(parser)
+
+    def told(*argv: str, classes: tuple[str, ...] = ()) -> str | None:
+        options = parser.parse_args([*argv, "--kafka-results", str(tmp_path / "results")])
+        settle_options(options)
+        return members_left_out(options, classes)
+
+    assert told("--kafka-workload", "groups") == (
+        "workload groups has members of a consumer group, and standalone Locust starts none: they are left out; "
+        "'gapless run --workload groups' has them"
+    )
+    assert told("--kafka-workload", "mixed") is None and told(classes=("ProducerUser", "ReaderUser")) is None
+    for name in ("MemberUser", "TransformerUser"):
+        with pytest.raises(SettingsError, match=f"^{name}: standalone Locust starts no members of consumer groups; "):
+            told(classes=("ProducerUser", name))
+    run = RunDirectory(tmp_path / "run").prepare()
+    LoadSettings(run_id=9, members={"native": 1}).write(run.load_settings_json)
+    own = ("--kafka-settings", str(run.load_settings_json), "--kafka-run-directory", str(run.path))
+    assert told(*own, "--kafka-process", "members-native", classes=("MemberUser",)) is None
+    assert told("--kafka-settings", str(run.load_settings_json)) == (
+        f"{run.load_settings_json} has members of a consumer group, and standalone Locust starts none: they are left "
+        "out; 'gapless run --workload groups' has them"
+    )

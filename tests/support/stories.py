@@ -153,6 +153,8 @@ class Story:
     clock_ms: list[int] = field(default_factory=list)
     #: partition of ``__transaction_state`` -> its batches, the same on all brokers
     transaction_state: dict[int, list[Batch]] = field(default_factory=dict)
+    #: the same of ``__consumer_offsets``
+    consumer_offsets: dict[int, list[Batch]] = field(default_factory=dict)
     #: the log of partition 0 of the topic that a group writes to, the same on all brokers; none: there is no such topic
     output: list[Batch] = field(default_factory=list)
     #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
@@ -259,7 +261,7 @@ class Story:
                 for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
                     (home / f"{base_offset:020d}.log").write_bytes(data)
         for broker in self.brokers:
-            self._write_transaction_state(directory.node(broker) / "data")
+            self._write_internal(directory.node(broker) / "data")
             if self.output:
                 home = directory.node(broker) / "data" / f"{OUTPUT_TOPIC}-0"
                 home.mkdir()
@@ -274,12 +276,15 @@ class Story:
             seal.take(directory)
         return directory
 
-    def _write_transaction_state(self, data: Path) -> None:
-        for index, batches in self.transaction_state.items():
-            home = data / f"__transaction_state-{index}"
-            home.mkdir()
-            first = batches[0].base_offset if batches else 0
-            (home / f"{first:020d}.log").write_bytes(b"".join(batch.encode() for batch in batches))
+    def _write_internal(self, data: Path) -> None:
+        """The coordinators' topics."""
+        topics = {"__transaction_state": self.transaction_state, "__consumer_offsets": self.consumer_offsets}
+        for topic, partitions in topics.items():
+            for index, batches in partitions.items():
+                home = data / f"{topic}-{index}"
+                home.mkdir()
+                first = batches[0].base_offset if batches else 0
+                (home / f"{first:020d}.log").write_bytes(b"".join(batch.encode() for batch in batches))
 
     def _write_side_files(self, data: Path, broker: int) -> None:
         """Everything beside the logs of one broker, as it is after a clean stop, then what the test makes of it."""

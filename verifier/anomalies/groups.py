@@ -6,6 +6,23 @@ from verifier.anomalies.model import CLIENTS_AND_LOG, Anomaly
 
 ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly(
+        "double-assignment",
+        "two members of a group had one partition in one generation",
+        needs=CLIENTS_AND_LOG,
+        asks_spark=False,
+    ),
+    Anomaly(
+        "lost-offset-commit",
+        "an offset that a group committed is not in the log of its coordinator",
+        {
+            "missing": "no record has it",
+            "regressed": "the log ends with a lower one, which was committed before",
+        },
+        brings=("committed-offset-regression",),
+        needs=CLIENTS_AND_LOG,
+        asks_spark=False,
+    ),
+    Anomaly(
         "resume-position",
         "a member of a group began to read a partition beyond what the group had committed",
         {

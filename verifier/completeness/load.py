@@ -26,6 +26,9 @@ LEAST_OF_ASKED = 0.1
 LEAST_OF_SHARE = 0.1
 #: The least share of a partition's acknowledged records that each live reader must have been handed.
 LEAST_READ_LIVE = 0.5
+#: The least share of all acknowledged records that the members of a group must have been handed together. Some die, and
+#: their partitions wait until their sessions are over.
+LEAST_READ_BY_MEMBERS = 0.1
 #: What is counted in the histories of a role.
 _COUNTED: dict[Role, str] = {"producers": "what was acknowledged", "final": "what was read in the final phase"}
 
@@ -51,7 +54,8 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
             HISTORIES,
         )
     if "producers" not in uncounted:
-        for reason in [*_rate(run, facts), *_partitions(run, facts, closing), *_recovered(run, closing)]:
+        loads = [*_rate(run, facts), *_partitions(run, facts, closing), *_members(run, closing)]
+        for reason in [*loads, *_recovered(run, closing)]:
             yield Doubt(reason)
 
 
@@ -78,6 +82,26 @@ def _rate(run: RunModel, facts: Facts) -> Iterator[str]:
             f"{facts.acked:,} records were acknowledged in {seconds:.0f} s of load, "
             f"less than {LEAST_OF_ASKED:.0%} of the {asked:,.0f} that were asked for"
         )
+
+
+def _members(run: RunModel, closing: Closing) -> Iterator[str]:
+    """A group that was handed hardly anything, or committed nothing, shows nothing."""
+    if unreadable(run, closing, "members"):
+        return  # said already: no one knows what they were handed
+    own = {process.name for process in run.evidence.of_role("members")}
+    members = [account for account in closing.accounts if account.process in own]
+    if not members:
+        return
+    producers = {process.name for process in run.evidence.of_role("producers")}
+    acked = sum(sum(each.acked.values()) for each in closing.accounts if each.process in producers)
+    handed = sum(sum(each.read.values()) for each in members)
+    if handed < LEAST_READ_BY_MEMBERS * acked:
+        yield (
+            f"the members of the group were handed {handed:,} records, less than {LEAST_READ_BY_MEMBERS:.0%} of the "
+            f"{acked:,} that were acknowledged"
+        )
+    if not any(each.rows.get((f, "ok"), (0, 0))[0] for each in members for f in ("offset-commit", "commit")):
+        yield "the members of the group committed no offset"
 
 
 def _recovered(run: RunModel, closing: Closing) -> Iterator[str]:

@@ -38,6 +38,22 @@ def _position(found: Found) -> str:
     return f"{_began(found)}, beyond the committed offset {detail['expected']}{_by(detail['committed_by'])}"
 
 
+def _double(found: Found) -> str:
+    detail = found.detail
+    return (
+        f"group {detail['group']}, generation {detail['generation']}: {detail['member']} ({detail['process']}) was "
+        f"assigned it while {detail['other_member']} ({detail['other_process']}) had it"
+    )
+
+
+def _lost(found: Found) -> str:
+    detail = found.detail
+    committed = f"group {detail['group']}: offset {detail['committed']}, which {detail['committed_by']} committed,"
+    if found.cause == "missing":
+        return f"{committed} is not in __consumer_offsets"
+    return f"{committed} is not the last one in __consumer_offsets; offset {found.offset} is"
+
+
 def _pipeline(found: Found) -> str:
     detail = found.detail
     value = f"s{detail['stream']}/{detail['sequence']}"
@@ -67,6 +83,8 @@ def _by(process: str) -> str:
 
 
 SENTENCES: Mapping[str, Callable[[Found], str]] = {
+    "double-assignment": _double,
+    "lost-offset-commit": _lost,
     "resume-position": _position,
     "committed-offset-regression": _regression,
     "group-completeness": _completeness,

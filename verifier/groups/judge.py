@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from verifier.checks.committed_offset_regression import committed_offset_regression
+from verifier.checks.double_assignment import double_assignment
 from verifier.checks.group_completeness import group_completeness
+from verifier.checks.lost_offset_commit import lost_offset_commit
 from verifier.checks.pipeline_exactly_once import pipeline_exactly_once
 from verifier.checks.resume_position import resume_position
 from verifier.evidence.arrow_stream import HistoryError
@@ -22,13 +24,16 @@ from verifier.groups.logs import readable_logs
 from verifier.groups.model import GroupEvidence, GroupPartition, GroupPlace
 from verifier.groups.pipeline import pipelines
 from verifier.groups.rows import COLUMNS, FUNCTIONS, group_partitions
+from verifier.groups.stored import stored_offsets
 from verifier.transactions.judge import summed_up
 from verifier.transactions.model import Anomalous
 
 CHECKS: tuple[Callable[[GroupEvidence], Iterator[Anomalous]], ...] = (
+    double_assignment,
     group_completeness,
     committed_offset_regression,
     resume_position,
+    lost_offset_commit,
 )
 
 
@@ -41,7 +46,8 @@ def group_evidence(directory: RunDirectory, run: RunModel) -> GroupEvidence | No
     whole = [_read(directory.history(name), rows) for name in names]
     # members read as consumers do by default here; what is aborted is left out only where they leave it out
     logs = readable_logs(directory, run, committed_only=True)
-    return GroupEvidence(group_partitions(rows, logs, is_whole=all(whole)))
+    stored = stored_offsets(directory, run)
+    return GroupEvidence(group_partitions(rows, logs, is_whole=all(whole), stored=stored.of))
 
 
 def of_groups(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:

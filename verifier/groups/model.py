@@ -23,6 +23,7 @@ class ResumedMember(NamedTuple):
     """A member was assigned the partition, at ``begin_ns``, and began to read it at ``offset``, known at ``end_ns``.
 
     ``offset`` is its position, or that of the first record that it was handed, where its client tells no position.
+    ``generation``: -1 if its client did not tell it. ``released_ns``: when it no longer had the partition.
     """
 
     process: str
@@ -30,6 +31,9 @@ class ResumedMember(NamedTuple):
     offset: int
     begin_ns: int
     end_ns: int
+    member_id: str = ""
+    generation: int = -1
+    released_ns: int = NEVER_NS
 
 
 class OffsetCommit(NamedTuple):
@@ -122,10 +126,24 @@ class ReadableLog:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredCommits:
+    """What ``__consumer_offsets`` has of a group in a partition: every offset of it, and those that may be its last.
+
+    One of a transaction that the log does not decide may count, or not. ``is_whole``: nothing was taken away from the
+    log. ``lasts`` is empty if there is none, or if the last one was removed.
+    """
+
+    offsets: frozenset[int] = frozenset()
+    lasts: frozenset[int] = frozenset()
+    is_whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class GroupPartition:
     """Everything about a group in a partition, each in the order of its process; ``log`` is None if it is not known.
 
     ``is_whole``: the histories of all members are there to their ends, so that what they lack did not happen.
+    ``stored`` is None if the coordinator's log cannot be judged.
     """
 
     resumed: Sequence[ResumedMember] = ()
@@ -133,6 +151,7 @@ class GroupPartition:
     delivered: Sequence[OffsetSpan] = ()
     log: ReadableLog | None = None
     is_whole: bool = True
+    stored: StoredCommits | None = None
 
     @property
     def certain(self) -> list[OffsetCommit]:

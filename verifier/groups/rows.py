@@ -6,8 +6,8 @@ Owns what may be concluded from a commit's row (docs/history.md "Groups"). Judge
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from verifier.groups.model import (
     NEVER_NS,
@@ -17,12 +17,13 @@ from verifier.groups.model import (
     OffsetSpan,
     ReadableLog,
     ResumedMember,
+    StoredCommits,
 )
 from verifier.transactions.client_rows import ABORTED, COMMITTED, outcome
 from verifier.transactions.state_records import TopicPartition
 
 #: The functions of rows that say something about groups.
-FUNCTIONS = ("member", "resume", "offset-commit", "poll", "offsets", "commit", "abort")
+FUNCTIONS = ("member", "resume", "revoke", "leave", "offset-commit", "poll", "offsets", "commit", "abort")
 #: The columns that are asked for.
 COLUMNS = (
     "process", "f", "type", "topic", "partition", "first_offset", "last_offset", "invoke_ns", "complete_ns",
@@ -33,26 +34,35 @@ Row = Mapping[str, Any]
 
 
 def group_partitions(
-    rows: Iterable[Row], logs: Mapping[TopicPartition, ReadableLog], *, is_whole: bool
+    rows: Iterable[Row],
+    logs: Mapping[TopicPartition, ReadableLog],
+    *,
+    is_whole: bool,
+    stored: Callable[[GroupPlace], StoredCommits | None] = lambda _: None,
 ) -> dict[GroupPlace, GroupPartition]:
     """From the rows of all histories, each process's in its order. What no member did is in none of them."""
-    members: dict[tuple[str, int], str] = {}
+    members: dict[tuple[str, int], _Member] = {}
     resumed: dict[GroupPlace, list[ResumedMember]] = defaultdict(list)
     commits: dict[GroupPlace, list[OffsetCommit]] = defaultdict(list)
     delivered: dict[GroupPlace, list[OffsetSpan]] = defaultdict(list)
     inputs: list[Row] = []
     ends: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    released = _Released()
     for row in rows:
         whose = row["process"], row["session"]
         if row["f"] == "member":
-            members[whose] = group_of(row)
+            members[whose] = _Member.of(row)
         elif row["f"] in ("commit", "abort"):
             ends[row["process"], row["op"]].append(row)
-        elif (group := members.get(whose)) is not None:
-            place = group, (row["topic"], row["partition"])
+        elif (who := members.get(whose)) is not None:
+            place = who.group, (row["topic"], row["partition"])
             match row["f"]:
                 case "resume":
-                    resumed[place].append(_resumed(row))
+                    resumed[place].append(_resumed(row, who))
+                case "revoke":
+                    released.revoked(row)
+                case "leave":
+                    released.left(row, who)
                 case "offset-commit" if row["type"] != "fail":
                     commits[place].append(_commit(row))
                 case "poll" if 0 <= row["first_offset"] <= row["last_offset"]:
@@ -60,29 +70,64 @@ def group_partitions(
                 case "offsets" if row["type"] != "fail":
                     inputs.append(row)
     for row in inputs:
-        group = members[row["process"], row["session"]]
+        group = members[row["process"], row["session"]].group
         found = _in_transaction(row, ends.get((row["process"], row["op"]), ()))
         if found is not None:
             commits[group, (row["topic"], row["partition"])].append(found)
     return {
         place: GroupPartition(
-            tuple(resumed.get(place, ())),
+            tuple(released.noted(each, place[1]) for each in resumed.get(place, ())),
             tuple(commits.get(place, ())),
             tuple(delivered.get(place, ())),
             logs.get(place[1]),
             is_whole,
+            stored(place),
         )
         for place in sorted({*resumed, *commits, *delivered})
     }
 
 
-def group_of(row: Row) -> str:
-    """The group that a ``member`` row names, in front of the member's id."""
-    return str(row["error"] or "").partition(" ")[0]
+class _Member(NamedTuple):
+    """Whose a session is."""
+
+    group: str
+    member_id: str
+    generation: int
+
+    @classmethod
+    def of(cls, row: Row) -> _Member:
+        """As a ``member`` row says."""
+        group, _, member_id = str(row["error"] or "").partition(" ")
+        return cls(group, member_id, row["incarnation"])
 
 
-def _resumed(row: Row) -> ResumedMember:
-    return ResumedMember(row["process"], row["session"], row["first_offset"], row["invoke_ns"], row["complete_ns"])
+class _Released:
+    """When members no longer had what they were assigned: it was revoked, or the whole member was gone."""
+
+    def __init__(self) -> None:
+        self._revoked: dict[tuple[str, int, TopicPartition], int] = {}
+        self._left: dict[tuple[str, str], int] = {}
+
+    def revoked(self, row: Row) -> None:
+        where = row["process"], row["session"], (row["topic"], row["partition"])
+        self._revoked[where] = min(row["invoke_ns"], self._revoked.get(where, NEVER_NS))
+
+    def left(self, row: Row, who: _Member) -> None:
+        """The row names the member's newest session; with it all end."""
+        whose = row["process"], who.member_id
+        self._left[whose] = min(row["invoke_ns"], self._left.get(whose, NEVER_NS))
+
+    def noted(self, resumed: ResumedMember, place: TopicPartition) -> ResumedMember:
+        revoked_ns = self._revoked.get((resumed.process, resumed.session, place), NEVER_NS)
+        left_ns = self._left.get((resumed.process, resumed.member_id), NEVER_NS)
+        return resumed._replace(released_ns=min(revoked_ns, left_ns))
+
+
+def _resumed(row: Row, who: _Member) -> ResumedMember:
+    whose = row["process"], row["session"]
+    return ResumedMember(
+        *whose, row["first_offset"], row["invoke_ns"], row["complete_ns"], who.member_id, who.generation
+    )
 
 
 def _commit(row: Row) -> OffsetCommit:

@@ -24,7 +24,7 @@ from verifier.transactions.state_records import StateRecord, TopicPartition
 from verifier.wall_clock import ClockShift, known_shift, started_ms
 
 #: By partition, then by broker.
-_Copies = Mapping[TopicPartition, Mapping[int, Path]]
+Copies = Mapping[TopicPartition, Mapping[int, Path]]
 
 
 def has_transactions(directory: RunDirectory) -> bool:
@@ -41,7 +41,7 @@ def aborted_ranges(directory: RunDirectory) -> list[AbortedRange]:
         return []
     return [
         AbortedRange(*place, ended.producer_id, ended.first_offset, ended.marker_offset)
-        for place, log in _logs(_copies(directory)).items()
+        for place, log in _logs(copies_of(directory)).items()
         for ended in log.ended
         if ended.kind == ABORT and ended.first_offset >= 0
     ]
@@ -51,7 +51,7 @@ def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionE
     """Of a run; None if it has no transactions. Raises ``OSError``."""
     if not has_transactions(directory):
         return None
-    copies = _copies(directory)
+    copies = copies_of(directory)
     return TransactionEvidence(
         _state(copies),
         _logs(copies),
@@ -71,7 +71,8 @@ def working(run: RunModel, shift: ClockShift) -> WorkingTime | None:
     return WorkingTime(healed_ms, stopped_ms - shift.behind_ms - shift.ahead_ms)
 
 
-def _copies(directory: RunDirectory) -> _Copies:
+def copies_of(directory: RunDirectory) -> Copies:
+    """Where the segments of each partition are, broker by broker."""
     found: dict[TopicPartition, dict[int, Path]] = defaultdict(dict)
     for broker in directory.broker_ids():
         for segment in find_segments("", 0, broker, directory.node(broker)):
@@ -79,26 +80,27 @@ def _copies(directory: RunDirectory) -> _Copies:
     return found
 
 
-def _logs(copies: _Copies) -> dict[TopicPartition, LogTransactions]:
+def _logs(copies: Copies) -> dict[TopicPartition, LogTransactions]:
     logs = {}
     for place, homes in copies.items():
         if place[0] != STATE_TOPIC:
-            broker = _most_advanced(homes)
+            broker = most_advanced(homes)
             logs[place] = log_transactions(homes[broker], *place, broker)
     return logs
 
 
-def _most_advanced(homes: Mapping[int, Path]) -> int:
+def most_advanced(homes: Mapping[int, Path]) -> int:
+    """The broker whose copy is judged. Raises ``OSError``."""
     return max(sorted(homes), key=lambda broker: replica_end(homes[broker]))
 
 
-def _state(copies: _Copies) -> StateLog:
+def _state(copies: Copies) -> StateLog:
     """What is missing in the row of partitions counts as damaged, as what cannot be read does."""
     homes = {partition: by_broker for (topic, partition), by_broker in copies.items() if topic == STATE_TOPIC}
     damaged = set(range(max(homes, default=-1) + 1)) - homes.keys()
     records: list[StateRecord] = []
     for partition, by_broker in sorted(homes.items()):
-        found, is_whole = state_records(by_broker[_most_advanced(by_broker)], partition)
+        found, is_whole = state_records(by_broker[most_advanced(by_broker)], partition)
         records += found
         if not is_whole:
             damaged.add(partition)

@@ -1,4 +1,4 @@
-"""What one replica's log says about transactions, and the records of one partition of ``__transaction_state``.
+"""What one replica's log says about transactions, and the records of one partition of a coordinator's topic.
 
 Owns the reading of a replica's directory by the verifier's own readers, and whether the log is *whole*: from offset 0
 on, without a gap, nothing damaged. Retention, DeleteRecords, compaction and damage all take something away, so that
@@ -19,6 +19,7 @@ from verifier.files.headers import Headers, read_headers
 from verifier.files.transactions import Ended, LateAppend, Opened, TransactionReplay
 from verifier.segments import walk
 from verifier.segments.keyed_records import DamagedRecords, keyed_records
+from verifier.segments.markers import TRANSACTIONAL
 from verifier.transactions.state_records import StateRecord, UnknownRecord, state_record
 
 _SEGMENT = re.compile(r"^\d{20}\.log$")
@@ -74,17 +75,51 @@ def log_transactions(directory: Path, topic: str, partition: int, broker: int) -
 def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], bool]:
     """The records of a partition of ``__transaction_state``, and whether they are whole. Raises ``OSError``."""
     found: list[StateRecord] = []
+    log = keyed_log(directory)
+    is_whole = log.is_whole
+    for record in log.records:
+        try:
+            found.append(state_record(partition, record.offset, record.key, record.value))
+        except UnknownRecord:
+            is_whole = False
+    return found, is_whole
+
+
+class LoggedRecord(NamedTuple):
+    """One record of a coordinator's log; ``producer_id`` is -1 unless it is part of a transaction."""
+
+    offset: int
+    producer_id: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedLog:
+    """The records of a coordinator's log that can be read, and the markers between them."""
+
+    records: Sequence[LoggedRecord]
+    ended: Sequence[Ended]
+    is_whole: bool
+
+
+def keyed_log(directory: Path) -> KeyedLog:
+    """Of a replica's directory. Raises ``OSError``."""
+    records: list[LoggedRecord] = []
+    replay = TransactionReplay()
     following, is_whole = 0, _begins_at_0(directory)
     for path in _segments(directory):
         headers = read_headers(path)
+        count = headers.positions.size
         is_whole &= _follows(headers, following)
-        following = headers.next_offset if headers.positions.size else following
-        for record in _records(path, headers, partition):
+        following = headers.next_offset if count else following
+        replay.advance(headers, 0, count)
+        for record in _records(path, headers):
             if record is None:
                 is_whole = False
             else:
-                found.append(record)
-    return found, is_whole
+                records.append(record)
+    return KeyedLog(records, tuple(replay.ended), is_whole and replay.unreadable < 0)
 
 
 def _segments(directory: Path) -> list[Path]:
@@ -103,8 +138,8 @@ def _follows(headers: Headers, following: int) -> bool:
     return bool((base == expected).all() and (headers.record_counts == last - base + 1).all())
 
 
-def _records(path: Path, headers: Headers, partition: int) -> Iterator[StateRecord | None]:
-    """Every record; None for each batch or record that cannot be read."""
+def _records(path: Path, headers: Headers) -> Iterator[LoggedRecord | None]:
+    """Every record; None for each batch that cannot be read."""
     data = walk.open_segment(path)
     found = walk.walk(data)
     fields = walk.headers(data, found.positions)
@@ -122,9 +157,7 @@ def _records(path: Path, headers: Headers, partition: int) -> Iterator[StateReco
         except DamagedRecords:
             yield None
             continue
+        base_offset = int(headers.base_offsets[at])
+        producer_id = int(headers.producer_ids[at]) if attributes & TRANSACTIONAL else -1
         for each in records:
-            try:
-                offset = int(headers.base_offsets[at]) + each.offset_delta
-                yield state_record(partition, offset, each.key, each.value)
-            except UnknownRecord:
-                yield None
+            yield LoggedRecord(base_offset + each.offset_delta, producer_id, each.key, each.value)

@@ -59,7 +59,7 @@ def _decode_key(key: bytes) -> str:
     (version,) = _VERSION.unpack_from(key)
     if version != 0:
         raise UnknownRecord(f"a key of version {version}, only 0 is known")
-    transactional_id, at = _text(key, _VERSION.size)
+    transactional_id, at = text_at(key, _VERSION.size)
     if at != len(key):
         raise UnknownRecord(f"{len(key) - at} bytes follow the transactional id")
     return transactional_id
@@ -92,7 +92,7 @@ def _topic_partitions(value: bytes, at: int) -> tuple[list[TopicPartition], int]
     (topics,) = _INT.unpack_from(value, at)
     at += _INT.size
     for _ in range(topics):
-        topic, at = _text(value, at)
+        topic, at = text_at(value, at)
         (count,) = _INT.unpack_from(value, at)
         at += _INT.size
         for _ in range(count):
@@ -101,7 +101,8 @@ def _topic_partitions(value: bytes, at: int) -> tuple[list[TopicPartition], int]
     return found, at
 
 
-def _text(data: bytes, at: int) -> tuple[str, int]:
+def text_at(data: bytes, at: int) -> tuple[str, int]:
+    """A text of Kafka's form, and where it ends. Raises ``UnknownRecord``, ``struct.error``, ``UnicodeDecodeError``."""
     (size,) = _SHORT.unpack_from(data, at)
     end = at + _SHORT.size + size
     if size < 0 or end > len(data):

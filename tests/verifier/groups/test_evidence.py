@@ -9,9 +9,9 @@ import pytest
 
 from tests.verifier.planted import planted_story
 from tests.verifier.planted.groups import PROCESS
-from tests.verifier.test_verdict import closing_of
+from tests.verifier.test_verdict import closing_of, facts
 from verifier.account import HistoryAccount
-from verifier.completeness import declared
+from verifier.completeness import declared, load
 from verifier.completeness.rows import strange
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.history import HistoryRow
@@ -112,3 +112,22 @@ def test_what_members_do_is_legal() -> None:
 def test_a_row_that_no_member_can_have_written_is_doubted(row: HistoryRow, process: str, says: str) -> None:
     """By its outcome, its role, its session, its times or its phase."""
     assert any(says in each for each in strange(*account_with(row, process=process)))
+
+
+@pytest.mark.parametrize(
+    ("left_out", "says"),
+    [
+        ((), []),
+        (("offset-commit",), ["the members of the group committed no offset"]),
+        (
+            ("poll",),
+            ["the members of the group were handed 0 records, less than 10% of the 24 that were acknowledged"],
+        ),
+    ],
+)
+def test_a_group_that_hardly_did_anything_shows_nothing(left_out: tuple[str, ...], says: list[str]) -> None:
+    """The checks of groups judge what was delivered and committed; a load without either is none."""
+    story = planted_story(LEGAL)
+    story.rows[PROCESS] = [row for row in story.rows[PROCESS] if row.f not in left_out]
+    told = [doubt.reason for doubt in load.doubts(story.model(), facts(), closing_of(story))]
+    assert [each for each in told if "the members of the group" in each] == says

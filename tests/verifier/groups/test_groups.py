@@ -138,6 +138,40 @@ def test_a_generation_that_is_over_commits_nothing() -> None:
     assert names([*before, commit(1, 8, 5, 6, "info", generation=1)]) == {}
 
 
+A, B = "place-0-" + 36 * "a", "place-0-" + 36 * "b"
+
+
+@pytest.mark.parametrize(
+    ("second", "ends", "is_double"),
+    [
+        (("other", 1), [], True),
+        (("other", 2), [], False),
+        (("other", -1), [], False),
+        # it was there first, and is told of twice
+        ((A, 1), [], False),
+        # its next life, as a static member
+        ((B, 1), [], False),
+        (("other", 1), [row("revoke", 1, invoke_ns=9, complete_ns=9)], False),
+        (("other", 1), [row("revoke", 1, invoke_ns=11, complete_ns=11)], True),
+        (("other", 1), [row("leave", 1, invoke_ns=9, complete_ns=9)], False),
+        (("other", 1), [row("leave", 1, invoke_ns=11, complete_ns=11)], True),
+        # of a later session of the same member, and of another one
+        (("other", 1), [row("member", 3, error=f"g {A}", incarnation=2), row("leave", 3, invoke_ns=9)], False),
+        (("other", 1), [row("member", 3, error="g third", incarnation=2), row("leave", 3, invoke_ns=9)], True),
+    ],
+)
+def test_a_partition_has_one_member_in_a_generation(second: tuple[str, int], ends: list[Row], is_double: bool) -> None:
+    """Unless the first one gave it away, or is gone, before the second one got it."""
+    name, generation = second
+    rows = [
+        row("member", 1, error=f"g {A}", incarnation=1), resume(1, 0, 1, 2),
+        row("member", 2, error=f"g {name}", incarnation=generation), resume(2, 0, 10, 12),
+        *ends,
+    ]  # fmt: skip
+    assert names(rows) == ({("double-assignment", None): 1} if is_double else {})
+    assert [each.check for each in oracle.judge(rows, {})] == (["double-assignment"] if is_double else [])
+
+
 def test_offsets_of_transactions_are_committed_with_them() -> None:
     """One further than the last input; certain if the transaction is, impossible if it was aborted."""
     begun = [member(1), resume(1, 0, 1, 2), polled(1, 0, 9), row("offsets", first_offset=0, last_offset=9, op=5)]
@@ -212,18 +246,21 @@ def oracle_reads(directory: RunDirectory) -> Any:
 
 
 def drawn(random: Random) -> tuple[list[Row], set[int]]:
-    """Members of three generations do anything at any time."""
+    """Members of up to three generations do anything at any time."""
     rows: list[Row] = []
-    for session in range(1, 4):
-        rows.append(member(session, session))
+    generations = random.choice([(1, 2, 3), (1, 1, 2), (1, 1, 1)])
+    for session, generation in enumerate(generations, 1):
+        rows.append(member(session, generation))
     for _ in range(random.randrange(1, 12)):
         session = random.randrange(1, 4)
         begin = random.randrange(30)
         end = begin + random.randrange(4)
         offset = random.randrange(9)
-        match random.randrange(4):
+        match random.randrange(5):
             case 0:
                 rows.append(resume(session, offset, begin, end))
+            case 4:
+                rows.append(row(random.choice(["revoke", "leave"]), session, invoke_ns=begin, complete_ns=begin))
             case 1:
                 rows.append(polled(session, offset, offset + random.randrange(5)))
             case _:

@@ -29,6 +29,8 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[Row]) -> list[An
             logs[final.topic, final.partition] = (final.log_start_offset, {o for o in records(home) if o in known})
     own = [row for row in rows if row["process"] in members]
     found = list(judge(own, logs))
+    if not run.settings.unclean_leader_election:
+        found += lost(own, offset_logs(directory))
     for final in run.final:
         homes = sorted(directory.nodes_dir.glob(f"*/data/{OUTPUT_TOPIC}-{final.partition}"))
         if homes and (final.topic, final.partition) in logs:
@@ -87,6 +89,109 @@ def judge(rows: list[Row], logs: dict[tuple[str, int], tuple[int, set[int]]]) ->
             yield from completeness(here, log, place[2])
             yield from positions(here, start, log, place[2])
         yield from stale(here, place[2])
+        yield from doubles(here, rows, place[2])
+
+
+def doubles(rows: list[Row], every: list[Row], partition: int) -> Iterator[Anomaly]:
+    """Every pair of assignments, with the rows that end them looked for again each time."""
+    who = {(row["process"], row["session"]): row for row in every if row["f"] == "member"}
+
+    def name(row: Row) -> str:
+        return str(who[row["process"], row["session"]]["error"].split(" ", 1)[1])
+
+    def released(row: Row) -> float:
+        ends = [
+            each["invoke_ns"]
+            for each in every
+            if each["process"] == row["process"]
+            and (
+                (each["f"] == "revoke" and each["session"] == row["session"] and each["partition"] == partition)
+                or (each["f"] == "leave" and (each["process"], each["session"]) in who and name(each) == name(row))
+            )
+        ]
+        return min(ends, default=FOREVER)
+
+    begins = [row for row in rows if row["f"] == "resume" and who[row["process"], row["session"]]["incarnation"] >= 0]
+    for later in begins:
+        for former in begins:
+            order = [(row["invoke_ns"], row["process"], row["session"]) for row in (former, later)]
+            same = len({who[row["process"], row["session"]]["incarnation"] for row in (former, later)}) == 1
+            one, other = name(former), name(later)
+            lives = one == other or (len(one) > 37 and one[:-37] == other[:-37])
+            earlier = order[0] < order[1] or (order[0] == order[1] and begins.index(former) < begins.index(later))
+            if same and not lives and earlier and released(former) > later["invoke_ns"]:
+                yield Anomaly("double-assignment", None, partition, None, None, later["first_offset"])
+                break
+
+
+#: Of a group in a partition: every offset in its order, with how its transaction ended; and whether the log is whole.
+Stored = tuple[list[tuple[int | None, str]], bool]
+
+
+def offset_logs(directory: RunDirectory) -> dict[Place, Stored]:
+    """By the first broker's copies: stories have the same on all. Groups are under the topic "" besides."""
+    found: dict[Place, Stored] = {}
+    homes = {home.name: home for home in sorted(directory.nodes_dir.glob("*/data/__consumer_offsets-*"), reverse=True)}
+    for home in homes.values():
+        batches = read_rows(home)
+        whole = all(
+            batch.offset == (batches[at - 1].end if at else 0) and batch.count == batch.end - batch.offset
+            for at, batch in enumerate(batches)
+        )
+        here: dict[Place, list[tuple[int | None, str]]] = {}
+        for at, batch in enumerate(batches):
+            if batch.what in ("COMMIT", "ABORT", "unreadable"):
+                continue
+            ends = [each.what for each in batches[at + 1 :] if each.producer_id == batch.producer_id]
+            end = next((what for what in ends if what in ("COMMIT", "ABORT")), "open") if batch.what else "COMMIT"
+            whole = whole and bool(batch.records)
+            for key, value in batch.records:
+                place, offset = offset_of(key or b"", value)
+                here.setdefault((place[0], "", 0), [])
+                here.setdefault(place, []).append((offset, end))
+        found |= {place: (told, whole) for place, told in here.items()}
+    return found
+
+
+def offset_of(key: bytes, value: bytes | None) -> tuple[Place, int | None]:
+    """Of a record of version 0 to 2 of the keys."""
+    texts, at = [], 2
+    while len(texts) < (1 if key[1] == 2 else 2):
+        size = int.from_bytes(key[at : at + 2], "big")
+        texts.append(key[at + 2 : at + 2 + size].decode())
+        at += 2 + size
+    if key[1] == 2:
+        return (texts[0], "", 0), None
+    place = texts[0], texts[1], int.from_bytes(key[at : at + 4], "big")
+    return place, None if value is None else int.from_bytes(value[2:10], "big")
+
+
+def lost(rows: list[Row], logs: dict[Place, Stored]) -> Iterator[Anomaly]:
+    groups = {(row["process"], row["session"]): row["error"].split(" ")[0] for row in rows if row["f"] == "member"}
+    own = [row for row in rows if row["f"] == "offset-commit" and (row["process"], row["session"]) in groups]
+    for place in sorted({(groups[row["process"], row["session"]], row["topic"], row["partition"]) for row in own}):
+        if (place[0], "", 0) not in logs:
+            continue
+        told, whole = logs.get(place, ([], logs[place[0], "", 0][1]))
+        mine = [r for r in own if (groups[r["process"], r["session"]], r["topic"], r["partition"]) == place]
+        certain = [row for row in mine if row["type"] == "ok"]
+        there = {offset for offset, end in told if end != "ABORT"}
+        missing = {row["first_offset"] for row in certain} - there if whole else set()
+        for offset in missing:
+            yield Anomaly("lost-offset-commit", "missing", place[2], None, None, offset)
+        if missing or not certain:
+            continue
+        counts = [(offset, end) for offset, end in told if end != "ABORT"]
+        final = max((at for at, (_, end) in enumerate(counts) if end == "COMMIT"), default=0)
+        lasts = [offset for offset, _ in counts[final:] if offset is not None]
+        may = [
+            row["first_offset"]
+            for row in mine
+            if row["type"] == "info"
+            or (row["type"] == "ok" and not any(row["complete_ns"] < each["invoke_ns"] for each in certain))
+        ]
+        if lasts and max(lasts) < min(may):
+            yield Anomaly("lost-offset-commit", "regressed", place[2], None, None, max(lasts))
 
 
 def completeness(rows: list[Row], log: set[int], partition: int) -> Iterator[Anomaly]:

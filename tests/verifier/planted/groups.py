@@ -7,9 +7,10 @@ A group ``g`` reads the only partition, whose load is at offsets 0 to 23: its fi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tests.support.offset_bytes import committed, in_transaction
 from tests.support.stories import SECOND, SENTINEL_STREAM, TOPIC, Batch, Story
 from tests.support.transaction_bytes import ABORT, COMMIT, TRANSACTIONAL, marker
 from tests.verifier.planted.model import Planted
@@ -95,7 +96,64 @@ def values_at(first: int, last: int) -> tuple[tuple[int, int], ...]:
     return tuple((1 + offset // 3 % 2, offset // 6 * 3 + offset % 3) for offset in range(first, last + 1))
 
 
+def coordinated(*batches: Batch) -> Callable[[Story], None]:
+    """The group's coordinator has these batches, one behind the other."""
+
+    def plant(story: Story) -> None:
+        group(Group())(story)
+        log = story.consumer_offsets.setdefault(0, [])
+        for batch in batches:
+            log.append(replace(batch, base_offset=log[-1].next_offset if log else 0))
+
+    return plant
+
+
+def stored(*offsets: int | None) -> Batch:
+    return committed(0, "g", TOPIC, 0, *offsets)
+
+
+def shared(released_at: int | None, generation: int = 1) -> Callable[[Story], None]:
+    """Another member gets the partition in the generation of the first one, at 11.5 s, and gives it away at once."""
+
+    def plant(story: Story) -> None:
+        first, *others = Group().rows(story)
+        rows = [first, *others]
+        if released_at is not None:
+            rows.append(of(1, "revoke", 3, released_at))
+        rows += [member(4, generation, 115), of(4, "resume", 0, 115), of(4, "revoke", 0, 116)]
+        story.rows[PROCESS] = rows
+
+    return plant
+
+
 PLANTED: Mapping[str, Planted] = {
+    "a group whose offsets are stored, some of them in transactions": Planted(
+        coordinated(
+            stored(12, 6, 12),
+            in_transaction(stored(20), 9),
+            marker(0, ABORT, 9),
+            in_transaction(stored(24), 9),
+            marker(0, COMMIT, 9),
+            in_transaction(stored(3), 9),
+        )
+    ),
+    "a group whose last offset is not stored": Planted(
+        coordinated(stored(12), in_transaction(stored(24), 9), marker(0, ABORT, 9)),
+        {("lost-offset-commit", "missing"): {"count": 1, "partition": 0, "offset": 24}},
+        neighbor="a group whose offsets are stored, some of them in transactions",
+    ),
+    "a group whose last stored offset is a former one": Planted(
+        coordinated(stored(24, 12)),
+        {("lost-offset-commit", "regressed"): {"count": 1, "partition": 0, "offset": 12}},
+        neighbor="a group whose offsets are stored, some of them in transactions",
+    ),
+    "a member that is assigned what was given away": Planted(shared(released_at=114)),
+    "a member that is assigned in a later generation what another one has": Planted(shared(None, generation=2)),
+    "two members that are assigned one partition": Planted(
+        shared(released_at=None),
+        {("double-assignment", None): {"count": 1, "partition": 0, "offset": 0}},
+        neighbor="a member that is assigned what was given away",
+    ),
     "a group that hands over, and delivers three records twice": Planted(group(Group(first_handed=15))),
     "a group that begins again, as its commit has an unknown outcome": Planted(
         group(Group(begins=(0, 0), commit="info"))

@@ -1,0 +1,60 @@
+"""double-assignment: two members of a group had one partition in one generation.
+
+Definition. The leader of a generation assigns each partition to one member. Two members with different ids were
+assigned the same partition in the same generation, and the first one had not given it away, nor ended, when the second
+one got it. Legal: one after the other; in different generations, where the first one need not know that it was removed;
+and a static member that takes over from its own former life in the same generation, which its member id tells
+(``group.instance.id``, ``-``, and a UUID). Not judged where a client does not tell its generation, nor for what a
+cooperative member keeps from an earlier generation.
+
+    orders, generation 3: member a: resume t-0      generation 3: member b: resume t-0
+"""
+
+# From the rows of histories, in this process. Pure.
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from verifier.groups.model import GroupEvidence, ResumedMember
+from verifier.transactions.model import Anomalous
+
+NAME = "double-assignment"
+#: Behind the name of a member: a hyphen and a UUID.
+_RANDOM_CHARACTERS = 37
+
+
+def double_assignment(evidence: GroupEvidence) -> Iterator[Anomalous]:
+    """One anomaly per member that got what another one had; ``offset`` is where it began."""
+    for (group, place), partition in evidence.partitions.items():
+        generations: dict[int, list[ResumedMember]] = defaultdict(list)
+        for resumed in partition.resumed:
+            if resumed.generation >= 0:
+                generations[resumed.generation].append(resumed)
+        for generation, members in generations.items():
+            for first, second in _doubles(members):
+                detail = {
+                    "group": group,
+                    "generation": generation,
+                    "process": second.process,
+                    "member": second.member_id,
+                    "other_process": first.process,
+                    "other_member": first.member_id,
+                }
+                yield Anomalous(NAME, None, *place, second.offset, detail)
+
+
+def _doubles(members: Sequence[ResumedMember]) -> Iterator[tuple[ResumedMember, ResumedMember]]:
+    """Each member with the first one that still had the partition."""
+    ordered = sorted(members, key=lambda each: (each.begin_ns, each.process, each.session))
+    for at, second in enumerate(ordered):
+        for first in ordered[:at]:
+            if first.released_ns > second.begin_ns and not _may_share(first.member_id, second.member_id):
+                yield first, second
+                break
+
+
+def _may_share(one: str, other: str) -> bool:
+    """Whether both are the same member, or lives of one static member."""
+    return one == other or (len(one) > _RANDOM_CHARACTERS and one[:-_RANDOM_CHARACTERS] == other[:-_RANDOM_CHARACTERS])

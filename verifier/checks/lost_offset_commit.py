@@ -1,0 +1,63 @@
+"""lost-offset-commit: an offset that a group committed is not in the log of its coordinator.
+
+Definition. The most advanced replica of ``__consumer_offsets`` says what each group has committed: the last record of
+its key, by log offset; those of a transaction count if it was committed. ``missing``: an offset was committed for
+certain, and no record has it, though the log is whole. ``regressed``: the last record has an offset below every one
+that may be the last by the histories, and none of these is missing. Not judged where an election may cut off what was
+acknowledged, where no record is about the group, or where its offset was removed. ``missing`` is not judged if the log
+was compacted or damaged. Legal: any of the offsets of commits that overlap in time; one whose outcome is unknown.
+
+    orders: offset-commit 80 ok, offset-commit 120 ok       __consumer_offsets: orders t-0 80
+"""
+
+# From the rows of histories and the bytes of a replica, in this process. Pure.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from verifier.groups.model import GroupEvidence, GroupPartition, OffsetCommit, StoredCommits
+from verifier.transactions.model import Anomalous
+
+NAME = "lost-offset-commit"
+MISSING, REGRESSED = "missing", "regressed"
+
+
+def lost_offset_commit(evidence: GroupEvidence) -> Iterator[Anomalous]:
+    """One anomaly per offset; ``offset`` is the one that is missing, or the one that the log ends with."""
+    for (group, place), partition in evidence.partitions.items():
+        stored = partition.stored
+        if stored is None or not partition.certain:
+            continue
+        missing = [*_missing(partition, stored)]
+        for commit in missing:
+            yield Anomalous(NAME, MISSING, *place, commit.offset, _detail(group, commit))
+        if not missing and (regressed := _regressed(partition, stored)) is not None:
+            offset, commit = regressed
+            yield Anomalous(NAME, REGRESSED, *place, offset, _detail(group, commit))
+
+
+def _detail(group: str, commit: OffsetCommit) -> dict[str, Any]:
+    return {"group": group, "committed": commit.offset, "committed_by": commit.process}
+
+
+def _missing(partition: GroupPartition, stored: StoredCommits) -> Iterator[OffsetCommit]:
+    """The first commit of each offset that is nowhere."""
+    if not stored.is_whole:
+        return
+    seen = set(stored.offsets)
+    for commit in sorted(partition.certain, key=lambda commit: commit.end_ns):
+        if commit.offset not in seen:
+            seen.add(commit.offset)
+            yield commit
+
+
+def _regressed(partition: GroupPartition, stored: StoredCommits) -> tuple[int, OffsetCommit] | None:
+    """The highest offset that the log may end with, and the lowest commit that may be the last, if it is above."""
+    # whatever had ended before this one began is overwritten
+    overwritten_ns = max(commit.begin_ns for commit in partition.certain)
+    may_be_last = [commit for commit in partition.commits if commit.end_ns >= overwritten_ns]
+    lowest = min(may_be_last, key=lambda commit: commit.offset)
+    highest = max(stored.lasts, default=lowest.offset)
+    return (highest, lowest) if highest < lowest.offset else None
