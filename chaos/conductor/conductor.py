@@ -17,6 +17,7 @@ from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.conductor.insides import ports_for
 from chaos.conductor.leaders import LeaderWatch
 from chaos.conductor.live import Live
 from chaos.conductor.load import Load
@@ -61,7 +62,7 @@ class Conductor:
         self._bench = bench
         self._record = record
         self._observer = Observer(bench.transport, bench.clock, settings.topic)
-        self._deployment = Deployment(settings, bench.directory, bench.supervisor, self._observer)
+        self._deployment = Deployment(settings, bench.directory, bench.supervisor, self._observer, ports_for(schedule))
         self._load = Load(settings, bench, self._deployment, record.model.run_id)
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None

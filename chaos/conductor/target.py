@@ -11,16 +11,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from chaos.conductor.deployment import Deployment
+from chaos.conductor.insides import BrokerInsides
 from chaos.conductor.observer import Observer
 from chaos.faults.base import CoordinatorKind, Process
+from chaos.faults.breakable import Insides
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
+from cluster.seams.clock import SystemClock
 from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import RunDirectory
 
 #: What a broker leaves in its data directory when it stops cleanly (Kafka's name).
 CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
+#: The name under which a broker reports its fault port (``cluster.broker.main``).
+FAULTS = "FAULTS"
 
 
 class AsyncLinks:
@@ -111,6 +116,10 @@ class Target:
 
     def process(self, broker_id: int) -> Process:
         return self._deployment.process(broker_id)
+
+    def insides(self, broker_id: int) -> Insides:
+        address = self._deployment.topology.listeners[broker_id].get(FAULTS, "")
+        return BrokerInsides(broker_id, address, self.process(broker_id), self._directory, SystemClock())
 
     async def restart(self, broker_id: int) -> None:
         await self._deployment.restart(broker_id)

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
 from chaos.faults.accepted import Rule
+from chaos.faults.breakable import Insides
 from chaos.faults.damage import Damage, LinkControl
 from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
@@ -71,6 +72,10 @@ class ClusterUnderTest(Protocol):
     def link_names(self) -> tuple[str, ...]: ...
 
     def process(self, broker_id: int) -> Process: ...
+
+    def insides(self, broker_id: int) -> Insides:
+        """Disk and clock of the broker's present process."""
+        ...
 
     async def restart(self, broker_id: int) -> None:
         """Start a dead broker again on its own data directory, and point its links at its new ports.
@@ -178,6 +183,8 @@ class Fault(ABC):
     needs_coordinator: ClassVar[CoordinatorKind | None] = None
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
+    #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
+    needs_fault_port: ClassVar[bool] = False
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection

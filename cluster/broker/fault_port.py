@@ -1,8 +1,7 @@
 """A port by which the disk and the clock of this process are broken, for experiments. It is off unless configured.
 
-Owns the port, on 127.0.0.1 alone, and the requests: one line of JSON each, ``{"do": NAME, ...}``, and a line for an
-answer. A connection whose first line is anything else is closed, so that no page of the web can ask for anything. What
-a switch does is the disk's (``cluster.seams.breakable_disk``) and the clock's.
+Owns the requests, ``{"do": NAME, ...}``, on 127.0.0.1 alone (``cluster.seams.json_port``). What a switch does is the
+disk's (``cluster.seams.breakable_disk``) and the clock's.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import json
 import logging
 import os
 import signal
-import socketserver
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -23,17 +20,14 @@ from cluster.seams.breakable_disk import RECORD, BreakableDisk
 from cluster.seams.breakable_storage import BreakableStorage
 from cluster.seams.clock import Clock, SystemClock
 from cluster.seams.disk_fault import CALLS, DiskFault
+from cluster.seams.json_port import JsonPort
 from cluster.seams.os_storage import OsStorage
+from cluster.seams.power_loss import POWER_LOSS
 from cluster.seams.randomness import derive
 from cluster.seams.settable_clock import SettableClock
 from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
-
-HOST = "127.0.0.1"
-#: What a broker without power leaves for whoever takes the rest from its files.
-POWER_LOSS = "power-loss.json"
-_MOST_BYTES = 4096
 
 
 class FaultPort:
@@ -47,29 +41,25 @@ class FaultPort:
             "fail": self._fail,
             "delay-syncs": self._delay_syncs,
             "heal": self._heal,
-            "see": lambda _request: self._seen(),
+            "see": self._see,
             "lose-power": self._lose_power,
             "set-clock": self._set_clock,
         }
-        self._server = _Server((HOST, port), partial(_Handler, self.answer))
-        self._thread = threading.Thread(target=self._server.serve_forever, name="fault port", daemon=True)
-        self._thread.start()
-        self.port: int = self._server.server_address[1]
+        self._port = JsonPort(self.answer, port)
+        self.port = self._port.port
 
     def __repr__(self) -> str:
         return f"FaultPort({self.port}, {self._disk!r})"
 
     def close(self) -> None:
         """Accept nothing anymore."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join(timeout=1)
+        self._port.close()
 
-    def answer(self, line: bytes) -> dict[str, Any]:
-        """Do what a line asks for. Raises ``ValueError``, ``KeyError`` or ``TypeError`` if that is nothing."""
-        request = json.loads(line)
+    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what is asked for. Raises ``ValueError``, ``KeyError`` or ``TypeError`` if that is nothing."""
         doing = self._doings[request["do"]]
-        logger.warning("the fault port is asked to %s", json.dumps(request))
+        if doing != self._see:
+            logger.warning("the fault port is asked to %s", json.dumps(request))
         return doing(request)
 
     def _fail(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,8 +77,6 @@ class FaultPort:
 
     def _heal(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         self._disk.fault = None
-        self._disk.sync_delay_s = 0.0
-        self._clock.skew.set(0, 0, self._clock.monotonic_ns())
         return self._seen()
 
     def _set_clock(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,12 +84,17 @@ class FaultPort:
         self._clock.skew.set(ahead_ms, drift_ppm, self._clock.monotonic_ns())
         return self._seen()
 
+    def _see(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+        return self._seen()
+
     def _seen(self) -> dict[str, Any]:
         disk = self._disk
         return {
             "failed_calls": sum(disk.failed.values()),
+            "syncs": disk.syncs,
             "delayed_syncs": disk.delayed_syncs,
             "longest_sync_ms": disk.longest_sync_ns // 1_000_000,
+            "last_sync_ms": disk.last_sync_ns // 1_000_000,
             "is_well": disk.fault is None and disk.sync_delay_s == 0,
             "unsynced_bytes": sum(disk.unsynced().values()),
             # both at once, so that the difference can be compared with another process's
@@ -115,30 +108,6 @@ class FaultPort:
         OsStorage().write_atomic(os.path.join(self._node_directory, POWER_LOSS), loss.as_text().encode())
         os.kill(os.getpid(), signal.SIGKILL)
         return {}
-
-
-class _Server(socketserver.ThreadingTCPServer):
-    daemon_threads = True
-    allow_reuse_address = True
-
-
-class _Handler(socketserver.StreamRequestHandler):
-    """One connection, and any number of lines."""
-
-    timeout = 60
-
-    def __init__(self, answer: Callable[[bytes], dict[str, Any]], *arguments: Any) -> None:
-        self._answer = answer
-        super().__init__(*arguments)
-
-    def handle(self) -> None:
-        while line := self.rfile.readline(_MOST_BYTES):
-            try:
-                told = self._answer(line)
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                logger.warning("the fault port closes a connection that asks for nothing it has: %r", error)
-                return
-            self.wfile.write(json.dumps(told).encode() + b"\n")
 
 
 def breakable_seams(

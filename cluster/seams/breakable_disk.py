@@ -33,7 +33,9 @@ class BreakableDisk:
         #: How much longer each sync takes.
         self.sync_delay_s = 0.0
         self.failed: Counter[str] = Counter()
+        self.syncs = 0
         self.delayed_syncs = 0
+        self.last_sync_ns = 0
         self.longest_sync_ns = 0
         self.tree: FileTree[SyncedBytes] = FileTree()
         #: The disk is mounted there, and no name above is its own.
@@ -67,7 +69,7 @@ class BreakableDisk:
         if self._without_power is not None:
             self._without_power.wait()
 
-    def delay_sync(self, path: str) -> int:
+    def delay_sync(self) -> int:
         """Called before each sync: wait as long as is switched on; when it began, for ``synced``."""
         began_ns = time.monotonic_ns()
         if self.sync_delay_s > 0:
@@ -76,8 +78,9 @@ class BreakableDisk:
 
     def synced(self, path: str, began_ns: int) -> None:
         """Called after each sync."""
+        took_ns = self.last_sync_ns = time.monotonic_ns() - began_ns
+        self.syncs += 1
         if self.sync_delay_s > 0:
-            took_ns = time.monotonic_ns() - began_ns
             self.delayed_syncs += 1
             self.longest_sync_ns = max(self.longest_sync_ns, took_ns)
             self._note({"call": "fsync", "path": path, "took_ns": took_ns})

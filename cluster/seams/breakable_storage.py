@@ -63,7 +63,7 @@ class BreakableFile:
 
     def fsync(self) -> None:
         self._disk.check("fsync", self.path)
-        began_ns = self._disk.delay_sync(self.path)
+        began_ns = self._disk.delay_sync()
         size = self._file.size_bytes
         self._file.fsync()
         self._node.synced = size
@@ -141,7 +141,7 @@ class BreakableStorage:
         disk = self._disk
         if disk.holds(path):
             disk.check("sync_directory", path)
-            began_ns = disk.delay_sync(path)
+            began_ns = disk.delay_sync()
             with disk.lock:
                 self._storage.sync_directory(path)
                 self._know(path)

@@ -34,6 +34,7 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "lossless": ("bytes were held back, not dropped", "bytes were dropped, not held back"),
     "in_time": ("in time", "too late"),
     "clean": ("a clean stop", "no clean stop"),
+    "disk_well": ("its disk was well", "its disk was not well"),
 }
 #: Name -> a text with a place for the value.
 _VALUES: Mapping[str, str] = {
@@ -61,6 +62,17 @@ _VALUES: Mapping[str, str] = {
     "frames_hit": "{} of them were hit",
     "sessions_expired": "{} ZooKeeper sessions expired",
     "led": "leader of {}",
+    "lost_bytes": "{} bytes were lost from its disk",
+    "lost_files": "{} files were lost",
+    "files_again": "{} of the lost files were there again",
+    "verified_bytes": "{} bytes of its logs were verified at the start",
+    "disk_error": "its disk failed with {}",
+    "failed_calls": "{} calls of its disk failed",
+    "delayed_syncs": "{} syncs were delayed",
+    "longest_sync_ms": "the longest sync took {} ms",
+    "last_sync_ms": "the last sync took {} ms",
+    "waited_for_disk_ms": "the broker measured {} ms of waiting for its disk",
+    "clock_ahead_ms": "its clock was {} ms ahead",
 }
 #: Name -> the text for one.
 _ONE: Mapping[str, str] = {
@@ -72,6 +84,11 @@ _ONE: Mapping[str, str] = {
     "frames": "1 request or response of its kind came by",
     "frames_hit": "1 of them was hit",
     "sessions_expired": "1 ZooKeeper session expired",
+    "lost_bytes": "1 byte was lost from its disk",
+    "lost_files": "1 file was lost",
+    "files_again": "1 of the lost files was there again",
+    "failed_calls": "1 call of its disk failed",
+    "delayed_syncs": "1 sync was delayed",
 }
 #: They name something, and count nothing.
 _NUMBERS = frozenset({"broker", "pid"})
