@@ -14,8 +14,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
+from chaos.conductor.segment_damage import bad_batches, flip_bit, reads_damage
 from chaos.faults.base import Process
-from chaos.faults.breakable import InnerState, LostFile
+from chaos.faults.breakable import FlippedBit, InnerState, LostFile
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Schedule
 from cluster.broker.loading import LOADED
@@ -24,11 +25,14 @@ from cluster.seams.clock import Clock
 from cluster.seams.json_port import ask_json
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.power_loss import POWER_LOSS, PowerLoss
+from cluster.seams.randomness import derive
 from cluster.seams.units import ms_of_ns
 from verifier.evidence.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
 
+#: The name under which a broker reports its fault port (``cluster.broker.main``).
+FAULT_PORT = "FAULTS"
 ASK_S = 3.0
 #: How long a process may take to end that ends itself.
 _END_MS = 10_000
@@ -39,11 +43,15 @@ class NoFaultPort(Exception):
 
 
 class BrokerInsides:
-    """``address`` is that of the fault port of the broker's present process, empty if it has none."""
+    """``listeners`` are the addresses of the broker's present process by name; without a fault port it has none of
+    that name."""
 
-    def __init__(self, broker_id: int, address: str, process: Process, directory: RunDirectory, clock: Clock) -> None:
+    def __init__(
+        self, broker_id: int, listeners: Mapping[str, str], process: Process, directory: RunDirectory, clock: Clock
+    ) -> None:
         self._broker_id = broker_id
-        self._address = address
+        self._address = listeners.get(FAULT_PORT, "")
+        self._control = listeners.get("CONTROL", "")
         self._process = process
         self._directory = directory
         self._clock = clock
@@ -123,7 +131,7 @@ class BrokerInsides:
 
     async def remove(self, directory: str, endings: Collection[str]) -> list[LostFile]:
         def work() -> list[LostFile]:
-            where, found = os.path.join(self._node, "data", directory), []
+            where, found = self._path(directory), []
             for name in self._storage.listdir(where):
                 if name.endswith(tuple(endings)):
                     path = os.path.join(where, name)
@@ -138,12 +146,32 @@ class BrokerInsides:
             held = 0
             for name in files:
                 try:
-                    held += bool(self._storage.read(os.path.join(self._node, "data", name)))
+                    held += bool(self._storage.read(self._path(name)))
                 except OSError:
                     continue
             return held
 
         return await asyncio.to_thread(count)
+
+    async def remove_directory(self, directory: str) -> None:
+        await asyncio.to_thread(self._storage.remove_tree, self._path(directory))
+
+    async def segments(self, directory: str) -> int:
+        names = await asyncio.to_thread(self._storage.listdir, self._path(directory))
+        return sum(name.endswith(".log") for name in names)
+
+    async def flip_bit(self, directory: str, seed: int) -> FlippedBit | None:
+        random = derive(seed, "bit")
+        return await asyncio.to_thread(flip_bit, self._storage, self._path(directory), random)
+
+    async def bad_batches(self, directory: str) -> int:
+        return await asyncio.to_thread(bad_batches, self._storage, self._path(directory))
+
+    async def reads_damage(self, topic: str, partition: int, offset: int) -> bool:
+        return await asyncio.to_thread(reads_damage, self._control, topic, partition, offset)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._node, "data", name)
 
     async def _do(self, request: Mapping[str, Any]) -> None:
         if await self._ask(request) is None:

@@ -24,8 +24,6 @@ from verifier.evidence.run_directory import RunDirectory
 
 #: What a broker leaves in its data directory when it stops cleanly (Kafka's name).
 CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
-#: The name under which a broker reports its fault port (``cluster.broker.main``).
-FAULTS = "FAULTS"
 
 
 class AsyncLinks:
@@ -118,8 +116,8 @@ class Target:
         return self._deployment.process(broker_id)
 
     def insides(self, broker_id: int) -> Insides:
-        address = self._deployment.topology.listeners[broker_id].get(FAULTS, "")
-        return BrokerInsides(broker_id, address, self.process(broker_id), self._directory, SystemClock())
+        listeners = self._deployment.topology.listeners[broker_id]
+        return BrokerInsides(broker_id, listeners, self.process(broker_id), self._directory, SystemClock())
 
     async def restart(self, broker_id: int) -> None:
         await self._deployment.restart(broker_id)

@@ -185,6 +185,8 @@ class Fault(ABC):
     acts_on_frames: ClassVar[bool] = False
     #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
     needs_fault_port: ClassVar[bool] = False
+    #: Whether logs must have closed segments, which they have soon if segments are small.
+    needs_closed_segments: ClassVar[bool] = False
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection

@@ -33,6 +33,15 @@ class LostFile:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class FlippedBit:
+    """A bit that is not what was written: the segment, the byte, and the first offset of the batch."""
+
+    segment: str
+    position: int
+    offset: int
+
+
 class Insides(Protocol):
     """Disk and clock of one broker."""
 
@@ -74,4 +83,24 @@ class Insides(Protocol):
 
     async def present(self, files: Collection[str]) -> int:
         """How many of these files of the data directory there are, and hold something."""
+        ...
+
+    async def remove_directory(self, directory: str) -> None:
+        """Remove a directory of the data directory with all that is in it."""
+        ...
+
+    async def segments(self, directory: str) -> int:
+        """How many segments there are in a directory of the data directory."""
+        ...
+
+    async def flip_bit(self, directory: str, seed: int) -> FlippedBit | None:
+        """Flip a bit in one of its closed segments; None if it has none."""
+        ...
+
+    async def bad_batches(self, directory: str) -> int:
+        """How many batches in it have a wrong checksum."""
+        ...
+
+    async def reads_damage(self, topic: str, partition: int, offset: int) -> bool:
+        """Whether a reader of this broker finds the batch at this offset damaged."""
         ...

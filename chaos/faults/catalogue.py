@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from chaos.faults.base import Fault
+from chaos.faults.bit_flip import FlipBit
 from chaos.faults.clock_drift import ClockDrift
 from chaos.faults.clock_jump import ClockJump
 from chaos.faults.cut_link import CutLink
@@ -46,7 +47,7 @@ _ON_COORDINATORS = (
 )
 #: Of the machine of one broker: its disk, and its clock.
 _ON_MACHINES = (
-    *(LosePower, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex),
+    *(LosePower, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex, FlipBit),
     *(ClockJump, ClockDrift),
 )
 

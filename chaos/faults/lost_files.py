@@ -31,8 +31,13 @@ class LostFiles(KillLeader):
     def _where(self) -> tuple[str, Collection[str]]:
         """The directory of these files, and how their names end."""
 
-    async def inject(self) -> None:
+    async def _end(self) -> None:
+        """End the broker."""
         await super().inject()
+
+    async def inject(self) -> None:
+        self._pid = self.cluster.process(self._broker_id).pid
+        await self._end()
         self._lost = await self.cluster.insides(self._broker_id).remove(*self._where())
 
     async def bites(self) -> Probe:
@@ -48,4 +53,4 @@ class LostFiles(KillLeader):
         expected = [each.name for each in self._lost if each.size_bytes > 0]
         made = await insides.present(expected)
         more = {"files_again": made, "verified_bytes": loaded.get("unflushed_bytes", 0)}
-        return Probe(seen.effective and loaded.get("clean") is False, {**seen.seen, **more})
+        return Probe(seen.effective, {**seen.seen, **more})

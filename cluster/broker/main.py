@@ -235,7 +235,7 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     try:
         _run(spec, channel.ready)
     except Exception as error:
-        logger.exception("broker %d failed", spec.broker_id)
+        logger.exception("broker %d failed: %s", spec.broker_id, error)
         channel.ready({"event": "failed", "error": f"{type(error).__name__}: {error}"})
         sys.exit(1)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.faults.breakable import InnerState, LostFile
+from chaos.faults.breakable import FlippedBit, InnerState, LostFile
 
 
 @dataclass
@@ -21,6 +21,7 @@ class FakeInsides:
     delayed: int = 0
     syncs: int = 0
     ahead_ms: int = 0
+    flipped: bool = False
     files: dict[str, int] = field(default_factory=lambda: {"a.index": 5, "b-checkpoint": 7})
 
     async def fail(self, calls: Collection[str], error: str, seed: int) -> None:
@@ -60,6 +61,22 @@ class FakeInsides:
 
     async def remove(self, directory: str, endings: Collection[str]) -> list[LostFile]:
         return [] if self.deaf else [LostFile(name, size) for name, size in self.files.items()]
+
+    async def remove_directory(self, directory: str) -> None:
+        self.flipped = False
+
+    async def segments(self, directory: str) -> int:
+        return 3
+
+    async def flip_bit(self, directory: str, seed: int) -> FlippedBit | None:
+        self.flipped = not self.deaf
+        return FlippedBit("0.log", 100, 7)
+
+    async def bad_batches(self, directory: str) -> int:
+        return int(self.flipped)
+
+    async def reads_damage(self, topic: str, partition: int, offset: int) -> bool:
+        return self.flipped and offset == 7
 
     async def present(self, files: Collection[str]) -> int:
         return len(files)

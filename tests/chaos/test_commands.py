@@ -38,7 +38,7 @@ COMMANDS = {
     "load": ("--host", "--web", "--read-back", "--options", "--kafka-rate", "docs/load-options.md"),
     "runs": ("--results", "--json", "compare", "prune", "index"),
     "export": ("--edn", "--jsonl", "--out", "This or --jsonl is required", "This or --edn is required"),
-    "up": ("--brokers", "--port", "--metrics-port", "--proxy", "--detach", "--data", "--json", "--quiet"),
+    "up": ("--brokers", "--port", "--metrics-port", "--proxy", "--breakable", "--detach", "--data", "--json", "--quiet"),
     "fault": ("NAME", "TARGET", "--duration", "--data", "255"),
     "groups": ("list", "describe", "reset-offsets", "delete"),
     "transactions": ("list", "describe", "describe-producers", "abort", "find-hanging"),

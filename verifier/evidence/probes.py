@@ -34,6 +34,7 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "lossless": ("bytes were held back, not dropped", "bytes were dropped, not held back"),
     "in_time": ("in time", "too late"),
     "clean": ("a clean stop", "no clean stop"),
+    "damage_found": ("a reader found the damage", "no reader found any damage"),
     "disk_well": ("its disk was well", "its disk was not well"),
 }
 #: Name -> a text with a place for the value.
@@ -62,6 +63,8 @@ _VALUES: Mapping[str, str] = {
     "frames_hit": "{} of them were hit",
     "sessions_expired": "{} ZooKeeper sessions expired",
     "led": "leader of {}",
+    "offset": "offset {}",
+    "bad_batches": "{} batches had a wrong checksum",
     "lost_bytes": "{} bytes were lost from its disk",
     "lost_files": "{} files were lost",
     "files_again": "{} of the lost files were there again",
@@ -84,6 +87,7 @@ _ONE: Mapping[str, str] = {
     "frames": "1 request or response of its kind came by",
     "frames_hit": "1 of them was hit",
     "sessions_expired": "1 ZooKeeper session expired",
+    "bad_batches": "1 batch had a wrong checksum",
     "lost_bytes": "1 byte was lost from its disk",
     "lost_files": "1 file was lost",
     "files_again": "1 of the lost files was there again",

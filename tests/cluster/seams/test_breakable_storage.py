@@ -6,7 +6,7 @@ from __future__ import annotations
 import errno
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -54,7 +54,7 @@ def test_each_call_fails_alone_and_is_recorded(on: Bench, call: str) -> None:
     path = on.path("f.log")
     file = on.storage.open(path)
     file.append(b"before")
-    calls = {
+    calls: dict[str, Callable[[], object]] = {
         "open": lambda: on.storage.open(path).close(),
         "append": lambda: file.append(b"x"),
         "pwrite": lambda: file.pwrite(b"x", 0),
