@@ -9,8 +9,8 @@ import pytest
 from tests.architecture.sources import modules, nodes, within
 from verifier.evidence.probes import KNOWN, probe_words
 
-#: Keys of dictionaries in ``chaos.faults`` that are no probe's: sets of faults, kinds of coordinators.
-OTHERS = {"all", "none", "transaction", "group"}
+#: Keys of dictionaries in ``chaos.faults`` that are no probe's: sets of faults, kinds of coordinators, calls of a disk.
+OTHERS = {"all", "none", "transaction", "group", "writes", "syncs"}
 
 
 def recorded() -> set[str]:
