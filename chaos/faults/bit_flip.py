@@ -1,7 +1,7 @@
 """``bit-flip``: one bit of a closed segment of the broker that leads a chosen partition is not what was written.
 
-No start and no append examines what was synced, so the broker goes on. Whoever reads the batch finds that its checksum
-is wrong: no reader is handed it, and no follower copies it. What an operator does heals it: the broker is stopped, and
+No start and no append examines what was synced, so the broker continues. Any reader of the batch finds that its checksum
+is wrong: a consumer is not handed it, and no follower copies it. What an operator does heals it: the broker is stopped, and
 the partition's directory removed; it fetches everything again (docs/log.md "Starting").
 """
 
@@ -52,7 +52,7 @@ class FlipBit(Fault):
         return Probe(bad > 0 and found, seen)
 
     async def heal(self) -> None:
-        """Once more, if it is not the first try: whatever state the broker is in."""
+        """Whatever state the broker is in: a first try may have failed."""
         if self._flipped is None:
             return
         process = self.cluster.process(self._broker_id)

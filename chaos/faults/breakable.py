@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class InnerState:
-    """What a broker's process says of its own disk and clock.
+    """What a broker's process says about its own disk and clock.
 
     ``failed_calls``, ``syncs`` and ``delayed_syncs`` count since its start. ``ahead_ms`` is how far its time of day is
     from the conductor's, measured.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chaos.faults.accepted import integer
 from chaos.faults.skewed_clock import SkewedClock
+from cluster.seams.units import ms_of_seconds, seconds_of_microseconds
 
 #: Half as fast, or half as fast again: a run has seconds for what takes a bad clock weeks.
 _MOST_PPM = 500_000
@@ -23,4 +24,4 @@ class ClockDrift(SkewedClock):
     @property
     def _off_ms(self) -> float:
         # of what a second of it makes
-        return self._drift_ppm / 1000
+        return ms_of_seconds(seconds_of_microseconds(self._drift_ppm))

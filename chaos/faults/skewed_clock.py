@@ -1,4 +1,4 @@
-"""What faults of a broker's clock share: its time of day differs from everybody else's, and then it does not.
+"""What faults of a broker's clock share: its time of day differs from that of all others, and then it does not.
 
 The monotonic clock is left alone, as on a real machine. Nothing may fail: what a broker stamps with its time of day
 (log append times, retention, transaction timeouts) may be early or late.

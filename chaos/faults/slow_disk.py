@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from chaos.faults.accepted import integer
 from chaos.faults.base import Fault, Probe, until
+from cluster.seams.units import ms_of_seconds
 
 _DELAY_MS = 400
 #: Segments that were rolled are synced within a second, the high watermarks are written every five.
@@ -45,7 +46,7 @@ class SlowDisk(Fault):
 
         async def delayed() -> bool:
             state = await insides.see()
-            waited_ms = (await self._waited_s() - self._timed_s) * 1000
+            waited_ms = ms_of_seconds(await self._waited_s() - self._timed_s)
             return state is not None and state.delayed_syncs > 0 and waited_ms >= self._delay_ms
 
         both = await until(delayed, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)
@@ -54,7 +55,7 @@ class SlowDisk(Fault):
             "broker": self._broker_id,
             "delayed_syncs": 0 if state is None else state.delayed_syncs,
             "longest_sync_ms": 0 if state is None else state.longest_sync_ms,
-            "waited_for_disk_ms": round((await self._waited_s() - self._timed_s) * 1000),
+            "waited_for_disk_ms": round(ms_of_seconds(await self._waited_s() - self._timed_s)),
         }
         return Probe(both and seen["longest_sync_ms"] >= self._delay_ms, seen)
 

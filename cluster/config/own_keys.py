@@ -101,8 +101,8 @@ OWN_KEYS: list[Key] = [
     integer(
         "gapless.fault.port",
         -1,
-        "Port on 127.0.0.1 by which experiments break this broker's disk and clock; 0: any free port, -1: off. Whoever "
-        "reaches it can destroy data.",
+        "Port on 127.0.0.1 by which experiments break this broker's disk and clock; 0: any free port, -1: off. "
+        "Anyone who reaches it can destroy data.",
         -1,
         65_535,
     ),

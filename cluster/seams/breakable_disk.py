@@ -65,7 +65,7 @@ class BreakableDisk:
             raise fault.error(path)
 
     def wait_for_power(self) -> None:
-        """Whoever calls a disk without power waits until the process ends."""
+        """A call to a disk without power waits until the process ends."""
         if self._without_power is not None:
             self._without_power.wait()
 
@@ -111,7 +111,7 @@ class BreakableDisk:
             left = dict(tree.left(lambda path, _node: sizes[path], survivors))
             cut = {path: size for path, size in left.items() if word in path and size < sizes[path]}
             gone = tuple(path for path in sizes if word in path and path not in left)
-            # of a part of the tree the directories stay
+            # a part of the tree loses no directory
             stay = tree.directories if word else tree.left_directories(left)
             return PowerLoss(cut, gone, tuple(sorted(tree.directories - stay)))
 

@@ -1,4 +1,4 @@
-"""A port on this machine alone that takes a line of JSON and answers with one; and who asks it. Blocks.
+"""A port on this machine alone that takes a line of JSON and answers with one; and its client. Blocks.
 
 Owns the form. A connection whose line is no request is closed: the first line of HTTP is none, so no page of the web
 can ask for anything.
@@ -70,7 +70,7 @@ class _JsonHandler(socketserver.StreamRequestHandler):
         super().__init__(*arguments)
 
     def handle(self) -> None:
-        with contextlib.suppress(OSError):  # whoever asked has gone
+        with contextlib.suppress(OSError):  # the client has gone
             while line := self.rfile.readline(_MOST_BYTES):
                 try:
                     told = self._answer(json.loads(line))

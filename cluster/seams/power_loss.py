@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from cluster.seams.storage import Storage
 
-#: What a process without power leaves in its broker's directory, for whoever takes the rest from its files.
+#: What a process without power leaves in its broker's directory, so that another one can take the rest from its files.
 POWER_LOSS = "power-loss.json"
 
 #: How many of a file's unsynced bytes at its end survive a power loss: (path, unsynced bytes) -> survivors.

@@ -9,7 +9,7 @@ import time
 
 
 class Skew:
-    """How far a time of day is from everybody else's."""
+    """How far a time of day is from that of all others."""
 
     def __init__(self) -> None:
         self._ahead_ns = 0
@@ -20,7 +20,7 @@ class Skew:
         return f"Skew({self._ahead_ns / 1e6:g} ms, {self._drift_ppm} ppm)"
 
     def set(self, ahead_ms: int, drift_ppm: int, now_ns: int) -> None:
-        """This far ahead from now on (behind, if negative), and by so many microseconds more each second."""
+        """This far ahead from now on (behind, if negative), and by this many microseconds more each second."""
         self._ahead_ns = ahead_ms * 1_000_000
         self._drift_ppm = drift_ppm
         self._since_ns = now_ns

@@ -120,7 +120,7 @@ def test_the_time_of_day_is_set_and_drifts(on: Bench) -> None:
 
 
 def test_a_process_without_power_ends_and_leaves_what_it_loses(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By SIGKILL: nothing of it runs on; whoever comes next takes what was not synced."""
+    """By SIGKILL: nothing of it continues; the next one takes what was not synced."""
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda *what: killed.append(what))
     file = on.storage.open(on.path)

@@ -80,7 +80,7 @@ def test_each_call_fails_alone_and_is_recorded(on: Bench, call: str) -> None:
 
 
 def test_what_is_sent_without_being_read_fails_as_a_read(on: Bench) -> None:
-    """sendfile reads past the seam: whoever asks for the descriptor is refused."""
+    """sendfile reads past the seam: a request for the descriptor is refused."""
     file = on.storage.open(on.path("f"))
     assert file.fileno() is not None
     on.disk.fault = fault("pread")
@@ -160,7 +160,7 @@ def test_the_record_is_bounded(on: Bench) -> None:
 
 
 def test_without_power_no_call_returns(on: Bench) -> None:
-    """Whoever has synced something never learns of it: so nobody is told of what is lost."""
+    """A caller that has synced something never learns of it: so no one is told of what is lost."""
     file = on.storage.open(on.path("f"))
     began, ended = threading.Event(), threading.Event()
 
