@@ -1,8 +1,8 @@
 """``bit-flip``: one bit of a closed segment of the broker that leads a chosen partition is not what was written.
 
-No start and no append examines what was synced, so the broker continues. Any reader of the batch finds that its checksum
-is wrong: a consumer is not handed it, and no follower copies it. What an operator does heals it: the broker is stopped, and
-the partition's directory removed; it fetches everything again (docs/log.md "Starting").
+No start and no append examines what was synced, so the broker continues. Any reader of the batch finds that its
+checksum is wrong: a consumer is not handed it, and no follower copies it. What an operator does heals it: the broker is
+stopped, and the partition's directory removed; it fetches everything again (docs/log.md "Starting").
 """
 
 from __future__ import annotations
