@@ -50,7 +50,14 @@ class Writer:
 
     def _write(self, bootstrap: str) -> None:
         producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "queue.buffering.max.ms": 5}
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "queue.buffering.max.ms": 5,
+                # what waited for a leader fits into small segments
+                "batch.size": 16_384,
+            }
         )
         value = 0
         while not self._ending.wait(0.002):
