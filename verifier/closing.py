@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from base64 import urlsafe_b64decode
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
 from verifier.evidence.bounded import size_of, whole
 from verifier.evidence.declared import LIVE
+from verifier.evidence.fault_kinds import DISK_ERRORS
 from verifier.evidence.phases import RECOVERY
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
@@ -50,11 +52,13 @@ CAUGHT_UP_NS = 5_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class LogAlarm:
-    """Errors and tracebacks in one log: how many, and the first of them."""
+    """Errors and tracebacks in one log: how many, and the first of them. ``disk_error`` is what a disk failed with
+    (``EIO``), if that is what all of them are about."""
 
     path: str
     count: int
     first: str
+    disk_error: str = ""
 
 
 class Unreadable(NamedTuple):
@@ -204,12 +208,15 @@ def _logs(directory: RunDirectory) -> Iterator[Path]:
 
 
 def _alarms(directory: RunDirectory, path: Path) -> Iterator[LogAlarm]:
-    count, first = 0, ""
+    counts: Counter[str] = Counter()
+    first: dict[str, str] = {}
     for line in _lines(path):
         if _ALARM.search(line):
-            count, first = count + 1, first or line[:LONGEST_LINE]
-    if count:
-        yield LogAlarm(str(path.relative_to(directory.path)), count, first)
+            error = next((name for name, text in DISK_ERRORS.items() if text in line), "")
+            counts[error] += 1
+            first.setdefault(error, line[:LONGEST_LINE])
+    for error, count in counts.items():
+        yield LogAlarm(str(path.relative_to(directory.path)), count, first[error], error)
 
 
 def _lines(path: Path) -> Iterator[str]:

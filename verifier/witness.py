@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from verifier.effectiveness import Injected, fault_record
+from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.units import ns_of_ms
@@ -45,8 +46,13 @@ _HOLD_NOTHING = frozenset(
         # What these hold is lost with its connection, and so nothing is late.
         *("kill-transaction-coordinator", "kill-group-coordinator", "drop-end-txn-response"),
         *("repeat-end-txn", "hold-markers"),
+        *KILLING_MACHINES,
+        *FAILING_DISKS,
     )
 )
+
+#: Besides those named ``kill-...``.
+_END_BROKERS = KILLING_MACHINES | FAILING_DISKS | {"rolling-restart"}
 
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
 _BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")
@@ -76,7 +82,7 @@ class Span(NamedTuple):
     def blinded(self, leader: int | None, begin_ns: int, end_ns: int) -> bool:
         """Whether it hit the broker that led between these times, and left it alive. An unrecorded leader may be any
         broker."""
-        alive = not self.fault.startswith("kill-") and self.fault != "rolling-restart"
+        alive = not self.fault.startswith("kill-") and self.fault not in _END_BROKERS
         hit = leader in self.brokers | self.others or (leader is None and bool(self.brokers | self.others))
         return alive and hit and self.start_ns <= end_ns and self.end_ns >= begin_ns
 

@@ -65,6 +65,9 @@ def up(
         typer.Option(min=0, max=MOST_PORT, help="First broker's metrics port; the others follow. 0: free ports."),
     ] = 0,
     proxy: Annotated[bool, typer.Option("--proxy", help="Put clients behind links that faults can cut.")] = False,
+    breakable: Annotated[
+        bool, typer.Option("--breakable", help="Let faults break the brokers' disks and clocks.")
+    ] = False,
     data: Data = DATA,
     detach: Annotated[bool, typer.Option("--detach", help="Run in the background.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with bootstrap.servers.")] = False,
@@ -102,7 +105,8 @@ def up(
             return _detach(data, as_json=as_json, quiet=quiet)
         for warning in warnings:
             _note(f"warning: {warning}")
-        ports = FixedPorts(port, metrics_port, behind_links=proxy, are_kept=True)
+        fault = 0 if breakable else -1
+        ports = FixedPorts(port, metrics_port, behind_links=proxy, are_kept=True, fault=fault)
         return _serve(settings, data, ports, as_json=as_json, quiet=quiet)
     except KeyboardInterrupt:
         # to Typer it would be an end without a line

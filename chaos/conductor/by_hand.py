@@ -56,12 +56,13 @@ class PlannedFault:
 @dataclass(frozen=True, slots=True)
 class BreakableCluster:
     """What a request is read against: the links by name, how many brokers there are, their session with ZooKeeper,
-    and whether clients come in through links."""
+    whether clients come in through links, and whether brokers have fault ports."""
 
     links: Collection[str]
     brokers: int
     session_timeout_ms: int
     clients_behind_links: bool
+    fault_ports: bool = False
 
 
 def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: BreakableCluster) -> PlannedFault:
@@ -99,6 +100,8 @@ def _toothless(fault: type[Fault], where: Mapping[str, Any], cluster: BreakableC
     least = max(fault.least_brokers, fault.least_replicas)
     if cluster.brokers < least:
         return f"it needs {least} brokers, but there is {cluster.brokers}; start with 'gapless up --brokers {least}'"
+    if fault.needs_fault_port and not cluster.fault_ports:
+        return "the brokers have no fault ports; start with 'gapless up --breakable'"
     link = str(where.get("link", ""))
     is_on_clients = link.startswith(f"{CLIENTS}-") if link else fault.hits_client_links
     if is_on_clients and not cluster.clients_behind_links:
@@ -153,7 +156,7 @@ class Deployed:
         self._directory = directory
         self._session_timeout_ms = session_timeout_ms
         names, brokers = deployment.link_names, len(deployment.broker_ids)
-        self.facts = BreakableCluster(names, brokers, session_timeout_ms, behind_links)
+        self.facts = BreakableCluster(names, brokers, session_timeout_ms, behind_links, deployment.has_fault_ports)
 
     async def topics(self) -> dict[str, int]:
         admin = self._observer.admin(ASK_TIMEOUT_MS)

@@ -17,6 +17,7 @@ from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.conductor.insides import ports_for
 from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
@@ -61,7 +62,7 @@ class Conductor:
         self._bench = bench
         self._record = record
         self._observer = Observer(bench.transport, bench.clock, settings.topic)
-        self._deployment = Deployment(settings, bench.directory, bench.supervisor, self._observer)
+        self._deployment = Deployment(settings, bench.directory, bench.supervisor, self._observer, ports_for(schedule))
         self._load = Load(settings, bench, self._deployment, record.model.run_id)
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
@@ -84,8 +85,7 @@ class Conductor:
     async def run(self) -> None:
         """The whole run up to its evidence. Raises what made the harness itself fail, after everything is undone."""
         progress = self._bench.progress
-        beside = [asyncio.create_task(self._lag.run()), asyncio.create_task(self._live.run())]
-        beside.append(asyncio.create_task(self._witnesses.run()))
+        beside = [asyncio.create_task(each) for each in (self._lag.run(), self._live.run(), self._witnesses.run())]
         self._task = asyncio.create_task(self._experiment())
         try:
             await asyncio.wait([self._task])

@@ -54,7 +54,7 @@ class Deployment:
         self._directory = directory
         self._supervisor = supervisor
         self._observer = observer
-        self._ports = ports
+        self._ports, self.has_fault_ports = ports, ports.fault >= 0
         self._brokers: dict[int, Child] = {}
         self.broker_ids = tuple(range(1, settings.asked.brokers + 1))
         self.link_names = tuple(str(name) for name in link_names(self.broker_ids, LOAD_GROUPS))
@@ -269,18 +269,17 @@ class Deployment:
 
     def properties(self, broker_id: int) -> dict[str, str]:
         """The broker's own configuration: the profile's, the user's, and where it listens and whom it reaches."""
-        settings = self._settings
         names = [*(group.upper() for group in LOAD_GROUPS), "PEERS", "CONTROL"]
         # Load and peers come through proxies, so their ports may be any; the control listener is for people too.
         former = self.topology.listeners.get(broker_id, {})
         ports = {"CONTROL": self._ports.control(broker_id, former.get("CONTROL"))}
         return {
-            "min.insync.replicas": str(settings.min_insync_replicas),
-            "default.replication.factor": str(settings.asked.replication_factor),
-            "offsets.topic.replication.factor": str(settings.asked.replication_factor),
-            "transaction.state.log.replication.factor": str(settings.asked.replication_factor),
-            "transaction.state.log.min.isr": str(settings.min_insync_replicas),
-            **settings.broker_config.as_text(),
+            "min.insync.replicas": str(self._settings.min_insync_replicas),
+            "default.replication.factor": str(self._settings.asked.replication_factor),
+            "offsets.topic.replication.factor": str(self._settings.asked.replication_factor),
+            "transaction.state.log.replication.factor": str(self._settings.asked.replication_factor),
+            "transaction.state.log.min.isr": str(self._settings.min_insync_replicas),
+            **self._settings.broker_config.as_text(),
             "broker.id": str(broker_id),
             "listeners": ",".join(f"{name}://{HOST}:{ports.get(name, 0)}" for name in names),
             "advertised.listeners": self.topology.advertised_listeners(broker_id, LOAD_GROUPS),
@@ -288,6 +287,7 @@ class Deployment:
             "inter.broker.listener.name": "PEERS",
             "gapless.peer.addresses": self.topology.peer_addresses(broker_id),
             "gapless.metrics.port": str(self._ports.metrics_of(broker_id, former.get("METRICS"))),
+            "gapless.fault.port": str(self._ports.fault),
             "zookeeper.connect": self.topology.zookeeper_connect(broker_id),
             # not log.dirs, which is a list: a comma in the path would part it
             "log.dirs": "",

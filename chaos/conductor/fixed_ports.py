@@ -22,6 +22,8 @@ class FixedPorts:
     metrics: int = 0
     behind_links: bool = False
     are_kept: bool = False
+    #: Of the port by which faults break a broker's disk and clock: 0 for a free one, -1 for none.
+    fault: int = -1
 
     def control(self, broker_id: int, former: str | None = None) -> int:
         """The port of a broker's control listener, whose ``former`` address was this."""

@@ -26,6 +26,7 @@ OWN_BROKER_KEYS: Mapping[str, str] = {
     "inter.broker.listener.name": "",
     "gapless.peer.addresses": "",
     "gapless.metrics.port": "",
+    "gapless.fault.port": "",
     "zookeeper.connect": ", or name a ZooKeeper with --zookeeper",
     "log.dirs": "",
     "log.dir": "",

@@ -27,6 +27,8 @@ from loadgen.workload import Workload
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
 MOST_NAMED = 4
+#: Segments of this size are closed within seconds.
+SMALL_SEGMENT = 131_072
 
 
 def check_schedule(experiment: Experiment) -> None:
@@ -93,6 +95,11 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
         return "it needs gapless's own proxy, and --toxiproxy names another: Toxiproxy knows no frames of Kafka's"
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
         return "a ZooKeeper given with --zookeeper is never broken"
+    if kind.needs_closed_segments and not _rolls(asked):
+        return (
+            f"it needs closed segments, and logs seldom have any: give --topic-config segment.bytes={SMALL_SEGMENT}, "
+            "or less"
+        )
     if asked.brokers < kind.least_brokers:
         return f"it needs {kind.least_brokers} brokers to take effect, but there is --brokers {asked.brokers}"
     if asked.replication_factor < kind.least_replicas:
@@ -101,6 +108,13 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
             f"--replication-factor {asked.replication_factor}"
         )
     return None
+
+
+def _rolls(asked: Asked) -> bool:
+    """Whether segments are so small that each log soon has closed ones."""
+    given = dict(pair.partition("=")[::2] for pair in asked.topic_config)
+    size = given.get("segment.bytes", "").strip()
+    return size.isdecimal() and int(size) <= SMALL_SEGMENT
 
 
 def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[str]]:

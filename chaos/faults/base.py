@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from chaos.faults.accepted import Rule
 from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
+from chaos.faults.insides import Insides
 from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
@@ -51,6 +52,10 @@ class ClusterUnderTest(Protocol):
     def link_names(self) -> tuple[str, ...]: ...
 
     def process(self, broker_id: int) -> Process: ...
+
+    def insides(self, broker_id: int) -> Insides:
+        """Disk and clock of the broker's present process."""
+        ...
 
     async def restart(self, broker_id: int) -> None:
         """Start a dead broker again on its own data directory, and point its links at its new ports.
@@ -173,6 +178,10 @@ class Fault(ABC):
     needs_load: ClassVar[LoadPart | None] = None
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
+    #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
+    needs_fault_port: ClassVar[bool] = False
+    #: Whether logs must have closed segments, which they have soon if segments are small.
+    needs_closed_segments: ClassVar[bool] = False
 
     def __init__(self, injection: Injection, cluster: ClusterUnderTest, clock: Clock, random: Random) -> None:
         self.injection = injection

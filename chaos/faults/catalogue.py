@@ -6,12 +6,17 @@ import difflib
 from collections.abc import Sequence
 
 from chaos.faults.base import Fault
+from chaos.faults.bit_flip import FlipBit
+from chaos.faults.clock_drift import ClockDrift
+from chaos.faults.clock_jump import ClockJump
 from chaos.faults.crash_members import CrashMembers
 from chaos.faults.cut_link import CutLink
 from chaos.faults.delay_end_txn import DelayEndTxn
+from chaos.faults.disk_error import DiskError
 from chaos.faults.drop_end_txn_response import DropEndTxnResponse
 from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
+from chaos.faults.full_disk import FullDisk
 from chaos.faults.hold_markers import HoldMarkers
 from chaos.faults.isolate_broker import IsolateBroker
 from chaos.faults.kill_controller import KillController
@@ -19,18 +24,23 @@ from chaos.faults.kill_follower import KillFollower
 from chaos.faults.kill_group_coordinator import KillGroupCoordinator
 from chaos.faults.kill_leader import KillLeader
 from chaos.faults.kill_transaction_coordinator import KillTransactionCoordinator
+from chaos.faults.lose_checkpoint import LoseCheckpoint
+from chaos.faults.lose_index import LoseIndex
 from chaos.faults.pause_group_coordinator import PauseGroupCoordinator
 from chaos.faults.pause_leader import PauseLeader
 from chaos.faults.pause_members import PauseMembers
 from chaos.faults.pause_producers import PauseProducers
 from chaos.faults.pause_transaction_coordinator import PauseTransactionCoordinator
 from chaos.faults.pause_zookeeper import PauseZookeeper
+from chaos.faults.power_loss import LosePower
 from chaos.faults.repeat_end_txn import RepeatEndTxn
 from chaos.faults.reset import Reset
 from chaos.faults.restart_members import RestartMembers
 from chaos.faults.restart_zookeeper import RestartZookeeper
 from chaos.faults.rolling_restart import RollingRestart
+from chaos.faults.slow_disk import SlowDisk
 from chaos.faults.slow_link import SlowLink
+from chaos.faults.truncate_tail import TruncateTail
 
 _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
 _MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart)
@@ -41,8 +51,15 @@ _ON_COORDINATORS = (
 )
 #: For loads with transactional producers or with groups, too.
 _ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)
+#: Of the machine of one broker: its disk, and its clock.
+_ON_MACHINES = (
+    *(LosePower, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex, FlipBit),
+    *(ClockJump, ClockDrift),
+)
 
-FAULTS: dict[str, type[Fault]] = {fault.name: fault for fault in (*_BASIC, *_MORE, *_ON_COORDINATORS, *_ON_LOADS)}
+FAULTS: dict[str, type[Fault]] = {
+    fault.name: fault for fault in (*_BASIC, *_MORE, *_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES)
+}
 
 #: What a run breaks unless it is told otherwise: what fits into its default minute.
 DEFAULT = "basic"

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from chaos.experiment.asked import Asked
+from chaos.experiment.planned import SMALL_SEGMENT
 from chaos.experiment.planned import suits as suited
 from chaos.faults.catalogue import FAULTS, GROUPS, parse_faults
 from chaos.sweeps.model import SEED, Cell, Sweep, Wanted, parse_filter
@@ -33,6 +34,9 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
         "drop-end-txn-response,hold-markers",
         False,
     ),
+    "disks": ("power-loss,truncate-tail,full-disk,disk-error,slow-disk", False),
+    "files": ("lose-checkpoint,lose-index,bit-flip", False),
+    "clocks": ("clock-jump,clock-drift", False),
     "groups": ("kill-group-coordinator,pause-group-coordinator", False),
     "producers": ("pause-producers", False),
     "members": ("pause-members,crash-members,restart-members", False),
@@ -64,6 +68,13 @@ def suits(faults: str, workload: Workload) -> bool:
     return all(suited(FAULTS[name], workload) for name in parse_faults(faults))
 
 
+def _topic_config(faults: str) -> tuple[str, ...]:
+    """What the topic needs for all faults of a set to find something to hit."""
+    named = () if faults in GROUPS else parse_faults(faults)
+    needs_closed = any(FAULTS[name].needs_closed_segments for name in named)
+    return (f"segment.bytes={SMALL_SEGMENT}",) if needs_closed else ()
+
+
 def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
     # what has no rate wears out a small machine, the harness with it: it comes when the others have had their turn
     for row, (fault_set, (faults, overlap)) in enumerate(FAULT_SETS.items()):
@@ -85,6 +96,7 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
                     faults=faults,
                     overlap=overlap,
                     workload=workload,
+                    topic_config=_topic_config(faults),
                     defects=wanted.defects,
                 )
                 labels = {"faults": fault_set, "workload": workload, SEED: str(seed)}

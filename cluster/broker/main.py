@@ -19,6 +19,7 @@ from typing import Any
 from cluster.broker import config_store, server
 from cluster.broker.coordinator_exposition import CoordinatorCollector
 from cluster.broker.exposition import BrokerCollector, MetricsServer, NodeCollector
+from cluster.broker.fault_port import breakable_seams
 from cluster.broker.handlers import produce
 from cluster.broker.long_turns import LongTurns
 from cluster.broker.metrics import LoopLag
@@ -36,10 +37,11 @@ from cluster.process.one_line import log_to
 from cluster.process.paced import Paced
 from cluster.seams import asyncio_connection
 from cluster.seams.asyncio_transport import AsyncioTransport
-from cluster.seams.clock import SystemClock
+from cluster.seams.clock import Clock, SystemClock
 from cluster.seams.descriptors import ENOUGH
 from cluster.seams.os_storage import OsStorage, raise_open_file_limit
 from cluster.seams.randomness import derive, fresh_seed
+from cluster.seams.storage import Storage
 from cluster.seams.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -47,6 +49,8 @@ logger = logging.getLogger(__name__)
 LOG_FILE = "broker.log"
 #: The name under which the metrics port is reported beside the listeners.
 METRICS = "METRICS"
+#: The same of the port by which experiments break this process.
+FAULTS = "FAULTS"
 
 #: For how long a thread off the event loop computes on while the loop waits for Python's lock, which it gives up for
 #: each read, write and look for sockets: a turn that serves fifty has to get it back a hundred times. With three busy
@@ -107,9 +111,10 @@ async def run_broker(
     if (openness := open_to_others(config.inter_broker_listener_name, config.listeners)) is not None:
         # not of the configuration itself: it is the default, as in Kafka
         logger.warning("%s", openness)
-    storage, clock = OsStorage(), SystemClock()
+    machine = OsStorage()
+    machine.makedirs(spec.node_directory)
+    storage, clock, fault_port = breakable_seams(config, spec.node_directory, machine)
     garbage = Garbage(asyncio.get_running_loop(), clock.monotonic_ns)
-    storage.makedirs(spec.node_directory)
     rules = _rules(spec, storage, clock)
     failure: list[Exception] = []
 
@@ -132,7 +137,8 @@ async def run_broker(
     metrics = _open_metrics(node, config, lag, long_turns)
     try:
         ports = await node.bind()
-        ready({"event": "bound", "ports": {**ports, **({METRICS: metrics.port} if metrics else {})}})
+        more = {name: each.port for name, each in ((METRICS, metrics), (FAULTS, fault_port)) if each is not None}
+        ready({"event": "bound", "ports": {**ports, **more}})
         logger.info("broker %d is bound to %s", spec.broker_id, ports)
         try:
             epoch = await _unless(stopping, node.start())
@@ -151,6 +157,8 @@ async def run_broker(
         lag.close()
         if metrics is not None:
             metrics.close()
+        if fault_port is not None:
+            fault_port.close()
     if failure:
         raise BrokerFailed(str(failure[0])) from failure[0]
     logger.info("broker %d has stopped", spec.broker_id)
@@ -169,7 +177,7 @@ async def _unless(stopping: asyncio.Event, work: Coroutine[Any, Any, int]) -> in
         await asyncio.gather(waiting, working, return_exceptions=True)
 
 
-def _rules(spec: BrokerSpec, storage: OsStorage, clock: SystemClock) -> Rules:
+def _rules(spec: BrokerSpec, storage: Storage, clock: Clock) -> Rules:
     specs = [parse(text) for text in spec.defects]
     if not specs:
         return Rules()
@@ -234,7 +242,7 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     try:
         _run(spec, channel.ready)
     except Exception as error:
-        logger.exception("broker %d failed", spec.broker_id)
+        logger.exception("broker %d failed: %s", spec.broker_id, error)
         channel.ready({"event": "failed", "error": f"{type(error).__name__}: {error}"})
         sys.exit(1)
 

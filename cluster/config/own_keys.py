@@ -98,5 +98,13 @@ OWN_KEYS: list[Key] = [
     ),
     integer("gapless.metrics.port", -1, "Port of Prometheus metrics; 0: any free port, -1: off.", -1, 65_535),
     text("gapless.metrics.host", "127.0.0.1", "Address of the metrics. No authentication: do not expose it."),
+    integer(
+        "gapless.fault.port",
+        -1,
+        "Port on 127.0.0.1 by which experiments break this broker's disk and clock; 0: any free port, -1: off. "
+        "Anyone who reaches it can destroy data.",
+        -1,
+        65_535,
+    ),
     integer("gapless.metrics.max.partitions", 500, "With more replicas, no partition metrics are exported.", 0),
 ]

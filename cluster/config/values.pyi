@@ -26,6 +26,7 @@ _BrokerNumbers = Literal[
     "controller.socket.timeout.ms",
     "default.replication.factor",
     "fetch.max.bytes",
+    "gapless.fault.port",
     "gapless.group.max.bytes",
     "gapless.groups.max.bytes",
     "gapless.max.file.delete.delay.ms",

@@ -81,6 +81,8 @@ def open_log(
         epoch_file = EpochFile(directory, storage)
         epochs = LeaderEpochCache(on_change=epoch_file.write)
         snapshots = SnapshotFiles(directory, storage, epochs)
+        if not clean:
+            snapshots.drop_damaged()
         producers = ProducerStates()
         verified_bytes = 0
         segments = None if state is None else _restore(directory, config, storage, now_ms, state, producers, epochs)

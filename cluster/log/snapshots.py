@@ -27,7 +27,7 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 
 from crc32c import crc32c
@@ -36,7 +36,7 @@ from cluster.log.checkpoints import write_unsynced
 from cluster.log.config import INT64_MAX
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import CheckpointError
-from cluster.log.producer_snapshot import snapshot_bytes
+from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
 from cluster.log.producers import ProducerStates
 from cluster.log.sequence import BatchMetadata, ProducerEntry
 from cluster.log.waiting_snapshots import NotedProducers, PendingSnapshot, WaitingSnapshots
@@ -258,6 +258,22 @@ class SnapshotFiles:
         for offset in superseded_histories(self._histories, base_offsets, recovery_point)[:at_most]:
             self._storage.remove(self._history_path(offset))
             self._histories.discard(offset)
+
+    def drop_damaged(self) -> None:
+        """Remove what a power loss has torn: nothing is synced here. No start takes such a file, but it would stay as
+        long as its segment, and no whole one be written in its place. Raises ``OSError``."""
+        parse: Callable[[bytes], object]
+        for known, path_of, parse in (
+            (self._offsets, self._path, parse_snapshot),
+            (self._histories, self._history_path, parse_histories),
+        ):
+            for offset in sorted(known):
+                try:
+                    parse(self._storage.read(path_of(offset)))
+                except CheckpointError as error:
+                    logger.warning("removing %s: %s", path_of(offset), error)
+                    self._storage.remove(path_of(offset))
+                    known.discard(offset)
 
     @property
     def _known(self) -> set[int]:

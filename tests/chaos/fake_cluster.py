@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from cluster.process.topology import link_names
 from loadgen.membership import MemberName
+from tests.chaos.fake_insides import FakeInsides
 
 #: What is done to single frames cuts no link.
 FRAMES = ("hold", "delay", "drop", "repeat", "cut")
@@ -189,6 +191,7 @@ class FakeCluster:
         self.link_names = tuple(str(name) for name in link_names(self.broker_ids, ("producers", "readers")))
         self.processes = {broker_id: FakeProcess(1000 + broker_id) for broker_id in self.broker_ids}
         self.counters = {"gapless_produce_retries_total": 0.0, "gapless_produce_batches_total": 0.0}
+        self.inner = {broker_id: FakeInsides(partial(self._end, broker_id)) for broker_id in self.broker_ids}
         self.retries_after_cut = True
         self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
@@ -206,8 +209,15 @@ class FakeCluster:
     def process(self, broker_id: int) -> FakeProcess:
         return self.processes[broker_id]
 
+    def insides(self, broker_id: int) -> FakeInsides:
+        return self.inner[broker_id]
+
+    def _end(self, broker_id: int) -> None:
+        self.processes[broker_id].kill()
+
     async def restart(self, broker_id: int) -> None:
         self.processes[broker_id] = FakeProcess(2000 + broker_id)
+        self.inner[broker_id].failing = False
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
         process = self.processes[broker_id]
@@ -270,4 +280,6 @@ class FakeCluster:
         if self.links.is_cut("producers-b1"):
             self.counters["gapless_produce_batches_total"] += 1
             self.counters["gapless_produce_retries_total"] += self.retries_after_cut
+        if name == "gapless_background_disk_seconds_sum":
+            self.counters[name] = self.counters.get(name, 0.0) + self.inner[broker_id].delay_ms / 1000
         return self.counters[name]

@@ -444,3 +444,13 @@ def test_a_fault_is_healed_when_somebody_goes(who: str, tmp_path: Path) -> None:
 
     by_hand(tmp_path, work)
     assert not (tmp_path / NAME).exists()
+
+
+@pytest.mark.parametrize("fault", sorted(name for name, fault in FAULTS.items() if fault.needs_fault_port))
+def test_a_fault_of_a_machine_needs_brokers_with_fault_ports(fault: str) -> None:
+    """They are off unless they were asked for, and the refusal says how."""
+    with pytest.raises(FaultRefused, match=f"{fault} cannot bite: .*'gapless up --breakable'"):
+        planned({"fault": fault, "target": None}, TOPICS, CLUSTER)
+    assert (
+        planned({"fault": fault, "target": None}, TOPICS, replace(CLUSTER, fault_ports=True)).injection.fault == fault
+    )

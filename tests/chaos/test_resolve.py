@@ -15,7 +15,7 @@ from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.schedules.model import Injection, Schedule
 from cluster.config.errors import ConfigError
 from loadgen.settings import CLIENTS
-from tests.support.faults import of_coordinators, of_loads, of_zookeeper
+from tests.support.faults import among_replicas, of_closed_segments, of_coordinators, of_loads, of_zookeeper
 
 
 def _given(*injections: Injection) -> ScheduleFile:
@@ -84,17 +84,21 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
     assert set(alone.faults) == {"cut-link", "drop-response", "drop-packets"}
     assert "--faults basic without kill-leader: it needs 2 brokers to take effect, but there is --brokers 1" in warnings
     single, warnings = resolve(Asked(seed=1, replication_factor=1, faults="all"))
-    assert set(FAULTS) - set(single.faults) == {
-        *("kill-leader", "pause-leader", "rolling-restart", *of_coordinators(), *of_loads())
-    }
-    assert len(warnings) == 3 and "--replication-factor 1" in warnings[0]
+    of_others = {*of_coordinators(), *of_closed_segments(), *of_loads()}
+    assert set(FAULTS) - set(single.faults) == {*among_replicas(), *of_others}
+    assert {"kill-leader", "pause-leader", "rolling-restart", "power-loss"} < set(among_replicas())
+    assert "--replication-factor 1" in warnings[0]
     foreign, warnings = resolve(Asked(seed=1, zookeeper="h:1", faults="all"))
-    assert set(FAULTS) - set(foreign.faults) == {*of_zookeeper(), *of_coordinators(), *of_loads()}
-    assert resolve(Asked(seed=1, faults="all")) == (resolve(Asked(seed=1, faults="all"))[0], [])
-    transactional, warnings = resolve(Asked(seed=1, faults="all", workload="transactions"))
+    assert set(FAULTS) - set(foreign.faults) == {*of_zookeeper(), *of_others}
+    large, warnings = resolve(Asked(seed=1, faults="all"))
+    assert set(FAULTS) - set(large.faults) == of_others
+    assert len(warnings) == 1 and "--topic-config segment.bytes=131072" in warnings[0]
+    small = Asked(seed=1, faults="all", topic_config=("segment.bytes=131072",))
+    assert resolve(small) == (resolve(small)[0], [])
+    transactional, warnings = resolve(replace(small, workload="transactions"))
     left_out = {name for name in of_coordinators() if FAULTS[name].needs_coordinator == "group"}
     assert set(FAULTS) - set(transactional.faults) == {*left_out, *of_loads("members")} and warnings == []
-    pipeline, _ = resolve(Asked(seed=1, faults="all", workload="pipeline"))
+    pipeline, _ = resolve(replace(small, workload="pipeline"))
     assert set(FAULTS) - set(pipeline.faults) == set(of_loads("producers"))
     for asked, says in (
         (

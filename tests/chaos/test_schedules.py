@@ -58,7 +58,7 @@ def test_composed_schedules_overlap_only_what_leaves_something_to_observe(seed: 
     A fault that bites in traffic comes beside nothing that stops it: a link that is cut carries no response.
     """
     kinds = {kind.name: kind for kind in KINDS}
-    schedule = generate(KINDS, seed=seed, warmup_s=4.0, time_limit_s=300.0, partitions=6, overlap=True)
+    schedule = generate(KINDS, seed=seed, warmup_s=4.0, time_limit_s=500.0, partitions=6, overlap=True)
     assert set(schedule.kinds()) == set(FAULTS)
     assert sum(each.overlap for each in schedule.injections) >= 3
     assert [each.at_s for each in schedule.injections] == sorted(each.at_s for each in schedule.injections)

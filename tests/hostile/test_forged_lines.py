@@ -57,7 +57,7 @@ def test_a_name_cannot_forge_a_line_of_a_brokers_log(
         broker_main.serve({"broker_id": 1, "properties": {}, "node_directory": str(tmp_path)}, channel)
     lines = (tmp_path / "broker.log").read_text(encoding="utf-8").split("\n")
     assert [line.split(": ", 1)[1] for line in lines if not line.startswith("    ") and line] == [
-        f"topic {printable(NAME)} could not be created", "broker 1 failed"
+        f"topic {printable(NAME)} could not be created", f"broker 1 failed: {printable(NAME)}"
     ]  # fmt: skip
     assert not [line for line in lines if line.startswith(FORGED)]
     assert not [line for line in lines if any(each in line for each in OBEYED)]

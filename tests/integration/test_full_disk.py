@@ -26,10 +26,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.full, pytest.mark.timeout(240
 
 
 class Writer:
-    """Writes to all partitions in turn until it is told to end; what was acknowledged, by partition, in order."""
+    """Writes to all partitions in turn until it is told to end; what was acknowledged, by partition, in order, and what
+    has failed: it may be stored nevertheless."""
 
     def __init__(self, bootstrap: str) -> None:
         self.acknowledged: dict[int, list[int]] = defaultdict(list)
+        self.failed: dict[int, dict[int, str]] = defaultdict(dict)
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._write, args=(bootstrap,))
 
@@ -48,7 +50,14 @@ class Writer:
 
     def _write(self, bootstrap: str) -> None:
         producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "queue.buffering.max.ms": 5}
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 5,
+                "queue.buffering.max.ms": 5,
+                # what waited for a leader fits into small segments
+                "batch.size": 16_384,
+            }
         )
         value = 0
         while not self._ending.wait(0.002):
@@ -62,6 +71,8 @@ class Writer:
         def delivered(error: object, _message: object) -> None:
             if error is None:
                 self.acknowledged[partition].append(value)
+            else:
+                self.failed[partition][value] = str(error)
 
         producer.produce(TOPIC, b"%08d" % value + b"." * 500, partition=partition, on_delivery=delivered)
 

@@ -1,6 +1,7 @@
 """FaultyStorage: a disk in memory that fails at the calls it is told to.
 
-Owns the faults of the storage seam. A fault concerns the data directory alone: the journal and ZooKeeper are elsewhere.
+Owns what of a fault (``cluster.seams.disk_fault``) a simulation sees. It concerns the data directory alone: the journal
+and ZooKeeper are elsewhere.
 A write that fails may have been done in part, as a full disk does it; a sync that fails has lost nothing that a kill
 would not lose.
 """
@@ -8,36 +9,16 @@ would not lose.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Self
 
+from cluster.seams.disk_fault import DiskFault
 from cluster.seams.memory_storage import MemoryFile
-from cluster.seams.randomness import Random
 from cluster.seams.storage import Bytes, File
 from tests.simulation.events import EventLog, LoggedStorage
 
-CALLS = ("open", "append", "pwrite", "pread", "truncate", "fsync", "read", "rename", "remove", "sync_directory")
 DATA = "/data"
 EPOCHS = "/leader-epoch-checkpoint"
-
-
-@dataclass
-class DiskFault:
-    """``calls`` fail with ``number`` for paths with ``word`` in them."""
-
-    calls: frozenset[str]
-    word: str
-    number: int
-    random: Random = field(repr=False)
-
-    def __str__(self) -> str:
-        calls = "all calls" if len(self.calls) > 1 else min(self.calls)
-        return f"{calls} of {self.word}: {os.strerror(self.number)}"
-
-    def hits(self, call: str, path: str) -> bool:
-        return call in self.calls and path.startswith(DATA) and self.word in path
 
 
 class FaultyStorage(LoggedStorage):
@@ -83,12 +64,12 @@ class FaultyStorage(LoggedStorage):
     def check(self, call: str, path: str) -> None:
         """Raises ``OSError`` if this call fails."""
         fault = self.fault
-        if fault is not None and fault.hits(call, path):
+        if fault is not None and path.startswith(DATA) and fault.hits(call, path):
             if not self.failed:
                 self._log.note(self._who, f"disk error: {call} {path}")
             self.failed += 1
             self._log.count(f"disk error at {call}")
-            raise OSError(fault.number, os.strerror(fault.number), path)
+            raise fault.error(path)
 
     def open(self, path: str, *, create: bool = True, keep: bool = False) -> File:
         self.check("open", path)
@@ -141,8 +122,7 @@ class FaultyFile(MemoryFile):
             try:
                 storage.check("append", self._path)
             except OSError:
-                whole = b"".join(buffers)
-                super().append(whole[: storage.fault.random.choice((0, len(whole) // 2, len(whole)))])
+                super().append(storage.fault.written(b"".join(buffers)))
                 raise
         return super().append(*buffers)
 

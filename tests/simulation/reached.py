@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cluster.protocol.errors import ErrorCode
-from tests.simulation.faulty_storage import CALLS
+from cluster.seams.disk_fault import CALLS
 from tests.simulation.nemesis.catalogue import MOVES
 
 ERRORS = tuple(code.name for code in ErrorCode)

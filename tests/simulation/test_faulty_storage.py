@@ -7,9 +7,10 @@ import errno
 
 import pytest
 
+from cluster.seams.disk_fault import CALLS, DiskFault
 from cluster.seams.randomness import derive
 from tests.simulation.events import EventLog
-from tests.simulation.faulty_storage import CALLS, DiskFault, FaultyStorage
+from tests.simulation.faulty_storage import FaultyStorage
 from tests.support.virtual_time import run
 
 LOG = "/data/t-0/00000000000000000000.log"

@@ -9,8 +9,9 @@ import pytest
 from tests.architecture.sources import modules, nodes, within
 from verifier.evidence.probes import KNOWN, probe_words
 
-#: Keys of dictionaries in ``chaos.faults`` that are no probe's: sets of faults, kinds of coordinators, parts of a load.
-OTHERS = {"all", "none", "transaction", "group", "producers", "members"}
+#: Keys of dictionaries in ``chaos.faults`` that are no probe's: sets of faults, kinds of coordinators, parts of a load,
+#: calls of a disk.
+OTHERS = {"all", "none", "transaction", "group", "producers", "members", "writes", "syncs"}
 
 
 def recorded() -> set[str]:

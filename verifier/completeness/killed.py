@@ -12,16 +12,22 @@ from typing import Any
 from verifier.account import HistoryAccount
 from verifier.closing import Closing
 from verifier.effectiveness import Injected
+from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES
 from verifier.evidence.history import FLUSH_INTERVAL_NS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import ns_of_seconds, seconds_of_ns
 
 #: The exit status of a process that SIGKILL ended.
 KILLED = -9
+#: That of a broker whose disk failed.
+FAILED = 1
 
 #: A fault that kills a process is named ``kill-...``. These kill brokers alone; today's faults kill no other process.
 _BROKERS_ALONE = frozenset(
-    ("kill-leader", "kill-follower", "kill-controller", "kill-transaction-coordinator", "kill-group-coordinator")
+    (
+        *("kill-leader", "kill-follower", "kill-controller", "kill-transaction-coordinator", "kill-group-coordinator"),
+        *KILLING_MACHINES,
+    )
 )
 #: Shuts brokers down cleanly, and kills one that does not stop in time.
 _ROLLING = "rolling-restart"
@@ -40,10 +46,11 @@ def kills(fault: str, process: str) -> bool:
     return fault.startswith("kill-")
 
 
-def killer(process: str, pid: int, closing: Closing) -> Injected | None:
-    """The fault whose probe saw this process dead; None if there is none."""
+def killer(process: str, pid: int, closing: Closing, exit_code: int | None = KILLED) -> Injected | None:
+    """The fault whose probe saw this process dead, and that ends one with this status; None if there is none."""
     for each in closing.faults.injected:
-        if not each.skipped and kills(each.fault, process) and any(_is_dead(s, process, pid) for s in _seen(each)):
+        fits = kills(each.fault, process) if exit_code == KILLED else each.fault in FAILING_DISKS
+        if not each.skipped and fits and any(_is_dead(s, process, pid) for s in _seen(each)):
             return each
     return None
 

@@ -39,6 +39,8 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "static": ("static", "dynamic"),
     "in_time": ("in time", "too late"),
     "clean": ("a clean stop", "no clean stop"),
+    "damage_found": ("a reader found the damage", "no reader found any damage"),
+    "disk_well": ("its disk was well", "its disk was not well"),
 }
 #: Name -> a text with a place for the value.
 _VALUES: Mapping[str, str] = {
@@ -72,6 +74,19 @@ _VALUES: Mapping[str, str] = {
     "removed": "{} of them were no longer in the group",
     "others": "{} others were in the group",
     "led": "leader of {}",
+    "offset": "offset {}",
+    "bad_batches": "{} batches had a wrong checksum",
+    "lost_bytes": "{} bytes were lost from its disk",
+    "lost_files": "{} files were lost",
+    "files_again": "{} of the lost files were there again",
+    "verified_bytes": "{} bytes of its logs were verified at the start",
+    "disk_error": "its disk failed with {}",
+    "failed_calls": "{} calls of its disk failed",
+    "delayed_syncs": "{} syncs were delayed",
+    "longest_sync_ms": "the longest sync took {} ms",
+    "last_sync_ms": "the last sync took {} ms",
+    "waited_for_disk_ms": "the broker measured {} ms of waiting for its disk",
+    "clock_ahead_ms": "its clock was {} ms ahead",
 }
 #: Name -> the text for one.
 _ONE: Mapping[str, str] = {
@@ -87,6 +102,12 @@ _ONE: Mapping[str, str] = {
     "crashed": "1 member crashed",
     "removed": "1 of them was no longer in the group",
     "others": "1 other was in the group",
+    "bad_batches": "1 batch had a wrong checksum",
+    "lost_bytes": "1 byte was lost from its disk",
+    "lost_files": "1 file was lost",
+    "files_again": "1 of the lost files was there again",
+    "failed_calls": "1 call of its disk failed",
+    "delayed_syncs": "1 sync was delayed",
 }
 #: They name something, and count nothing.
 _NUMBERS = frozenset({"broker", "pid"})

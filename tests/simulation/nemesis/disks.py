@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import errno
 
+from cluster.seams.disk_fault import CALLS, DiskFault
 from cluster.seams.randomness import Random
-from tests.simulation.faulty_storage import CALLS, DiskFault
 from tests.simulation.nemesis.base import Nemesis
 from tests.simulation.nemesis.bounds import others_have_it, spare_the_others
 from tests.simulation.nemesis.processes import kill_leader, stop

@@ -1,0 +1,27 @@
+"""``clock-drift``: the time of day of the broker that leads a chosen partition runs too fast or too slowly."""
+
+from __future__ import annotations
+
+from chaos.faults.accepted import integer
+from chaos.faults.skewed_clock import SkewedClock
+from cluster.seams.units import ms_of_seconds, seconds_of_microseconds
+
+#: Half as fast, or half as fast again: a run has seconds for what takes a bad clock weeks.
+_MOST_PPM = 500_000
+
+
+class ClockDrift(SkewedClock):
+    """How much is drawn, unless it is asked for."""
+
+    name = "clock-drift"
+    summary = "let the time of day of the broker that leads a partition run too fast or too slowly; set it right"
+    accepts = (integer("ppm", -_MOST_PPM, _MOST_PPM),)
+
+    def _asked(self) -> tuple[int, int]:
+        drawn = self.random.choice((-1, 1)) * self.random.randint(_MOST_PPM // 2, _MOST_PPM)
+        return 0, int(self.injection.parameters.get("ppm", drawn))
+
+    @property
+    def _off_ms(self) -> float:
+        # of what a second of it makes
+        return ms_of_seconds(seconds_of_microseconds(self._drift_ppm))

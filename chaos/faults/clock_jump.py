@@ -1,0 +1,25 @@
+"""``clock-jump``: the time of day of the broker that leads a chosen partition is set ahead or back for a while."""
+
+from __future__ import annotations
+
+from chaos.faults.accepted import integer
+from chaos.faults.skewed_clock import SkewedClock
+
+#: Up to five minutes either way.
+_MOST_MS = 300_000
+
+
+class ClockJump(SkewedClock):
+    """How far is drawn, unless it is asked for."""
+
+    name = "clock-jump"
+    summary = "set the time of day of the broker that leads a partition ahead or back; set it right"
+    accepts = (integer("ahead_ms", -86_400_000, 86_400_000),)
+
+    def _asked(self) -> tuple[int, int]:
+        drawn = self.random.choice((-1, 1)) * self.random.randint(2_000, _MOST_MS)
+        return int(self.injection.parameters.get("ahead_ms", drawn)), 0
+
+    @property
+    def _off_ms(self) -> float:
+        return self._ahead_ms

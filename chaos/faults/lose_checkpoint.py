@@ -1,0 +1,34 @@
+"""``lose-checkpoint``: a checkpoint is gone when the broker that led a chosen partition is started again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from chaos.faults.accepted import one_of
+from chaos.faults.lost_files import LostFiles
+
+#: Kafka's names; the last one is the partition's own.
+_CHECKPOINTS = (
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "leader-epoch-checkpoint",
+)
+
+
+class LoseCheckpoint(LostFiles):
+    """Which one is drawn, unless it is asked for. Without it, the broker learns from its logs or from the leader."""
+
+    name = "lose-checkpoint"
+    summary = "SIGKILL the broker that leads a partition, and remove a checkpoint; restart it"
+    accepts = (one_of("checkpoint", *_CHECKPOINTS),)
+
+    def _what(self) -> str:
+        # the one of log starts has no line, and may not be there, unless records were deleted
+        drawn = self.random.choice([each for each in _CHECKPOINTS if not each.startswith("log-start")])
+        self._checkpoint = self.injection.parameters.get("checkpoint") or drawn
+        return f"its {self._checkpoint}"
+
+    def _where(self) -> tuple[str, Collection[str]]:
+        in_partition = self._checkpoint.startswith("leader-epoch")
+        return f"{self.cluster.topic}-{self._partition}" if in_partition else "", (self._checkpoint,)

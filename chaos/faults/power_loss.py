@@ -1,0 +1,54 @@
+"""``power-loss``: the machine of the broker that leads a chosen partition loses its power, and gets it back.
+
+Harder than a kill: the page cache goes as well. Of each file's unsynced bytes all, some or none are left, and files
+whose names were not synced are gone (``cluster.seams.power_loss``). Only where every replica is in sync: what it loses,
+others have. Kafka does not promise more, and without syncing each append nor do we (docs/faults.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.kill_leader import KillLeader
+
+
+class LosePower(KillLeader):
+    """Bites when bytes were lost, the process is gone and another broker leads the partition."""
+
+    name = "power-loss"
+    summary = "end the broker that leads a partition, and take what it had not synced from its disk; restart it"
+    recovery_s = 5.0
+    #: Who else went away now could take the only copy of what is lost here.
+    hits = "everything"
+    needs_fault_port = True
+
+    _lost_bytes = 0
+
+    async def choose(self) -> str:
+        target = await super().choose()
+        if not await self.cluster.in_sync():
+            raise PreconditionMissing("not every replica is in its ISR")
+        return target
+
+    @property
+    def _word(self) -> str:
+        """What is in the paths of the files that lose something."""
+        return ""
+
+    async def inject(self) -> None:
+        self._pid = self.cluster.process(self._broker_id).pid
+        seed = self.random.randrange(2**32)
+        self._lost_bytes = await self.cluster.insides(self._broker_id).lose_power(seed, self._word)
+
+    async def bites(self) -> Probe:
+        seen = await super().bites()
+        lost: Mapping[str, Any] = {"lost_bytes": self._lost_bytes}
+        return Probe(seen.effective and self._lost_bytes > 0, {**seen.seen, **lost})
+
+    async def gone(self) -> Probe:
+        seen = await super().gone()
+        loaded = await self.cluster.insides(self._broker_id).loaded()
+        checked = loaded.get("clean") is False
+        return Probe(seen.effective and checked, {**seen.seen, "verified_bytes": loaded.get("unflushed_bytes", 0)})

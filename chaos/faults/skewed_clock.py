@@ -1,0 +1,66 @@
+"""What faults of a broker's clock share: its time of day differs from that of all others, and then it does not.
+
+The monotonic clock is left alone, as on a real machine. Nothing may fail: what a broker stamps with its time of day
+(log append times, retention, transaction timeouts) may be early or late.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from chaos.faults.base import Fault, Probe, until
+
+#: A reading that is this far from the truth is one of a clock that is right.
+_RIGHT_MS = 250
+_LOOK_MS = 100
+
+
+class SkewedClock(Fault):
+    """Bites when the broker's time of day is read at its fault port to be at least half as far off as was asked."""
+
+    duration_s = (3.0, 5.0)
+    recovery_s = 1.5
+    #: A broker that is killed meanwhile comes back with a clock that is right.
+    hits = "traffic"
+    needs_fault_port = True
+
+    @abstractmethod
+    def _asked(self) -> tuple[int, int]:
+        """How many milliseconds it is set ahead, and how many parts per million it runs too fast."""
+
+    @property
+    @abstractmethod
+    def _off_ms(self) -> float:
+        """How far off it is to be seen."""
+
+    async def choose(self) -> str:
+        self._broker_id, _ = await self._leader()
+        self._ahead_ms, self._drift_ppm = self._asked()
+        return f"broker {self._broker_id}, leader of {self.cluster.topic}-{self._partition}"
+
+    async def inject(self) -> None:
+        await self.cluster.insides(self._broker_id).set_clock(self._ahead_ms, self._drift_ppm)
+
+    async def _reading(self) -> int | None:
+        state = await self.cluster.insides(self._broker_id).see()
+        return None if state is None else state.ahead_ms
+
+    async def bites(self) -> Probe:
+        least_ms = abs(self._off_ms) / 2
+
+        async def off() -> bool:
+            reading = await self._reading()
+            return reading is not None and abs(reading) >= max(least_ms, 2 * _RIGHT_MS)
+
+        is_off = await until(off, clock=self.clock, timeout_ms=5_000, interval_ms=_LOOK_MS)
+        return Probe(is_off, {"broker": self._broker_id, "clock_ahead_ms": await self._reading()})
+
+    async def heal(self) -> None:
+        if self.cluster.process(self._broker_id).is_running():
+            await self.cluster.insides(self._broker_id).set_clock(0, 0)
+
+    async def gone(self) -> Probe:
+        reading = await self._reading()
+        rejoined = await self._rejoined()
+        right = reading is not None and abs(reading) <= _RIGHT_MS
+        return Probe(right and rejoined, {"clock_ahead_ms": reading, "isr_full": rejoined})

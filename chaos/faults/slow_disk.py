@@ -1,0 +1,82 @@
+"""``slow-disk``: each sync of the disk of the broker that leads a chosen partition takes longer.
+
+Nothing may fail: syncs are waited for off the event loop. What a broker does more slowly is rolling and checkpoints.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.accepted import integer
+from chaos.faults.base import Fault, Probe, until
+from cluster.seams.units import ms_of_seconds
+
+_DELAY_MS = 400
+#: Segments that were rolled are synced within a second, the high watermarks are written every five.
+_SYNC_MS = 8_000
+_TIMED = "gapless_background_disk_seconds_sum"
+
+
+class SlowDisk(Fault):
+    """Bites when syncs took at least that long, as the disk saw it and as the broker measured it."""
+
+    name = "slow-disk"
+    summary = "let each sync take some hundred milliseconds more on the disk of the broker that leads a partition"
+    duration_s = (3.0, 5.0)
+    recovery_s = 2.0
+    #: A broker that is killed meanwhile comes back with a fast disk.
+    hits = "traffic"
+    accepts = (integer("delay_ms", 10, 5_000),)
+    needs_fault_port = True
+
+    async def choose(self) -> str:
+        self._broker_id, _ = await self._leader()
+        self._delay_ms = int(self.injection.parameters.get("delay_ms", _DELAY_MS))
+        return f"broker {self._broker_id}, leader of {self.cluster.topic}-{self._partition}, by {self._delay_ms} ms"
+
+    async def inject(self) -> None:
+        self._pid = self.cluster.process(self._broker_id).pid
+        self._timed_s = await self._waited_s()
+        await self.cluster.insides(self._broker_id).delay_syncs(self._delay_ms)
+
+    async def _waited_s(self) -> float:
+        """For how long the broker has waited for its disk, as it says itself."""
+        return await self.cluster.counter(self._broker_id, _TIMED) or 0.0
+
+    async def bites(self) -> Probe:
+        insides = self.cluster.insides(self._broker_id)
+
+        async def delayed() -> bool:
+            state = await insides.see()
+            waited_ms = ms_of_seconds(await self._waited_s() - self._timed_s)
+            return state is not None and state.delayed_syncs > 0 and waited_ms >= self._delay_ms
+
+        both = await until(delayed, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)
+        state = await insides.see()
+        seen = {
+            "broker": self._broker_id,
+            "delayed_syncs": 0 if state is None else state.delayed_syncs,
+            "longest_sync_ms": 0 if state is None else state.longest_sync_ms,
+            "waited_for_disk_ms": round(ms_of_seconds(await self._waited_s() - self._timed_s)),
+        }
+        return Probe(both and seen["longest_sync_ms"] >= self._delay_ms, seen)
+
+    async def heal(self) -> None:
+        if self.cluster.process(self._broker_id).is_running():
+            await self.cluster.insides(self._broker_id).delay_syncs(0)
+
+    async def gone(self) -> Probe:
+        insides = self.cluster.insides(self._broker_id)
+        first = await insides.see()
+
+        async def fast() -> bool:
+            state = await insides.see()
+            if state is None or first is None:
+                return False
+            # not the next one, which may have begun before
+            return state.syncs > first.syncs + 1 and state.last_sync_ms < self._delay_ms
+
+        synced = await until(fast, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)
+        rejoined = await self._rejoined()
+        state = await insides.see()
+        well = state is not None and state.is_well
+        last_ms = 0 if state is None else state.last_sync_ms
+        return Probe(synced and well and rejoined, {"disk_well": well, "last_sync_ms": last_ms, "isr_full": rejoined})

@@ -1,0 +1,82 @@
+"""Disk and clock of a broker that exists only as numbers, for tests of faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chaos.faults.insides import FlippedBit, InnerState, LostFile
+
+
+@dataclass
+class FakeInsides:
+    """``end`` ends the broker's process; ``deaf`` makes whatever is done to it do nothing. Each look sees a sync."""
+
+    end: Callable[[], None]
+    deaf: bool = False
+    failing: bool = False
+    failed: int = 0
+    delay_ms: int = 0
+    delayed: int = 0
+    syncs: int = 0
+    ahead_ms: int = 0
+    flipped: bool = False
+    files: dict[str, int] = field(default_factory=lambda: {"a.index": 5, "b-checkpoint": 7})
+
+    async def fail(self, calls: Collection[str], error: str, seed: int) -> None:
+        if not self.deaf and calls and error:
+            self.failing = True
+            self.failed += 1
+            self.end()
+
+    async def heal(self) -> None:
+        self.failing = False
+
+    async def delay_syncs(self, delay_ms: int) -> None:
+        self.delay_ms = 0 if self.deaf else delay_ms
+
+    async def set_clock(self, ahead_ms: int, drift_ppm: int) -> None:
+        self.ahead_ms = 0 if self.deaf else ahead_ms + drift_ppm // 250
+
+    async def see(self) -> InnerState | None:
+        self.syncs += 1
+        self.delayed += self.delay_ms > 0
+        is_well = not self.failing and not self.delay_ms
+        return InnerState(
+            self.failed, self.syncs, self.delayed, self.delay_ms, self.delay_ms, is_well, 100, self.ahead_ms
+        )
+
+    async def lose_power(self, seed: int, word: str) -> int:
+        if self.deaf:
+            return 0
+        self.end()
+        return 100
+
+    async def failures(self) -> int:
+        return self.failed
+
+    async def loaded(self) -> Mapping[str, Any]:
+        return {"clean": False, "unflushed_bytes": 100}
+
+    async def remove(self, directory: str, endings: Collection[str]) -> list[LostFile]:
+        return [] if self.deaf else [LostFile(name, size) for name, size in self.files.items()]
+
+    async def remove_directory(self, directory: str) -> None:
+        self.flipped = False
+
+    async def segments(self, directory: str) -> int:
+        return 3
+
+    async def flip_bit(self, directory: str, seed: int) -> FlippedBit | None:
+        self.flipped = not self.deaf
+        return FlippedBit("0.log", 100, 7)
+
+    async def bad_batches(self, directory: str) -> int:
+        return int(self.flipped)
+
+    async def reads_damage(self, topic: str, partition: int, offset: int) -> bool:
+        return self.flipped and offset == 7
+
+    async def present(self, files: Collection[str]) -> int:
+        return len(files)
