@@ -154,8 +154,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             else:
                 self._share.warn(self._loop.time())
                 self._closing = True
-        peer = transport.get_extra_info("peername")
-        if peer:
+        if peer := transport.get_extra_info("peername"):
             self._peer = f"{peer[0]}:{peer[1]}"
         if self._closing:
             # Aborted between its arrival and now: no one hears of it.
@@ -271,10 +270,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _deliver(self, frames: Iterator[memoryview], *, takes_one: bool = False) -> None:
-        if self._outbox is None:
-            return
         turns, handler = self._turns, self._handler
-        if self._paused or self._choked or self._closing or handler is None:
+        if self._outbox is None or self._paused or self._choked or self._closing or handler is None:
             return
         if turns.is_over() and not takes_one and self._frames.pending_bytes:
             self._rest()

@@ -114,7 +114,7 @@ def is_conducted(options: Any) -> bool:
 
 
 def members_left_out(options: Any, classes: Iterable[str]) -> str | None:
-    """What to tell anyone who asks a standalone load for members of a consumer group: it has none. None if no one asks.
+    """What to tell anyone who wants members of a consumer group from a standalone load. None if no one does.
 
     ``classes`` are those that Locust was given by name. Raises ``SettingsError`` if these are members.
     """
