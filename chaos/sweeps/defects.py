@@ -67,7 +67,7 @@ EXERCISES = {
         "slow-transactions",
         client=NATIVE,
         # It adds a partition to its transaction after the coordinator has aborted it.
-        producer_config=("transaction.timeout.ms=1000",),
+        producer_config=("transaction.timeout.ms=2000",),
         broker_config=("transaction.abort.timed.out.transaction.cleanup.interval.ms=100",),
     ),
     "read-undecided": Exercise(("precommitted-read",), "bank"),
