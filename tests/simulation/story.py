@@ -114,6 +114,8 @@ class Story:
         self.coordination = None if drawn is None else Coordination(self.world, drawn)
         self._random = derive(topology.seed, "end")
         self._was_all_reached = True
+        #: Then the end is near, and not interrupted.
+        self._is_judged = False
 
     def __repr__(self) -> str:
         return f"<Story {self.topology}>"
@@ -129,9 +131,11 @@ class Story:
 
     async def _run_until(self, finding: str) -> None:
         running = asyncio.ensure_future(self._run())
-        while not running.done() and all(name != finding for name, _ in self.world.problems):  # noqa: ASYNC110
+        while not running.done() and not self._is_judged:
+            if any(name == finding for name, _ in self.world.problems):
+                running.cancel()
+                break
             await asyncio.sleep(LOOK_S)
-        running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await running
 
@@ -194,6 +198,7 @@ class Story:
             self.world.problems.append(("unavailable", f"not within {timeout_s} s: {what}"))
 
     def _judge(self) -> None:
+        self._is_judged = True
         world = self.world
         for key in world.partitions:
             evidence = self.clients.evidence[key]
