@@ -44,7 +44,7 @@ class Case:
         return drawn if self.steps is None else replace(drawn, steps=self.steps)
 
 
-def told(case: Case) -> Outcome:
-    """Run it."""
+def told(case: Case, until: str | None = None) -> Outcome:
+    """Run it, to its end or to a finding of the name ``until``."""
     with planted(case.client):
-        return tell(case.seed, REMOVALS.get(case.removed or ""), steps=case.steps, kept=case.moves)
+        return tell(case.seed, REMOVALS.get(case.removed or ""), steps=case.steps, kept=case.moves, until=until)

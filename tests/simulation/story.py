@@ -6,6 +6,7 @@ Owns the phases. The outcome depends on the seed, the rules and the moves that a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 from collections import Counter
@@ -36,6 +37,8 @@ WHOLE_S, DRAIN_S = 60, 30
 WRITE_S = 5
 #: And how long each thing is waited for that comes after one that was not reached.
 LATE_S = 5
+#: And how long until whoever waits for a finding looks again.
+LOOK_S = 0.1
 #: Virtual seconds after which a simulation is given up.
 LONGEST_S = 600
 
@@ -57,19 +60,24 @@ class Outcome:
 
 
 def tell(
-    seed: int, removal: Removal | None = None, *, steps: int | None = None, kept: Container[int] | None = None
+    seed: int,
+    removal: Removal | None = None,
+    *,
+    steps: int | None = None,
+    kept: Container[int] | None = None,
+    until: str | None = None,
 ) -> Outcome:
     """Run one seed in virtual time, with the correct rules or without what ``removal`` takes away.
 
     ``steps`` are as many moves instead of those that the seed draws; of them only those with the numbers ``kept``, or
-    all, are made.
+    all, are made. It ends as soon as there is a finding of the name ``until``.
     """
     drawn = topology(seed)
     with (removal or Removal()).applied() as rules:
-        return _tell(drawn if steps is None else replace(drawn, steps=steps), rules, kept)
+        return _tell(drawn if steps is None else replace(drawn, steps=steps), rules, kept, until)
 
 
-def _tell(topology: Topology, rules: Rules, kept: Container[int] | None) -> Outcome:
+def _tell(topology: Topology, rules: Rules, kept: Container[int] | None, until: str | None) -> Outcome:
     story = Story(topology, rules, kept)
     level = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -77,7 +85,7 @@ def _tell(topology: Topology, rules: Rules, kept: Container[int] | None) -> Outc
     # once, at the end, is enough: the objects of a story live as long as it
     gc.disable()
     try:
-        run(story.run(), LONGEST_S)
+        run(story.run(until), LONGEST_S)
     except (Exception, asyncio.CancelledError) as error:
         story.world.problems.append(("broken", f"{type(error).__name__}: {error}"))
     finally:
@@ -106,18 +114,30 @@ class Story:
         self.coordination = None if drawn is None else Coordination(self.world, drawn)
         self._random = derive(topology.seed, "end")
         self._was_all_reached = True
+        #: Then the end is near, and not interrupted.
+        self._is_judged = False
 
     def __repr__(self) -> str:
         return f"<Story {self.topology}>"
 
-    async def run(self) -> None:
-        """From the start to the judgment."""
+    async def run(self, until: str | None = None) -> None:
+        """From the start to the judgment, or to a finding of the name ``until``."""
         try:
-            await self._run()
+            await (self._run() if until is None else self._run_until(until))
         finally:
             # Only if it went wrong is there anything left to end.
             for broker_id in sorted(self.world.processes):
                 await self.world.bury(self.world.kill(broker_id))
+
+    async def _run_until(self, finding: str) -> None:
+        running = asyncio.ensure_future(self._run())
+        while not running.done() and not self._is_judged:
+            if any(name == finding for name, _ in self.world.problems):
+                running.cancel()
+                break
+            await asyncio.sleep(LOOK_S)
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
 
     async def _run(self) -> None:
         world = self.world
@@ -178,6 +198,7 @@ class Story:
             self.world.problems.append(("unavailable", f"not within {timeout_s} s: {what}"))
 
     def _judge(self) -> None:
+        self._is_judged = True
         world = self.world
         for key in world.partitions:
             evidence = self.clients.evidence[key]

@@ -27,7 +27,7 @@ def test_each_has_its_seed() -> None:
 @pytest.mark.parametrize("caught", CAUGHT, ids=lambda each: each.name)
 def test_without_the_rule_it_is_found(caught: Caught) -> None:
     """The oracle names the anomaly that the rule, or the correct client, protects from."""
-    assert caught.finding in told(caught.case).names
+    assert caught.finding in told(caught.case, caught.finding).names
 
 
 def test_with_the_rule_each_of_their_seeds_is_told() -> None:

@@ -1,6 +1,7 @@
-"""How many examples a hypothesis test has that is dear: fewer in the gate than others, and as many in the full suite.
+"""How many examples a hypothesis test draws whose examples cost much: fewer in the gate than others, and as many in the
+full suite.
 
-Owns the two numbers' choice. The profiles that hold for all other tests stand in ``tests/conftest.py``.
+Owns the choice between the two numbers. The profiles for all other tests are in ``tests/conftest.py``.
 """
 
 from __future__ import annotations
