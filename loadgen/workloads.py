@@ -71,8 +71,8 @@ CATALOGUE: dict[str, Workload] = {
         Workload(
             "slow-transactions",
             "as transactions, open for seconds: 3 records on 3 partitions; quick ones in three of every ten seconds",
-            rate=6,
-            shape={"bursts": {"every_s": 10, "for_s": 3, "factor": 8}},
+            rate=3,
+            shape={"bursts": {"every_s": 10, "for_s": 3, "factor": 16}},
             partitions=6,
             streams=12,
             kind=TRANSACTIONS,

@@ -54,7 +54,7 @@ class Exercise:
 
 
 EXERCISES = {
-    "end-whichever-is-open": Exercise(("unseen",), "zombies"),
+    "end-whichever-is-open": Exercise(("aborted-commit",), "zombies"),
     "take-what-comes-late": Exercise(
         ("hanging-transaction", "G1a"),
         "transactions",
@@ -63,11 +63,11 @@ EXERCISES = {
     ),
     "take-fenced-producers": Exercise(("zombie-write",), "zombies"),
     "time-out-unfenced": Exercise(
-        ("unseen", "torn-transaction"),
+        ("aborted-commit",),
         "slow-transactions",
         client=NATIVE,
         # It adds a partition to its transaction after the coordinator has aborted it.
-        producer_config=("transaction.timeout.ms=1000",),
+        producer_config=("transaction.timeout.ms=2000",),
         broker_config=("transaction.abort.timed.out.transaction.cleanup.interval.ms=100",),
     ),
     "read-undecided": Exercise(("precommitted-read",), "bank"),

@@ -30,6 +30,13 @@ ANOMALIES: tuple[Anomaly, ...] = (
         needs=_CLIENTS,
         asks_spark=False,
     ),
+    Anomaly(
+        "aborted-commit",
+        "a transaction whose client was told that it is committed is aborted in a log",
+        brings=("poll-skip", "int-poll-skip", "unseen", "bank-total"),
+        needs=_BYTES | _CLIENTS,
+        asks_spark=False,
+    ),
     Anomaly("G1c", "transactions read from each other in a circle", needs=_CLIENTS, asks_spark=False),
     Anomaly(
         "G0",

@@ -68,6 +68,14 @@ def _handed(found: Found) -> str:
     return f"{read}, {early_ms} ms before its commit was asked for"
 
 
+def _aborted_commit(found: Found) -> str:
+    detail = found.detail
+    return (
+        f"{detail['process']} was told that its transaction {detail['number']} (producer {detail['producer_id']}) is "
+        f"committed; what it wrote{_at(found)} is ended by {_marker(detail)} at offset {detail['marker_offset']}"
+    )
+
+
 def _bank(found: Found) -> str:
     detail = found.detail
     side, other = (f"s{detail[name]}/{detail['sequence']}" for name in ("stream", "lacks"))
@@ -108,6 +116,7 @@ def _at(found: Found) -> str:
 SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "G1a": _handed,
     "precommitted-read": _handed,
+    "aborted-commit": _aborted_commit,
     "bank-total": _bank,
     "G1c": _cycle,
     "G0": _cycle,

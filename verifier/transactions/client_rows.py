@@ -26,7 +26,7 @@ FUNCTIONS = ("begin", "commit", "abort", "offsets", "isolation")
 #: The columns that are asked for.
 COLUMNS = (
     "process", "f", "type", "topic", "partition", "stream", "first_sequence", "last_sequence", "first_offset",
-    "last_offset", "invoke_ns", "complete_ns", "session", "op",
+    "last_offset", "invoke_ns", "complete_ns", "session", "op", "producer_id",
 )  # fmt: skip
 
 
@@ -59,7 +59,8 @@ class Handed(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ClientTransaction:
     """``asked_ns``: when its commit was first asked for, -1 if it was not. ``ended_ns``: when it was known to be
-    committed, -1 if it never was. ``read`` is what it was handed of the offsets that it took as its input.
+    committed, -1 if it never was; ``producer_id`` is the one that was committed then, -1 without one. ``read`` is what
+    it was handed of the offsets that it took as its input.
     """
 
     process: str
@@ -70,6 +71,7 @@ class ClientTransaction:
     ended_ns: int
     sent: tuple[Sent, ...] = ()
     read: tuple[Handed, ...] = ()
+    producer_id: int = -1
 
     def __str__(self) -> str:
         return f"transaction {self.number} of {self.process}"
@@ -178,6 +180,7 @@ def _transaction(process: str, number: int, rows: Sequence[Mapping[str, Any]], p
         max((row["complete_ns"] for row in commits if row["type"] == "ok"), default=-1),
         tuple(sent),
         tuple(_inputs(inputs, polls)),
+        max((row["producer_id"] for row in commits if row["type"] == "ok"), default=-1),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from verifier.checks.aborted_commit import aborted_commit
 from verifier.checks.bank_total import Bank, bank_total
 from verifier.checks.g0 import write_cycle
 from verifier.checks.g1a import aborted_read
@@ -50,6 +51,7 @@ def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
         return ()
     seen = client_evidence(history_rows(directory.history_dir))
     found = [anomaly for check in CLIENT_CHECKS for anomaly in check(seen)]
+    found += aborted_commit(seen, evidence)
     if (bank := bank_of(run)) is not None:
         found += bank_total(seen, bank)
     return tuple(summed_up([*audit(evidence), *found]))

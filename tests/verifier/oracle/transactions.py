@@ -74,7 +74,36 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     if not state:
         return []
     logs = {place: log for place, log in best.items() if place[0] != STATE_TOPIC}
-    return [*judge(logs, state, directory, run), *clients.find_all(rows or []), *clients.bank(rows or [], run)]
+    told = rows or []
+    seen = [*clients.find_all(told), *clients.bank(told, run)]
+    if not run.settings.unclean_leader_election:
+        seen += committed_and_aborted(logs, clients.read(told)[0])
+    return [*judge(logs, state, directory, run), *seen]
+
+
+def committed_and_aborted(logs: dict[Place, list[Row]], told: list[clients.Transaction]) -> Iterator[Anomaly]:
+    """Each value of a transaction that its client knows to be committed: by which marker it ends."""
+    for transaction in told:
+        producers = {row["producer_id"] for row in transaction.rows if (row["f"], row["type"]) == ("commit", "ok")}
+        for place, log in logs.items():
+            offsets = []
+            for send in transaction.sends:
+                if (send["topic"], send["partition"]) == place and send["type"] == "ok" and send["first_offset"] >= 0:
+                    sent = clients.values(send).values()
+                    offsets += [offset for offset in sent if ends_aborted(log, producers, offset)]
+            if offsets:
+                yield Anomaly("aborted-commit", None, place[1], None, None, min(offsets))
+
+
+def ends_aborted(log: list[Row], producers: set[int], offset: int) -> bool:
+    for producer in producers:
+        rows = [row for row in log if row.producer_id == producer and row.what in ("data", "COMMIT", "ABORT")]
+        begun = [row.offset for row in rows if row.what == "data" and row.offset <= offset]
+        after = [row for row in rows if row.what != "data" and row.offset >= offset]
+        before = [row.offset for row in rows if row.what != "data" and row.offset < offset]
+        if after and after[0].what == "ABORT" and any(each > max(before, default=-1) for each in begun):
+            return True
+    return False
 
 
 def judge(

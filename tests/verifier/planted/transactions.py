@@ -159,7 +159,8 @@ def _renumber(batches: list[Batch]) -> None:
 
 def of_transaction(f: Function, number: int, asked: int, done: int) -> HistoryRow:
     """Times are in tenths of a second; the live reader is handed the first values after one second."""
-    return HistoryRow(f, "ok", op=number, invoke_ns=asked * SECOND // 10, complete_ns=done * SECOND // 10)
+    times = {"invoke_ns": asked * SECOND // 10, "complete_ns": done * SECOND // 10}
+    return HistoryRow(f, "ok", op=number, producer_id=PRODUCER, **times)
 
 
 ISOLATED = HistoryRow("isolation", "ok", session=1)
@@ -187,6 +188,7 @@ PLANTED: Mapping[str, Planted] = {
     "a reader that is not handed what its client committed": Planted(
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="commit", streams=(2,)), isolated)),
         {
+            ("aborted-commit", None): {"count": 2, "partition": 0, "offset": 0},
             ("unseen", None): {"count": 12, "partition": 0, "offset": 0},
             ("poll-skip", None): {"count": 1, "partition": 0, "offset": 12, "size": 12},
         },
