@@ -119,7 +119,8 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     for process in run.evidence.of_role(*LIVE):
         path = directory.series_jsonl(process.name)
         with reading(f"loadgen/{path.name}"):
-            stops = pauses(process.name, faults.injected)
+            pids = {child.pid for child in run.children if child.name == process.child}
+            stops = pauses(process.name, pids, faults.injected)
             for point in _series(path, process.name):
                 series[process.name] = point
                 lag_ms[process.name] = max(own_lag_ms(point, stops), lag_ms.get(process.name, 0.0))

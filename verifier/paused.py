@@ -6,7 +6,7 @@ must have seen this process stopped. What is left of the lag, before or after, c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from verifier.effectiveness import Injected
 from verifier.evidence.series import SeriesPoint
@@ -18,8 +18,8 @@ Pause = tuple[int, int]
 _STOPS = frozenset(("pause-producers", "pause-members"))
 
 
-def pauses(process: str, injected: Iterable[Injected]) -> tuple[Pause, ...]:
-    """When this process was stopped: from its injection until it was healed."""
+def pauses(process: str, pids: Collection[int], injected: Iterable[Injected]) -> tuple[Pause, ...]:
+    """When this process, which had one of ``pids``, was stopped: from its injection until it was healed."""
     return tuple(
         (each.start_ns, each.healed_ns)
         for each in injected
@@ -27,6 +27,7 @@ def pauses(process: str, injected: Iterable[Injected]) -> tuple[Pause, ...]:
         and each.healed_ns is not None
         and not each.skipped
         and each.probe.get("process") == process
+        and each.probe.get("pid") in pids
         and each.probe.get("stopped") is True
     )
 

@@ -18,8 +18,9 @@ PAUSE = Injected("pause-producers", "load process producers", 10 * S, 28 * S, Tr
 
 def test_a_pause_is_from_the_injection_to_the_heal() -> None:
     """Of this process, and seen by the probe."""
-    assert pauses("producers", [PAUSE]) == ((10 * S, 27 * S),)
-    assert pauses("producers-1", [PAUSE]) == ()
+    assert pauses("producers", {7}, [PAUSE]) == ((10 * S, 27 * S),)
+    assert pauses("producers", {8}, [PAUSE]) == ()
+    assert pauses("producers-1", {7}, [PAUSE]) == ()
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_a_pause_is_from_the_injection_to_the_heal() -> None:
 )
 def test_a_name_in_a_record_is_not_enough(changes: dict[str, Any]) -> None:
     """Another fault, one that was skipped, never healed, or that did not stop the process explains nothing."""
-    assert pauses("producers", [replace(PAUSE, **changes)]) == ()
+    assert pauses("producers", {7}, [replace(PAUSE, **changes)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -51,4 +52,4 @@ def test_a_name_in_a_record_is_not_enough(changes: dict[str, Any]) -> None:
 def test_what_a_pause_does_not_explain_is_its_own(time_s: float, interval_s: float, lag_s: float, own_s: float) -> None:
     """Only as much as the process was stopped in the very interval of the point."""
     point = SeriesPoint("producers", int(time_s * S), int(interval_s * S), loop_lag_ms=lag_s * 1000)
-    assert own_lag_ms(point, pauses("producers", [PAUSE])) == pytest.approx(own_s * 1000, abs=1)
+    assert own_lag_ms(point, pauses("producers", {7}, [PAUSE])) == pytest.approx(own_s * 1000, abs=1)
