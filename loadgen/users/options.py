@@ -114,7 +114,7 @@ def is_conducted(options: Any) -> bool:
 
 
 def members_left_out(options: Any, classes: Iterable[str]) -> str | None:
-    """What to tell anyone who asks a standalone load for members of a consumer group: it has none. None if no one asks.
+    """The warning that a standalone load has no members of a consumer group; None if its workload has none either.
 
     ``classes`` are those that Locust was given by name. Raises ``SettingsError`` if these are members.
     """
