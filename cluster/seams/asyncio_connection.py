@@ -271,10 +271,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _deliver(self, frames: Iterator[memoryview], *, takes_one: bool = False) -> None:
-        if self._outbox is None:
-            return
         turns, handler = self._turns, self._handler
-        if self._paused or self._choked or self._closing or handler is None:
+        if self._outbox is None or handler is None or not self.is_reading:
             return
         if turns.is_over() and not takes_one and self._frames.pending_bytes:
             self._rest()
@@ -284,7 +282,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         try:
             for frame in frames:
                 handler.on_frame(frame)
-                if self._paused or self._choked or self._closing or self._handler is None:
+                if self._paused or self._choked or self._closing:
                     break
                 if (turns.resting or monotonic() >= turns.until_s) and self._frames.pending_bytes:
                     self._rest()
