@@ -154,7 +154,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             else:
                 self._share.warn(self._loop.time())
                 self._closing = True
-        if peer := transport.get_extra_info("peername"):
+        peer = transport.get_extra_info("peername")
+        if peer:
             self._peer = f"{peer[0]}:{peer[1]}"
         if self._closing:
             # Aborted between its arrival and now: no one hears of it.
@@ -271,7 +272,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
 
     def _deliver(self, frames: Iterator[memoryview], *, takes_one: bool = False) -> None:
         turns, handler = self._turns, self._handler
-        if self._outbox is None or self._paused or self._choked or self._closing or handler is None:
+        if self._outbox is None or handler is None or not self.is_reading:
             return
         if turns.is_over() and not takes_one and self._frames.pending_bytes:
             self._rest()
@@ -281,7 +282,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         try:
             for frame in frames:
                 handler.on_frame(frame)
-                if self._paused or self._choked or self._closing or self._handler is None:
+                if self._paused or self._choked or self._closing:
                     break
                 if (turns.resting or monotonic() >= turns.until_s) and self._frames.pending_bytes:
                     self._rest()

@@ -7,7 +7,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.settings import run_model
@@ -66,8 +66,6 @@ runs = st.builds(
 )
 
 
-# each run has some fifty parts to draw, and each of them differs in every run
-@settings(max_examples=settings().max_examples // 4)
 @given(runs)
 def test_round_trip_through_json(run: RunModel) -> None:
     """Every field survives JSON, broker ids as keys included."""
