@@ -76,7 +76,9 @@ EXERCISES = {
     "end-in-memory": Exercise(("marker-audit", "torn-transaction"), "transactions", kills_at="write-txn-markers"),
     "do-not-resume": Exercise(("hanging-transaction",), "transactions", kills_at="write-txn-markers"),
     "fetch-unstable-offsets": Exercise(("pipeline-exactly-once",), "pipeline", "hold-markers"),
-    "commit-in-memory": Exercise(("committed-offset-regression",), "groups", "kill-group-coordinator", rate=200),
+    "commit-in-memory": Exercise(
+        ("committed-offset-regression", "lost-offset-commit"), "groups", "kill-group-coordinator", rate=200
+    ),
     "expire-by-commit-time": Exercise(
         ("committed-offset-regression", "resume-position"),
         "groups",

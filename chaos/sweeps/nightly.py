@@ -76,16 +76,19 @@ def _topic_config(faults: str) -> tuple[str, ...]:
 
 
 def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
+    loads_of = {
+        name: [each for each, workload in CATALOGUE.items() if suits(faults, workload)]
+        for name, (faults, _) in FAULT_SETS.items()
+    }
+    # Sets that suit every load take one load after the other, night after night: a few nights have all of them.
+    anywhere = [name for name, loads in loads_of.items() if len(loads) == len(CATALOGUE)]
     # what has no rate wears out a small machine, the harness with it: it comes when the others have had their turn
     for row, (fault_set, (faults, overlap)) in enumerate(FAULT_SETS.items()):
-        loads = [name for name, workload in CATALOGUE.items() if suits(faults, workload)]
+        loads = loads_of[fault_set]
         paced = [name for name in loads if not CATALOGUE[name].is_unlimited]
+        offset = (anywhere.index(fault_set) if fault_set in anywhere else row) + wanted.day * len(anywhere)
         for column, workload in enumerate(loads):
-            place = (
-                (paced.index(workload) - row - wanted.day * len(FAULT_SETS)) % len(paced)
-                if workload in paced
-                else len(CATALOGUE) + column
-            )
+            place = (paced.index(workload) - offset) % len(paced) if workload in paced else len(CATALOGUE) + column
             for number, seed in enumerate(seeds):
                 asked = Asked(
                     seed=seed,

@@ -188,7 +188,7 @@ PLANTED: Mapping[str, Planted] = {
     "a reader that is not handed what its client committed": Planted(
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="commit", streams=(2,)), isolated)),
         {
-            ("aborted-commit", None): {"count": 2, "partition": 0, "offset": 0},
+            ("aborted-commit", None): {"count": 1, "partition": 1, "offset": 0},
             ("unseen", None): {"count": 12, "partition": 0, "offset": 0},
             ("poll-skip", None): {"count": 1, "partition": 0, "offset": 12, "size": 12},
         },
@@ -251,7 +251,7 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a commit that ends what was open before the fence": Planted(
         written([(COMMIT, 1)], [(COMMIT, 1)], decided(COMMIT, P0, P1, epoch=1)),
-        {("marker-audit", "former-epoch"): {"count": 2, "partition": 0, "offset": 13}},
+        {("marker-audit", "former-epoch"): {"count": 1, "partition": 1, "offset": 13}},
         neighbor="a fence that aborts what was open",
     ),
     "an epoch that a marker had ended": Planted(
