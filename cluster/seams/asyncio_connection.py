@@ -11,7 +11,6 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from time import monotonic
 
 from cluster.protocol.errors import ProtocolError
 from cluster.protocol.framing import INITIAL_BYTES, KEEP_BYTES, FrameBuffer
@@ -274,7 +273,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         turns, handler = self._turns, self._handler
         if self._outbox is None or handler is None or not self.is_reading:
             return
-        if turns.is_over() and not takes_one and self._frames.pending_bytes:
+        if self._frames.pending_bytes and not takes_one and turns.is_over():
             self._rest()
             return
         # What is answered at once is sent at once, but not one by one when several requests came together.
@@ -284,7 +283,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
                 handler.on_frame(frame)
                 if self._paused or self._choked or self._closing:
                     break
-                if (turns.resting or monotonic() >= turns.until_s) and self._frames.pending_bytes:
+                if self._frames.pending_bytes and (turns.resting or turns.is_over()):
                     self._rest()
                     break
         except ProtocolError as error:

@@ -32,8 +32,7 @@ class FrameTurns:
         self._loop = loop
         self._turning = turning
         self._number = -1
-        #: When the turn that ``is_over`` was asked in last has taken its requests, by ``time.monotonic``.
-        self.until_s = 0.0
+        self._until_s = 0.0
         #: Those whose turn it is next. While there are any, a connection takes one request in a turn.
         self.resting: deque[Callable[[], None]] = deque()
         self._continues = False
@@ -42,17 +41,17 @@ class FrameTurns:
         return f"FrameTurns({len(self.resting)} rest)"
 
     def is_over(self) -> bool:
-        """Whether this turn has taken its requests. The first question in a turn begins its time: each connection asks
-        before its first request, and looks at ``until_s`` and ``resting`` before further ones."""
+        """Whether this turn has taken its requests. The first question in a turn begins its time: it is asked only when
+        there is a request, or else connections that read again would use the time up for those that ask."""
         now_s = time.monotonic()
         turning = self._turning
         if turning is None:
             if self._number < 0:
-                self._number, self.until_s = 0, now_s + TURN_S
+                self._number, self._until_s = 0, now_s + TURN_S
                 self._loop.call_soon(self._turn_ended)
         elif turning.number != self._number:
-            self._number, self.until_s = turning.number, now_s + TURN_S
-        return now_s >= self.until_s
+            self._number, self._until_s = turning.number, now_s + TURN_S
+        return now_s >= self._until_s
 
     def rest(self, go_on: Callable[[], None]) -> None:
         """Call ``go_on`` in a later turn, after all that rest already. It takes at least one request."""

@@ -88,6 +88,25 @@ def test_who_has_much_to_ask_takes_one_request_while_others_rest() -> None:
     assert first < rest[0] and len(set(rest)) == 1
 
 
+def test_a_connection_that_reads_again_begins_no_time() -> None:
+    """There is no request yet. A hundred that had theirs answered let others wait half a second."""
+
+    async def main() -> None:
+        acceptor = Acceptor()
+        listener = await AsyncioTransport().listen(HOST, 0, acceptor)
+        _, writer = await asyncio.open_connection(HOST, listener.port)
+        recorder = await acceptor.first()
+        recorder.connection.pause_reading()
+        recorder.connection.resume_reading()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert listener._turns._until_s == 0.0
+        writer.close()
+        await listener.close()
+
+    asyncio.run(main())
+
+
 def test_the_time_of_a_turn_begins_with_its_first_request() -> None:
     """Whatever was done before in it, and whatever another listener took."""
 
@@ -99,7 +118,7 @@ def test_the_time_of_a_turn_begins_with_its_first_request() -> None:
     async def main() -> None:
         first, second = (FrameTurns(asyncio.get_running_loop(), turning) for _ in range(2))
         assert not first.is_over()
-        first.until_s = 0.0
+        first._until_s = 0.0
         assert first.is_over() and not second.is_over()
         turning.number += 1
         assert not first.is_over()
