@@ -68,7 +68,7 @@ class CoordinatorSurvey:
         return dict(sorted(found.items()))
 
     async def members(self, group: str) -> list[SeenMember] | None:
-        """The members of a group, from a broker that knows it; None if there is none."""
+        """The members of a group, from a broker that knows the group; None if no broker does."""
         for known in await asyncio.gather(*(self._members(broker_id, group) for broker_id in self._control)):
             if known is not None:
                 return known

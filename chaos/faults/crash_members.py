@@ -54,9 +54,6 @@ class CrashMembers(MemberFault):
         dead = await until(all_gone, clock=self.clock, timeout_ms=timeout_ms, interval_ms=_LOOK_MS)
         return Probe(dead, {"crashed": len(crashed), "removed": len(gone), "others": others})
 
-    async def heal(self) -> None:
-        """Nothing is to be undone: who crashed comes back by itself."""
-
     async def gone(self) -> Probe:
         back = await self._back(self._crashing, self._number, _BACK_MS)
         return Probe(back, {"places_taken": back})

@@ -1,4 +1,4 @@
-"""What the faults on the load share: a load that is ours. Owns the refusal where there is none.
+"""What the faults on the load share: they need a load that gapless started. Owns the refusal of a run without one.
 
 Clients that die, sleep or restart are what coordinators are for. What the load had noted before stays evidence, and
 what was under way meanwhile has the outcome that its client learns of, or ``info``.

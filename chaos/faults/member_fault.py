@@ -24,6 +24,9 @@ class MemberFault(LoadFault):
 
     needs_load = "members"
 
+    async def heal(self) -> None:
+        """Nothing to undo: a member that crashed or was closed comes back by itself."""
+
     def _start(self) -> None:
         self._returned: dict[tuple[str, int], int] = {}
         self._ids: dict[str, str] = {}

@@ -39,9 +39,6 @@ class RestartMembers(MemberFault):
         rolled = len(self._rolled) == len(self._members)
         return Probe(rolled and all(each["place_taken"] for each in self._rolled), {"steps": self._rolled})
 
-    async def heal(self) -> None:
-        """Nothing is to be undone: who was closed comes back by itself."""
-
     async def gone(self) -> Probe:
         there = await self._in_group() or {}
         return Probe(bool(there), {"others": len(there)})

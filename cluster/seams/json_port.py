@@ -1,7 +1,7 @@
 """A port on this machine alone that takes a line of JSON and answers with one; and its client. Blocks.
 
-Owns the form. A connection whose line is no request is closed: the first line of HTTP is none, so no page of the web
-can ask for anything.
+Owns the form. A connection whose first line is not a JSON request is closed. An HTTP request line is not JSON, so no
+web page can ask for anything.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class JsonPort:
 
 
 def ask_json(address: str, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any] | None:
-    """The answer of ``host:port``; None if there is none, as of a process that has ended. Raises ``OSError``."""
+    """The response of ``host:port``; None if nothing answers, because the process has ended. Raises ``OSError``."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
         connection.sendall(json.dumps(request).encode() + b"\n")

@@ -20,7 +20,7 @@ from cluster.protocol.errors import ErrorCode
 
 
 class EndTxn(Protocol):
-    """(metadata, producer id, producer epoch, now) -> the decision to be written, or why there is none."""
+    """(metadata, producer id, producer epoch, now) -> the decision to write, or the error to answer."""
 
     def __call__(
         self,

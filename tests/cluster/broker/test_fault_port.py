@@ -152,7 +152,7 @@ def test_a_process_without_power_ends_and_leaves_what_it_loses(on: Bench, monkey
     ],
 )
 def test_what_is_no_request_closes_its_connection(on: Bench, line: bytes) -> None:
-    """A browser's first line is none; and the port still serves."""
+    """A browser's first line is not a request; the port closes that connection and still serves others."""
     with socket.create_connection(("127.0.0.1", on.port.port), timeout=ASK_S) as connection:
         connection.sendall(line)
         connection.settimeout(ASK_S)
