@@ -59,7 +59,9 @@ class Cut(NamedTuple):
 @dataclass
 class Ledger:
     """``leaders`` maps a leader epoch to who appended as its leader. Below ``retained`` retention has deleted records
-    on some replica, by right. ``lineage`` are (epoch, where it began) of the log of the latest leader that is known."""
+    on some replica, by right. ``lineage`` are (epoch, where it began) of the log of the latest leader that is known;
+    where an epoch began is the least that any log tells: one that was copied after compaction knows only where the
+    first batch is that was left of it."""
 
     appended: dict[BatchId, list[Appended]] = field(default_factory=dict)
     cuts: list[Cut] = field(default_factory=list)
@@ -67,6 +69,7 @@ class Ledger:
     retained: int = 0
     lineage: tuple[tuple[int, int], ...] = ()
     _places: dict[bytes, list[Place]] = field(default_factory=dict, repr=False)
+    _began: dict[int, int] = field(default_factory=dict, repr=False)
 
     def append(self, batch: BatchId, appended: Appended) -> None:
         self.appended.setdefault(batch, []).append(appended)
@@ -76,7 +79,11 @@ class Ledger:
 
     def descends(self, lineage: Iterable[tuple[int, int]]) -> None:
         """Note the epochs of somebody's log; those of a log with a later epoch stand."""
-        self.lineage = max(self.lineage, tuple(lineage), key=lambda each: each[-1][0] if each else -1)
+        told = tuple(lineage)
+        for epoch, start in told:
+            self._began[epoch] = min(start, self._began.get(epoch, start))
+        latest = max(self.lineage, told, key=lambda each: each[-1][0] if each else -1)
+        self.lineage = tuple((epoch, self._began[epoch]) for epoch, _ in latest)
 
     def epoch_at(self, offset: int) -> int | None:
         """Whose leader's record at an offset is in the log in the end, by its lineage; None if that does not say."""

@@ -160,3 +160,16 @@ def test_a_later_epoch_need_not_count() -> None:
     assert judge(evidence(data, compacted(data, 3, 4), **of_both)) == []
     lost = judge(evidence(data, acknowledged={b"f": 4}, **of_both))
     assert "lost-write" in {name for name, _ in lost}
+
+
+def test_a_copy_after_compaction_does_not_know_where_an_epoch_began() -> None:
+    """Its first batch of that epoch stands higher: what the former epoch's leader failed to write there stays nothing,
+    and what was written there was not lost (seed 400766).
+    """
+    ledger = Ledger()
+    ledger.append((PRODUCER, 0, 0), Appended(5, 0, 1, 0, (Entry(b"x", b"failed"),)))
+    ledger.append((PRODUCER, 0, 1), Appended(5, 2, 1, 0, (Entry(b"y", b"stands"),)))
+    ledger.descends([(0, 0), (2, 5)])
+    ledger.descends([(0, 0), (2, 162), (3, 287)])
+    assert ledger.lineage == ((0, 0), (2, 5), (3, 287))
+    assert ledger.history(6)[5].value == b"stands"
