@@ -7,11 +7,11 @@ up for lost, and when ZooKeeper wakes up, it finds that the sessions have expire
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chaos.faults.base import Probe, until
-from chaos.faults.damage import stats_of
+from chaos.faults.damage import LinkTraffic, stats_of
 from chaos.faults.zookeeper_fault import ZooKeeperFault
 from cluster.seams.units import seconds_of_ms
 
@@ -90,5 +90,5 @@ def _asked_within_ms(session_timeout_ms: int) -> int:
     return session_timeout_ms // _PINGS_PER_SESSION + _LATE_MS
 
 
-def _bytes(stats: Any) -> tuple[int, int]:
+def _bytes(stats: Sequence[LinkTraffic]) -> tuple[int, int]:
     return sum(each.request_bytes for each in stats), sum(each.response_bytes for each in stats)

@@ -199,7 +199,7 @@ def is_large(message: Message) -> bool:
     return _structures(message, STRUCTURES_AT_ONCE) < 0
 
 
-def weight_of(message: Any) -> int:
+def weight_of(message: Message) -> int:
     """That of encoding a large message: the bytes that take as long to decode."""
     return LARGE_BYTES if _structures(message, 4 * STRUCTURES_AT_ONCE) >= 0 else HEAVY
 

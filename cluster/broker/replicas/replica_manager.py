@@ -57,6 +57,7 @@ class ReplicaManager:
         journal: Journal,
         blocking: Blocking,
         shares: Shares,
+        verifies_transactions: bool,
     ) -> None:
         self.broker_id = broker_id
         self.rules = rules
@@ -76,6 +77,7 @@ class ReplicaManager:
             storage_failed,
             blocking,
             shares,
+            verifies_transactions,
         )
         self.own_writes = OwnWrites(self.find, rules.acknowledgement, self.wheel, clock, storage_failed)
         self._clock = clock

@@ -62,6 +62,7 @@ class Writes:
         storage_failed: Callable[[LogError], None],
         blocking: Blocking,
         shares: Shares,
+        verifies_transactions: bool,
     ) -> None:
         self._partitions = partitions
         self._find = find
@@ -72,8 +73,7 @@ class Writes:
         self._storage_failed = storage_failed
         self._blocking = blocking
         self._shares = shares
-        #: ``transaction.partition.verification.enable``
-        self.verifies = True
+        self._verifies_transactions = verifies_transactions
         self._effort = Effort()
         self._one_at_a_time = LightestFirst()
 
@@ -213,7 +213,7 @@ class Writes:
     ) -> None:
         """Row 4. Raises ``RequestRefused``."""
         check_identity(transactional_id, header)
-        if self.verifies and partition.leader is not None:
+        if self._verifies_transactions and partition.leader is not None:
             check_verified(partition.log, header, verified, self._verification_error)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import groupby
-from typing import Any
 
 from cluster.broker.control.links.peers import Peer
 from cluster.coordinator.transaction.decisions import TransactionMarkers
 from cluster.coordinator.transaction.state import TopicPartition
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 
 WRITE_TXN_MARKERS_VERSION = 1
 #: AddPartitionsToTxn, as brokers ask each other.
@@ -59,19 +58,19 @@ class MarkerLinks:
         topic_partitions: Set[TopicPartition],
     ) -> dict[TopicPartition, ErrorCode]:
         """Whether a broker, which coordinates the transaction, says that these are in it. Raises as ``write`` does."""
-        request = request_class(ApiKey.ADD_PARTITIONS_TO_TXN)
-        asked = request.AddPartitionsToTxnTransaction(
+        transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+        asked = transaction(
             transactional_id=transactional_id,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             verify_only=True,
             topics=[
-                request.AddPartitionsToTxnTransaction.AddPartitionsToTxnTopic(name=topic, partitions=numbers)
+                transaction.AddPartitionsToTxnTopic(name=topic, partitions=numbers)
                 for topic, numbers in by_topic(topic_partitions)
             ],
         )
         answer = await self._peer(ApiKey.ADD_PARTITIONS_TO_TXN, broker_id).ask(
-            request(transactions=[asked]), VERIFY_VERSION
+            AddPartitionsToTxnRequest(transactions=[asked]), VERIFY_VERSION
         )
         return {
             (topic.name, each.partition_index): ErrorCode.of(each.partition_error_code)
@@ -87,10 +86,9 @@ class MarkerLinks:
         return peer
 
 
-def _request(asked: Sequence[TransactionMarkers]) -> Any:
-    request = request_class(ApiKey.WRITE_TXN_MARKERS)
-    marker_class = request.WritableTxnMarker
-    return request(
+def _request(asked: Sequence[TransactionMarkers]) -> WriteTxnMarkersRequest:
+    marker_class = WriteTxnMarkersRequest.WritableTxnMarker
+    return WriteTxnMarkersRequest(
         markers=[
             marker_class(
                 producer_id=markers.producer_id,

@@ -140,7 +140,9 @@ def coordinator_address(response: FindCoordinatorResponse, version: int) -> Brok
     return BrokerAddress(found.node_id, found.host, found.port)
 
 
-def _found(response: FindCoordinatorResponse, version: int) -> Any:
+def _found(
+    response: FindCoordinatorResponse, version: int
+) -> FindCoordinatorResponse | FindCoordinatorResponse.Coordinator | None:
     if version < _BATCHED_COORDINATORS:
         return response
     return response.coordinators[0] if response.coordinators else None
