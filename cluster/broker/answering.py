@@ -128,7 +128,7 @@ def answering_awaited(
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
-        async with room.of(len(body), is_gone) as exchange.turn:
+        async with room.of(len(body), is_gone) as exchange.slot:
             decode = partial(decode_request, request_class, exchange.api_version, body)
             request = [await beside.run(decode, is_gone, weight=len(body))]
             del decode, body

@@ -241,8 +241,8 @@ class Writes:
     ) -> tuple[Replica, AppendInfo, int]:
         """One at a time: each may unpack to a hundred megabytes. ``check_gone`` is told whether it had to wait. Raises
         as ``Replica.append`` does."""
-        async with self._one_at_a_time.turn(weight_of(header)) as turn:
-            check_gone(turn.has_waited)
+        async with self._one_at_a_time.slot(weight_of(header)) as slot:
+            check_gone(slot.has_waited)
             config = self._find(wanted.topic, wanted.partition).log.config
             look, found = look_for(wanted.topic), list[Looked]()
             await self._blocking(lambda: found.append(look(records, header, config, effort)))

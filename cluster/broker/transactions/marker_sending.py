@@ -2,7 +2,7 @@
 
 Owns what waits for whom: one request to each broker at a time, into which goes what has come up meanwhile; markers
 whose leader is away, until there is one; and the pause before a marker is tried again. Does not own what an answer
-means (``TransactionCoordinator``), nor the queues (``MarkerQueue``, ``MarkerTurns``).
+means (``TransactionCoordinator``), nor the queues (``MarkerQueue``, ``MarkerOrder``).
 
 A partition that the metadata of this broker lacks is not gone for that: it may not have heard of it yet. ZooKeeper is
 asked, for a marker that is dropped leaves a transaction open.
@@ -18,7 +18,7 @@ from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.marker_writing import MarkerErrors, MarkerWriter
 from cluster.coordinator.transaction.decisions import TransactionMarkers
-from cluster.coordinator.transaction.marker_turns import MarkerTurns
+from cluster.coordinator.transaction.marker_order import MarkerOrder
 from cluster.coordinator.transaction.markers import LEADER_OFFLINE, MarkerQueue
 from cluster.coordinator.transaction.state import TopicPartition
 from cluster.metadata.store import StoreError
@@ -66,7 +66,7 @@ class MarkerSender:
         #: Their leaders are away, or unknown.
         self._parked = MarkerQueue()
         self._later: list[TransactionMarkers] = []
-        self._to_broker: dict[int, MarkerTurns] = {}
+        self._to_broker: dict[int, MarkerOrder] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._unknown: set[TopicPartition] = set()
         self._found_gone: frozenset[TopicPartition] = frozenset()
@@ -80,8 +80,8 @@ class MarkerSender:
         return f"<MarkerSender: {queued} queued, {len(self._parked)} parked, {len(self._later)} to be tried again>"
 
     def queue_sizes(self) -> dict[str, int]:
-        """Transactions by what their markers wait for: their turn at a broker, a leader of their partition, or another
-        try. For any thread."""
+        """Transactions by what their markers wait for: a request to their broker, a leader of their partition, or
+        another try. For any thread."""
         of_brokers = sum(map(len, list(self._to_broker.values())))
         return {"broker": of_brokers, "unknown destination": len(self._parked), "retry": len(self._later)}
 
@@ -148,7 +148,7 @@ class MarkerSender:
     def _send(self, queue: MarkerQueue) -> None:
         found = queue.take(self._leader_of)
         for broker_id, markers in found.by_broker.items():
-            waiting = self._to_broker.setdefault(broker_id, MarkerTurns())
+            waiting = self._to_broker.setdefault(broker_id, MarkerOrder())
             for each in markers:
                 waiting.add(each)
             if broker_id not in self._tasks:
