@@ -1,4 +1,4 @@
-"""What the three kills share: SIGKILL a broker, restart it after a while. Owns that; which broker is each kill's own.
+"""What the kills of a broker share: SIGKILL it, restart it after a while. Owns that; which broker is each kill's own.
 
 A kill is a crash as a process has it: what was written stays in the page cache, what was buffered in the process is
 gone. The broker comes back on its own data directory, without the marker of a clean stop, and recovers its logs.

@@ -7,13 +7,13 @@ it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
-from itertools import groupby
+from collections.abc import Callable, Sequence, Set
 
 from cluster.broker.control.links.peers import Peer
 from cluster.coordinator.transaction.decisions import TransactionMarkers
 from cluster.coordinator.transaction.state import TopicPartition
 from cluster.protocol.apis import ApiKey
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 
@@ -66,7 +66,7 @@ class MarkerLinks:
             verify_only=True,
             topics=[
                 transaction.AddPartitionsToTxnTopic(name=topic, partitions=numbers)
-                for topic, numbers in by_topic(topic_partitions)
+                for topic, numbers in by_topic(sorted(topic_partitions)).items()
             ],
         )
         answer = await self._peer(ApiKey.ADD_PARTITIONS_TO_TXN, broker_id).ask(
@@ -97,17 +97,9 @@ def _request(asked: Sequence[TransactionMarkers]) -> WriteTxnMarkersRequest:
                 coordinator_epoch=markers.coordinator_epoch,
                 topics=[
                     marker_class.WritableTxnMarkerTopic(name=topic, partition_indexes=numbers)
-                    for topic, numbers in by_topic(markers.topic_partitions)
+                    for topic, numbers in by_topic(sorted(markers.topic_partitions)).items()
                 ],
             )
             for markers in asked
         ]
     )
-
-
-def by_topic(topic_partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
-    """The partitions of each topic, in order."""
-    return [
-        (topic, [number for _, number in pairs])
-        for topic, pairs in groupby(sorted(topic_partitions), key=lambda pair: pair[0])
-    ]
