@@ -10,15 +10,16 @@ import asyncio
 from typing import Any
 
 from chaos.faults.accepted import one_way, truth
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.damage import Direction, LinkTraffic, stats_of
+from chaos.faults.link_fault import NO_COUNTERS, LinkFault
 from cluster.seams.units import seconds_of_ms
 
 #: A link that is cut must show no byte for this long before we call it cut.
 _QUIET_MS = 300
 
 
-class CutLink(Fault):
+class CutLink(LinkFault):
     """Bites when links that were carrying bytes carry none anymore (or drop them, if lossy).
 
     The target is one link, picked by the seed, or ``link: NAME``, or ``link: followers``: every link on which a
@@ -74,16 +75,13 @@ class CutLink(Fault):
         seen: dict[str, Any] = {"links": self._links, "direction": self._direction, "lossless": self._lossless}
         seen["toxic_in_place"] = in_place
         if first is None or second is None or self._before is None:
-            seen["counters"] = "none: an external Toxiproxy has no counters"
+            seen["counters"] = NO_COUNTERS
             return Probe(in_place, seen)
         carried_before = self._carried(self._before)
         quiet = self._carried(second) == self._carried(first)
         seen |= {"carried_before_bytes": carried_before, "quiet_ms": _QUIET_MS, "quiet": quiet}
         bitten = in_place and quiet and carried_before > 0
         return Probe(bitten and (self._lossless or await self._loses(self._before, seen)), seen)
-
-    async def heal(self) -> None:
-        await self.damage.heal()
 
     async def gone(self) -> Probe:
         clear = await self.damage.clear()

@@ -12,6 +12,7 @@ from typing import Any
 
 from chaos.faults.base import Probe, until
 from chaos.faults.damage import LinkTraffic, stats_of
+from chaos.faults.link_fault import NO_COUNTERS
 from chaos.faults.zookeeper_fault import ZooKeeperFault
 from cluster.seams.units import seconds_of_ms
 
@@ -66,7 +67,7 @@ class PauseZookeeper(ZooKeeperFault):
         silent = not await self.cluster.zookeeper_answers(timeout_ms=200)
         seen: dict[str, Any] = {"stopped": stopped, "silent": silent}
         if first is None:
-            seen["counters"] = "none: an external Toxiproxy has no counters"
+            seen["counters"] = NO_COUNTERS
             return Probe(stopped and silent, seen)
         asked, answered = _bytes(first)
 
