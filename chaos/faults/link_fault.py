@@ -12,7 +12,7 @@ from chaos.faults.base import Fault, Probe, until
 from chaos.faults.damage import stats_of
 from chaos.schedules.generator import Hits
 
-#: What stands in the place of counters that are not there.
+#: Recorded where there are no counters.
 NO_COUNTERS = "none: an external Toxiproxy has no counters"
 _HOLDS_MS = 2_500
 
