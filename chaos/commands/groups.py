@@ -92,7 +92,7 @@ def describe(group: Groups, bootstrap_server: Server = None, data: Data = DATA, 
 def reset_offsets(
     group: Group,
     to: Annotated[
-        str, typer.Option(metavar="TARGET", help="earliest, latest, an offset, or +N or -N from the present one.")
+        str, typer.Option(metavar="TARGET", help="earliest, latest, an offset, or +N or -N from the current one.")
     ],
     topic: Annotated[
         list[str] | None,

@@ -1,6 +1,6 @@
 """``cut-link``: stop one directed link, its requests or its responses only, lossless or lossy.
 
-Lossless holds the bytes back and delivers them all at heal (a pause of the network as TCP rides it out); lossy
+A lossless cut holds the bytes back and delivers all of them at heal, as TCP does after a network pause; a lossy one
 drops them, and the connection closes at heal. The record says which it was (docs/faults.md).
 """
 
@@ -58,7 +58,7 @@ class CutLink(LinkFault):
         return f"{', '.join(self._links)}, {self._direction}s only, {how}"
 
     async def _followers(self, leader: int) -> list[int]:
-        """The other brokers that fetch now: a dead one, or one that is not registered yet, leaves nothing to cut."""
+        """The other brokers that fetch now. A broker that is dead or not registered yet has no fetches to cut."""
         alive = await self.cluster.alive()
         others = (broker for broker in self.cluster.broker_ids if broker != leader)
         return [broker for broker in others if broker in alive and self.cluster.process(broker).is_running()]

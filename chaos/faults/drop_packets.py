@@ -1,9 +1,8 @@
 """``drop-packets``: the effect of packet loss on the links of one broker.
 
-A TCP proxy cannot lose packets: TCP would send them again, and what an application sees of loss is just that,
-random stalls for retransmission. This fault models those stalls chunk by chunk. ``tc netem`` on the loopback device
-would hit every process of the machine and outlive a killed conductor, so it is not used; the record says
-``model: stall``.
+A TCP proxy cannot lose packets: TCP would retransmit them, so an application sees packet loss as random stalls. This
+fault models those stalls chunk by chunk. ``tc netem`` on the loopback device would hit every process of the machine and
+outlive a killed conductor, so it is not used; the record says ``model: stall``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``drop-response``: the broker does what it was asked and its answer never arrives.
+"""``drop-response``: the broker carries out a request, but its response never arrives.
 
 A ``timeout`` toxic downstream on a producers' link drops the responses; its removal within a second closes the
-connections, and the client must send again what may have been done already. It bit only if a Produce reached the
-log, its response did not arrive, and a retry came, which the broker counts by the fingerprint of the batch.
+connections, and the client must resend what may have been stored already. It bit only if a Produce reached the log, its
+response did not arrive, and a retry followed, which the broker detects by the fingerprint of the batch.
 """
 
 from __future__ import annotations

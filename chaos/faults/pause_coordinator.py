@@ -1,7 +1,7 @@
 """What the pauses of coordinators share: SIGSTOP at a step, when its frame has come by, for longer than the session.
 
-The frame is let go once the process is stopped: a request waits for the zombie, which wakes up to it, and a response
-reaches its client at once.
+The frame is delivered once the process is stopped: a request waits until the zombie wakes up, and a response reaches
+its client at once.
 """
 
 from __future__ import annotations

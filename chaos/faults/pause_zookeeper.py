@@ -1,7 +1,7 @@
 """``pause-zookeeper``: SIGSTOP ZooKeeper for shorter or for longer than a session, SIGCONT it after a while.
 
-A short pause must be ridden out without a trace. A long one is worse than a restart: every broker gives its session
-up for lost, and when ZooKeeper wakes up, it finds that the sessions have expired, all of them at once.
+A short pause must leave no trace. A long one is worse than a restart: every broker considers its session lost, and when
+ZooKeeper wakes up, all sessions have expired at once.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _LATE_MS = 250
 
 
 class PauseZookeeper(ZooKeeperFault):
-    """Bites when the process is stopped, does not respond, and the brokers' requests to it stay without response.
+    """Bites when the process is stopped, does not respond, and the brokers' requests to it get no response.
 
-    Whether sessions expired and the controller changed is on record: after a long pause they may, in a race between
+    The record says whether sessions expired and the controller changed: after a long pause they may, in a race between
     ZooKeeper's own clock and the brokers' next pings.
     """
 

@@ -1,9 +1,9 @@
-"""``reset``: the connections of the producers to a leader are reset in the middle of what they do.
+"""``reset``: the producers' connections to a leader are reset in the middle of a request or response.
 
-A ``reset_peer`` toxic answers the next bytes of a connection with a RST to both of its ends. At a response
-(``direction: response``, the default) batches were appended whose answer is lost with the connection, and the client
-must send them again; at a request (``direction: request``) the batch itself is lost, which only ``acks=0`` does not
-notice. While it lasts new connections are reset too.
+A ``reset_peer`` toxic responds to the next bytes of a connection with a RST to both ends. At a response (``direction:
+response``, the default), batches were appended but the response is lost with the connection, and the client must resend
+them; at a request (``direction: request``), the batch itself is lost, which only ``acks=0`` does not notice. While the
+fault lasts, new connections are reset too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chaos.faults.link_fault import NO_COUNTERS, LinkFault
 
 
 class Reset(LinkFault):
-    """Bites when connections of the producers were closed, which then were carrying something."""
+    """Bites when producers' connections were closed, which means that they were carrying something."""
 
     name = "reset"
     summary = "reset the producers' connections to a leader at their next responses or requests"

@@ -1,7 +1,7 @@
-"""``slow-link``: the way from the producers to every broker takes some milliseconds longer, as between two sites.
+"""``slow-link``: the producers' links to every broker have some milliseconds of latency, as between two sites.
 
-Nothing is lost and the order is kept (Toxiproxy's ``latency`` without jitter). It shows what requests in flight are
-for. ``parameters`` are ``latency_ms`` and ``direction``; the target may be one ``link: NAME``.
+Nothing is lost and the order is kept (Toxiproxy's ``latency`` without jitter). It shows what multiple requests in
+flight are good for. ``parameters`` are ``latency_ms`` and ``direction``; the target may be one ``link: NAME``.
 """
 
 from __future__ import annotations
