@@ -26,7 +26,7 @@ _LOOKS = 10
 _LOOK_MS = (1000, 60_000)
 #: Connections are told this often to check whether their peers have left.
 CHECK_EACH_S = 1.0
-#: Refusals are logged at most this often: the first of a period at once, what came of the others at its end.
+#: Refusals are logged at most this often: the first of a period at once, the outcome of the others at its end.
 _LOGGED_NS = 10_000_000_000
 #: Addresses of idle connections that one line names.
 _MOST_NAMED = 3

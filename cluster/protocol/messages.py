@@ -127,7 +127,7 @@ def is_supported(api_key: int, version: int, windows: Mapping[ApiKey, tuple[int,
 def decode_request(message_class: type[_Message], version: int, body: Buffer) -> _Message:
     """Decode the body of a request (the frame from ``body_offset``). Raises ``MalformedRequest``.
 
-    Bytes after it are passed over, as Kafka does: librdkafka's Metadata request for all topics has three too many. A
+    Bytes after it are ignored, as Kafka does: librdkafka's Metadata request for all topics has three too many. A
     text is no longer than an int16 can count, as Kafka's generated readers demand: names are hashed, compared, quoted
     in answers, kept and stored.
     """
@@ -180,7 +180,7 @@ def _shorten_texts(schema: Any, item: Any, version: int) -> None:
 def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:
     """Decode a response frame into (correlation id, message). Raises ``MalformedRequest``.
 
-    Bytes after it are passed over, as Kafka does: Metadata of librdkafka's mock cluster has one too many.
+    Bytes after it are ignored, as Kafka does: Metadata of librdkafka's mock cluster has one too many.
     """
     with refusing_malformed("response header"):
         (correlation_id,) = INT32.unpack_from(frame, 0)

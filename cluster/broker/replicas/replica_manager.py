@@ -267,7 +267,7 @@ class ReplicaManager:
         return delayed
 
     def _watch(self, session: FetchSession, wanted: FetchPartition) -> None:
-        """Let the session hear of what changes at one of its partitions. It may have been closed meanwhile."""
+        """Let the session learn of what changes at one of its partitions. It may have been closed meanwhile."""
         replica = self.partitions.get((wanted.topic, wanted.partition))
         watcher = session.partitions.get((wanted.topic, wanted.partition))
         if replica is not None and watcher is not None:

@@ -4,7 +4,7 @@ Owns what waits for whom: one request to each broker at a time, into which goes 
 whose leader is away, until there is one; and the pause before a marker is tried again. Does not own what an answer
 means (``TransactionCoordinator``), nor the queues (``MarkerQueue``, ``MarkerOrder``).
 
-A partition that the metadata of this broker lacks is not gone for that: it may not have heard of it yet. ZooKeeper is
+A partition that the metadata of this broker lacks is not gone for that: it may not have learned of it yet. ZooKeeper is
 asked, for a marker that is dropped leaves a transaction open.
 """
 
@@ -37,7 +37,7 @@ MOST_PARTITIONS = 200
 
 #: Hears what became of markers: the errors by partition, None if their broker was out of reach.
 Answered = Callable[[TransactionMarkers, Mapping[TopicPartition, ErrorCode] | None], None]
-#: Hears of markers whose partitions do not exist anymore.
+#: Learns of markers whose partitions do not exist anymore.
 Gone = Callable[[TransactionMarkers], None]
 
 

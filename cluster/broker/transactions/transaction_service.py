@@ -54,7 +54,7 @@ Waiter = asyncio.Future[TransactionAnswer]
 
 
 class TransactionService:
-    """Of one broker. ``make_sender`` is called once, with who hears of the markers; ``take_producer_id`` raises
+    """Of one broker. ``make_sender`` is called once, with who learns of the markers; ``take_producer_id`` raises
     ``NoProducerIds`` once this broker's block is used up."""
 
     def __init__(

@@ -53,7 +53,7 @@ def _leave(decision: GroupDecision, group: Group, leaving: MemberIdentity) -> Er
 
 
 def session_timer_fired(decision: GroupDecision, group: Group, member_id: str) -> None:
-    """Nothing was heard of a member. One that waits for an answer is not expected to send anything."""
+    """Nothing was heard from a member. One that waits for an answer is not expected to send anything."""
     member = group.members.get(member_id)
     if member is not None and not member.is_parked:
         member_left(decision, group, member_id)

@@ -32,7 +32,7 @@ def cancel_timer(decision: GroupDecision, group: Group, kind: TimerKind, member_
 
 
 def watch_session(decision: GroupDecision, group: Group, member: GroupMember) -> None:
-    """The member was heard of, or an answer to it ends a wait: its session starts over."""
+    """The member was heard from, or an answer to it ends a wait: its session starts over."""
     set_timer(decision, group, TimerKind.SESSION, member.session_timeout_ms, member.member_id)
 
 

@@ -27,7 +27,7 @@ class MarkerOrder:
         #: What each transaction lacks, which is named by its markers without partitions. The first was served longest
         #: ago.
         self._lacking: dict[TransactionMarkers, list[TopicPartition]] = {}
-        #: (how many it lacks, when that was so, which transaction); what is no longer so is passed over.
+        #: (how many it lacks, when that was so, which transaction); what is no longer so is ignored.
         self._lightest: list[tuple[int, int, TransactionMarkers]] = []
         self._changes = 0
         self._taken = 0

@@ -149,7 +149,7 @@ class Peers:
         return RemotePeer(self._transport, locate, f"broker-{self._broker_id}-control", self._timeout_ms)
 
     async def _locate(self, broker_id: int) -> tuple[str, int] | None:
-        """Our own link to a peer, else what it has registered, else what we last heard of it."""
+        """Our own link to a peer, else what it has registered, else what we last learned about it."""
         address = self._addresses.address(broker_id)
         if address is not None:
             return address
