@@ -1,4 +1,5 @@
-"""What every decision about members does: answer requests that wait, watch or drop sessions, and have things stored.
+"""What decisions about members have in common: they answer waiting requests, watch or drop sessions, and append
+records.
 
 Owns that a request is answered once, that a timer of a group is known to it while it is set, and that nothing of a
 member is left when it goes. Does not own why.
