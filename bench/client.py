@@ -1,11 +1,13 @@
 """Our producer beside kafka-python, aiokafka and confluent-kafka, against one broker of ours, in one sitting.
 
     python -m bench client [--rounds N] [--seconds S] [--values BYTES,...] [--batches BYTES,...] [--partitions N,...]
+                           [--before TREE]
 
 Idempotent, acks=all, linger 5 ms, the partition named with each record. Each client is a process of its own and sends
 as fast as it can for a while; clients take turns, and ratios are taken round by round. Then all send 100 records a
 second without linger. Owns the bars: ours at least 5x kafka-python, 2x aiokafka and 0.6x confluent-kafka in records/s
-at every setting, and a median acknowledgement no later than aiokafka's.
+at every setting, and a median acknowledgement no later than aiokafka's. ``--before`` is a directory or a commit, whose
+producer takes turns with ours against the same broker: ours has at least 0.97x of its records/s.
 """
 
 from __future__ import annotations
@@ -13,29 +15,37 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import subprocess
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from bench.cluster import one_broker, settle_disk
 from bench.measure import ROOT, Result, cpu_s, note, quantile, rotated
 from bench.peers import PEERS
+from bench.trees import BEFORE, unpacked
 
 #: What ours must reach of each, in records/s; then what is aimed at.
 BARS = {"kafka-python": 5.0, "aiokafka": 2.0, "confluent-kafka": 0.6}
 AIMS = {"kafka-python": 10.0, "aiokafka": 3.0, "confluent-kafka": 1.0}
+#: What ours must reach of the producer of ``--before``, in records/s.
+LEAST_OF_BEFORE = 0.97
+#: What ours is called, here and in an older tree.
+OURS = "native"
 
 
 class PeerProcess:
-    """One client in its process, for as many jobs as are asked. End it after use."""
+    """One client of ``tree`` in its process, for as many jobs as are asked. End it after use."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, tree: Path = ROOT) -> None:
         self.name = name
         self._process = subprocess.Popen(
             [sys.executable, "-m", "bench.peers", name],
-            cwd=ROOT,
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -82,16 +92,20 @@ def main() -> int:
     parser.add_argument("--batches", default="16384,131072", help="values of batch.size")
     parser.add_argument("--partitions", default="1,6", help="how many partitions are written")
     parser.add_argument("--records", type=int, default=300, help="for the latency, of one client in one round (300)")
+    parser.add_argument("--before", metavar="TREE", help="a directory or commit whose producer is compared with ours")
     options = parser.parse_args()
     values, batches, partitions = (
         [int(number) for number in text.split(",")] for text in (options.values, options.batches, options.partitions)
     )
-    result = Result("client", {"rounds": options.rounds, "seconds a turn": options.seconds})
+    result = Result("client", {"rounds": options.rounds, "seconds a turn": options.seconds, "before": options.before})
     with ExitStack() as stack:
         topics = {count: f"bench-{count}" for count in {1, *partitions}}
         cluster = stack.enter_context(one_broker({topic: count for count, topic in topics.items()}))
         broker_pid = cluster.children[1].pid
         peers = {name: stack.enter_context(PeerProcess(name)) for name in PEERS}
+        if options.before is not None:
+            tree = stack.enter_context(unpacked(options.before))
+            peers[BEFORE] = stack.enter_context(PeerProcess(OURS, tree))
         for value, batch, count in itertools.product(values, batches, partitions):
             setting = f"{value} B, batch {batch // 1024} KB, {count} partition{'s' if count > 1 else ''}"
             job = {"bootstrap": cluster.bootstrap, "topic": topics[count], "partitions": count, "value_bytes": value}
@@ -102,8 +116,11 @@ def main() -> int:
                     settle_disk(cluster.directory)
                     peers[name].flood(result, f"{setting}: {name}", job, broker_pid)
             for name, least in BARS.items():
-                ratio = result.ratios(f"{setting}: to {name}", f"{setting}: native", f"{setting}: {name}")
+                ratio = result.ratios(f"{setting}: to {name}", f"{setting}: {OURS}", f"{setting}: {name}")
                 result.bar(f"{setting}: to {name} (aim {AIMS[name]:g})", ratio.median, at_least=least)
+            if BEFORE in peers:
+                ratio = result.ratios(f"{setting}: to {BEFORE}", f"{setting}: {OURS}", f"{setting}: {BEFORE}")
+                result.bar(f"{setting}: to {BEFORE}", ratio.median, at_least=LEAST_OF_BEFORE)
         _latencies(result, peers, cluster.bootstrap, options.rounds, options.records)
     return result.finish()
 
@@ -117,8 +134,11 @@ def _latencies(result: Result, peers: dict[str, PeerProcess], bootstrap: str, ro
             taken = peers[name].ask(job)["latencies_ms"]
             result.add(f"100 records/s: {name} p50", "ms", quantile(taken, 0.5))
             result.add(f"100 records/s: {name} p99", "ms", quantile(taken, 0.99))
-    ratio = result.ratios("p50 to aiokafka", "100 records/s: native p50", "100 records/s: aiokafka p50")
+    ratio = result.ratios("p50 to aiokafka", f"100 records/s: {OURS} p50", "100 records/s: aiokafka p50")
     result.bar("p50 at 100 records/s, to aiokafka", ratio.median, at_most=1.0)
+    if BEFORE in peers:
+        ratio = result.ratios(f"p50 to {BEFORE}", f"100 records/s: {OURS} p50", f"100 records/s: {BEFORE} p50")
+        result.bar(f"p50 at 100 records/s, to {BEFORE}", ratio.median, at_most=1 / LEAST_OF_BEFORE)
 
 
 if __name__ == "__main__":

@@ -78,6 +78,8 @@ def test_a_transaction_survives_its_coordinator(cluster: LocalCluster, kind: str
         for partition in range(PARTITIONS):
             assert read_values(cluster.bootstrap, topic, partition, len(expected)) == expected
         cluster.restart(killed)
+        # The next test creates a topic with as many replicas.
+        eventually(lambda: len(client.admin.list_topics(timeout=TIMEOUT_S).brokers) == 3, TIMEOUT_S, "three brokers")
     finally:
         producer.close()
 

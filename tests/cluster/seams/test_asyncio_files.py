@@ -8,6 +8,7 @@ import hashlib
 import os
 import socket
 import struct
+from itertools import pairwise
 
 import pytest
 
@@ -66,10 +67,9 @@ def test_a_slow_reader_of_files(tmp_path, sent, monkeypatch):
         parts = (b"a" * 100_000, range_of(file, 0, 15_000_000), b"b", range_of(file, 15_000_000, 15_000_000), b"c")
         server.connection.send_frame(parts)
         assert server.connection.queued_bytes > 10_000_000
-        await asyncio.sleep(0.05)
-        calls = len(sent)
-        await asyncio.sleep(0.1)
-        assert len(sent) == calls
+        await until_blocked(server)
+        # Nothing was sent after the socket was full but what it took as soon as it said that it had room again.
+        assert sent[-1] == -1 and not any(one == two == -1 for one, two in pairwise(sent))
         digest = hashlib.sha256()
         (left,) = struct.unpack(">i", await reader.readexactly(4))
         assert left == 30_100_002
