@@ -61,6 +61,15 @@ class TransactionalWriter:
         #: The newest instance, and until when it leaves its id to its rivals: the first one does not.
         self._rests = (0, 0)
 
+    def finish(self) -> None:
+        """End the open transaction as it was planned, and close the streams."""
+        self._stopping_ns = self._clock.monotonic_ns()
+        self._process.backlogs.pop(self._first, None)
+        if self._producer.is_open:
+            self._end()
+        for stream in self._producer.streams:
+            self._process.finish(stream)
+
     def write_due(self, now_ns: int) -> int:
         """Do what is to be done now; nanoseconds until the next look."""
         producer = self._producer
@@ -78,15 +87,6 @@ class TransactionalWriter:
             self._end()
             return 0
         return self._send(due, now_ns)
-
-    def finish(self) -> None:
-        """End the open transaction as it was planned, and close the streams."""
-        self._stopping_ns = self._clock.monotonic_ns()
-        self._process.backlogs.pop(self._first, None)
-        if self._producer.is_open:
-            self._end()
-        for stream in self._producer.streams:
-            self._process.finish(stream)
 
     def _transactional_id(self) -> str:
         settings = self._process.settings
