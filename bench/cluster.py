@@ -38,7 +38,7 @@ def one_broker(
 ) -> Iterator[LocalCluster]:
     """A broker by itself, in a directory that is gone afterwards, with ``topics``: each name and its partitions.
 
-    ``bound`` hears of it before a client does.
+    ``bound`` learns of it before a client does.
     """
     with (
         tempfile.TemporaryDirectory(prefix="gapless-bench-") as directory,

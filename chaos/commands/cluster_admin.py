@@ -7,7 +7,7 @@ Does not own what is asked.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -83,6 +83,13 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     """The rows below their heads; what is None is not known."""
     lines = [tuple(map(str.upper, heads)), *(tuple(map(_cell, row)) for row in rows)]
     print("\n".join(map(printable, table(lines))))
+
+
+def status_with_missing(what: str, missing: Sequence[str], command: str) -> int:
+    """A line for each that does not exist, and the exit status; ``command`` lists those that do."""
+    for each in missing:
+        print(printable(f"gapless: there is no {what} {each}; 'gapless {command}' shows all"), file=sys.stderr)
+    return int(Exit.INVALID if missing else Exit.VALID)
 
 
 def _cell(value: object) -> str:

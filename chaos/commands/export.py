@@ -11,7 +11,7 @@ from typing import IO, Annotated
 import typer
 
 from chaos.commands.exportable import BLAMED, check_ends, check_files, excused
-from chaos.commands.stored import run_directory
+from chaos.commands.stored_paths import run_directory
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.process.one_line import printable, reason
 from verifier.evidence.arrow_stream import HistoryError

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.cluster_admin import Json, Server, admin_of, print_table, sendable
+from chaos.commands.cluster_admin import Json, Server, admin_of, print_table, sendable, status_with_missing
 from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, parse_target, target_offsets
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
@@ -86,15 +86,13 @@ def describe(group: Groups, bootstrap_server: Server = None, data: Data = DATA, 
                 print_table(GroupOffsetRow._fields, rows)
     if as_json:
         print(json.dumps(told, indent=2))
-    for group_id in missing:
-        print(printable(f"gapless: there is no group {group_id}; 'gapless groups list' shows all"), file=sys.stderr)
-    return int(Exit.INVALID if missing else Exit.VALID)
+    return status_with_missing("group", missing, "groups list")
 
 
 def reset_offsets(
     group: Group,
     to: Annotated[
-        str, typer.Option(metavar="TARGET", help="earliest, latest, an offset, or +N or -N from the present one.")
+        str, typer.Option(metavar="TARGET", help="earliest, latest, an offset, or +N or -N from the current one.")
     ],
     topic: Annotated[
         list[str] | None,

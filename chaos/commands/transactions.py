@@ -7,14 +7,13 @@ which transactions hang (``hanging_transactions``), nor how one is aborted (``tr
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.cluster_admin import MOST_LONG, Json, Server, admin_of, print_table, sendable
+from chaos.commands.cluster_admin import MOST_LONG, Json, Server, admin_of, print_table, sendable, status_with_missing
 from chaos.commands.hanging_transactions import OpenTransaction, hanging, open_transactions, still_open
 from chaos.commands.transaction_abort import abort, checked_partition, transaction_reason
 from chaos.commands.up_state import DATA, Data
@@ -24,7 +23,6 @@ from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.partition_calls import ProducerState
 from cluster.client.transaction_descriptions import NO_TRANSACTION, DescribedTransaction, ListedTransaction
 from cluster.coordinator.transaction.describing import STATES
-from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import SystemClock
 
@@ -115,10 +113,7 @@ def describe(
         print(json.dumps(told, indent=2))
     elif found:
         print_table(DESCRIBED_HEADS, map(_row, found.values()))
-    for each in missing:
-        print(printable(f"gapless: there is no transactional ID {each}; 'gapless transactions list' shows all"),
-              file=sys.stderr)  # fmt: skip
-    return int(Exit.INVALID if missing else Exit.VALID)
+    return status_with_missing("transactional ID", missing, "transactions list")
 
 
 def describe_producers(

@@ -13,7 +13,7 @@ from typing import Any
 
 from typer.exceptions import TyperException
 
-from chaos.commands import guesses
+from chaos.commands import other_tools
 
 #: What pydantic calls it -> what is wrong with the value; braces are filled with what the error holds.
 _WORDS = {
@@ -72,7 +72,7 @@ def see_help(program: str, *command: str) -> str:
 
 
 def _instead(asked: str, commands: Collection[str]) -> str:
-    if (known := guesses.COMMANDS.get(asked)) is not None:
+    if (known := other_tools.COMMANDS.get(asked)) is not None:
         return f"; {known}"
     # one wrong letter: of a name of two, too little is left to be alike
     near = get_close_matches(asked, commands, n=1) or [each for each in commands if _differ_by_one(each, asked)]
@@ -104,7 +104,7 @@ def _no_such_option(error: Any) -> str | None:
     if not hasattr(error, "possibilities"):
         return None
     known = [name for each in error.cmd.params for name in each.opts] if error.cmd is not None else []
-    hint = guesses.meant(error.option_name, known, error.possibilities or ())
+    hint = other_tools.meant(error.option_name, known, error.possibilities or ())
     return f"unknown option {error.option_name}{f'; {hint}' if hint else ''}"
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chaos.commands.shown import examples, planted
+from chaos.commands.verdict_details import examples, planted
 from cluster.process.one_line import printable
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.verdict import result_lines

@@ -13,9 +13,9 @@ import typer
 from chaos.commands.preflight import check_java, check_spark_master
 from chaos.commands.pruned import is_pruned, say_pruned
 from chaos.commands.received import check_judged
-from chaos.commands.shown import examples
-from chaos.commands.stored import A_RUN_OR_HISTORY, StoredPath, latest_run, run_directory, stored
+from chaos.commands.stored_paths import A_RUN_OR_HISTORY, StoredPath, latest_run, run_directory, stored
 from chaos.commands.talk import PlainQuiet
+from chaos.commands.verdict_details import examples
 from chaos.commands.verdict_lines import say, say_lines
 from chaos.commands.verifier_process import judge, judge_all
 from chaos.exits import VERDICTS, BadRequest, Exit

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TypeVar
 
-from chaos.conductor.asking import ask
+from chaos.conductor.broker_question import ask
 from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import ProducerSeen, SeenMember
 from cluster.client.coordinator_lookup import GROUP, TRANSACTION, find_coordinator_request, found_coordinator

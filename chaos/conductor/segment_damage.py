@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from random import Random
 
-from chaos.faults.insides import FlippedBit
+from chaos.faults.machine import FlippedBit
 from cluster.client import Consumer
 from cluster.client.consumer.results import ConsumerError, CorruptRecord
 from cluster.seams.storage import Storage

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from chaos.conductor.asking import ask
+from chaos.conductor.broker_question import ask
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.offset_listing import LATEST_TIMESTAMP, ListedOffset, list_offsets_request, listed_offsets
 from cluster.seams.transport import Transport

@@ -10,13 +10,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.deployment import Deployment
-from chaos.conductor.insides import BrokerInsides
 from chaos.conductor.observer import Observer
 from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
-from chaos.faults.insides import Insides
+from chaos.faults.machine import Machine
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
@@ -118,9 +118,9 @@ class Target:
     def process(self, broker_id: int) -> Process:
         return self._deployment.process(broker_id)
 
-    def insides(self, broker_id: int) -> Insides:
+    def machine(self, broker_id: int) -> Machine:
         listeners = self._deployment.topology.listeners[broker_id]
-        return BrokerInsides(broker_id, listeners, self.process(broker_id), self._directory, SystemClock())
+        return BrokerMachine(broker_id, listeners, self.process(broker_id), self._directory, SystemClock())
 
     async def restart(self, broker_id: int) -> None:
         await self._deployment.restart(broker_id)

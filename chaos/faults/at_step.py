@@ -1,4 +1,4 @@
-"""What faults that break a coordinator at a step share: the coordinator and the step are drawn, its frame is caught.
+"""What faults that break a coordinator at a step share: drawing the coordinator and the step, and catching its frame.
 
 Owns that. What is done to the broker while the frame is held is each fault's own.
 """
@@ -17,7 +17,7 @@ NAMED_AS: Mapping[CoordinatorKind, str] = {"group": "group", "transaction": "tra
 
 
 class AtStep(Fault):
-    """Waits for a frame of the step that was asked for; of another one if the step was drawn and does not come up."""
+    """Waits for a frame of the requested step, or of any other step if this one was drawn and does not occur."""
 
     least_brokers = 2
     least_replicas = 2
@@ -41,7 +41,8 @@ class AtStep(Fault):
         return f"{self._seat}, at {self._step.name}"
 
     async def at_step(self, break_broker: Callable[[], Awaitable[None]], *, lossy: bool) -> None:
-        """Break it while the frame is held, then let the frame go, or lose it; nothing if no frame comes by."""
+        """Break the broker while the frame is held, then deliver or drop the frame. Does nothing if no frame comes
+        by."""
         others = [step for step in STEPS[self.coordinates].values() if step is not self._step]
         trap = Trap(self.cluster, self._seat, self.clock, self.damage, lossy=lossy)
         self._came = await trap.wait(self._step, [] if "step" in self.injection.parameters else others)
@@ -51,11 +52,11 @@ class AtStep(Fault):
 
     @property
     def came_by(self) -> bool:
-        """Whether it was broken: a frame came by."""
+        """Whether a frame came by, so that the broker was broken."""
         return self._came is not None
 
     def nothing_came(self) -> Probe:
-        """What the probe says then."""
+        """What the probe says if none did."""
         return Probe(False, {"broker": self._broker_id, "came_by": False})
 
     async def moved(self) -> tuple[bool, Mapping[str, Any]]:

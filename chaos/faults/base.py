@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Protocol
 from chaos.faults.accepted import Rule
 from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
-from chaos.faults.insides import Insides
+from chaos.faults.machine import Machine
 from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
@@ -31,7 +31,7 @@ class PreconditionMissing(Exception):
 
 
 class ClusterUnderTest(Protocol):
-    """What a fault may see of the cluster, and the few things it may do to it."""
+    """What a fault may observe of the cluster, and the few things it may do to it."""
 
     @property
     def topic(self) -> str: ...
@@ -53,8 +53,8 @@ class ClusterUnderTest(Protocol):
 
     def process(self, broker_id: int) -> Process: ...
 
-    def insides(self, broker_id: int) -> Insides:
-        """Disk and clock of the broker's present process."""
+    def machine(self, broker_id: int) -> Machine:
+        """Disk and clock of the broker's current process."""
         ...
 
     async def restart(self, broker_id: int) -> None:
@@ -69,7 +69,7 @@ class ClusterUnderTest(Protocol):
         ...
 
     def stopped_cleanly(self, broker_id: int) -> bool:
-        """Whether the broker's data directory bears the marker of a clean stop."""
+        """Whether the broker's data directory has the marker of a clean stop."""
         ...
 
     def zookeeper(self) -> Process | None:
@@ -77,11 +77,11 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def restart_zookeeper(self) -> None:
-        """Start a dead ZooKeeper again on its data directory and its port; waits for a start that is under way."""
+        """Restart a dead ZooKeeper on its data directory and its port; waits for a start in progress."""
         ...
 
     async def zookeeper_answers(self, timeout_ms: int) -> bool:
-        """Whether ZooKeeper serves, asked without a proxy between."""
+        """Whether ZooKeeper serves requests, asked without a proxy in between."""
         ...
 
     async def journaled(self, event: str) -> int:
@@ -89,7 +89,7 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
-        """(leader, leader epoch) as the other brokers tell it, None if there is none now."""
+        """(leader, leader epoch) as reported by the other brokers, None if there is no leader now."""
         ...
 
     async def controller(self) -> int | None: ...
@@ -124,7 +124,7 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def answers(self, broker_id: int, timeout_ms: int) -> bool:
-        """Whether the broker answers one request on its control listener, which no proxy stands before."""
+        """Whether the broker answers one request on its control listener, which has no proxy in front of it."""
         ...
 
     async def counter(self, broker_id: int, name: str) -> float | None:
@@ -196,7 +196,7 @@ class Fault(ABC):
 
     @classmethod
     def usual_duration_s(cls, session_timeout_ms: int) -> float:
-        """How long it lasts by hand if nothing is said, where brokers have this session with ZooKeeper."""
+        """Its default duration as a manual fault, where brokers have this session timeout with ZooKeeper."""
         return sum(cls.duration_s) / 2
 
     @classmethod
@@ -225,7 +225,7 @@ class Fault(ABC):
 
     @abstractmethod
     async def heal(self) -> None:
-        """Undo it. Called once, also if ``inject`` failed half way, so it must bear finding nothing to undo."""
+        """Undo it. Called once, even if ``inject`` failed halfway, so it must tolerate finding nothing to undo."""
 
     @abstractmethod
     async def gone(self) -> Probe:
@@ -246,7 +246,8 @@ class Fault(ABC):
 
     @property
     def patience_ms(self) -> int:
-        """How long the cluster may take to note that a broker is gone: the session, and the elections after it.
+        """How long the cluster may take to notice that a broker is gone: the session timeout and the elections after
+        it.
 
         ZooKeeper may be away at the same time; a waiter continues as soon as it is noted.
         """
@@ -257,7 +258,7 @@ class Fault(ABC):
         return int(self.injection.target.get("partition", 0))
 
     async def _moved_from(self, broker_id: int, timeout_ms: float) -> bool:
-        """Whether the chosen partition comes to be led by another broker within the time."""
+        """Whether another broker becomes leader of the chosen partition within the time."""
 
         async def moved() -> bool:
             found = await self.cluster.leader(self._partition)

@@ -1,4 +1,4 @@
-"""What a fault can hit: processes, and of the load its producers and members. Owns only the shapes."""
+"""What a fault can hit: processes, and the producers and members of the load. Owns only the shapes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Process(Protocol):
 
 
 class ProducerSeen(NamedTuple):
-    """A transactional id as its coordinator knows it: whose turn it is, and how long a transaction may be open."""
+    """A transactional id as its coordinator knows it: its producer, and how long a transaction may be open."""
 
     producer_id: int
     producer_epoch: int
@@ -41,7 +41,7 @@ class ProducerSeen(NamedTuple):
 
 
 class SeenMember(NamedTuple):
-    """A member of a group as its coordinator knows it. ``instance_id``: of a static one."""
+    """A member of a group as its coordinator knows it. ``instance_id``: if it is static."""
 
     member_id: str
     client_id: str
@@ -49,21 +49,21 @@ class SeenMember(NamedTuple):
 
 
 class LoadUnderTest(Protocol):
-    """What a fault may see of the load's processes, and do to them. Their histories stay evidence."""
+    """What a fault may observe of the load's processes, and do to them. Their histories remain evidence."""
 
     def processes(self, part: LoadPart) -> tuple[str, ...]:
-        """The names of those that run."""
+        """The names of those that are running."""
         ...
 
     def process(self, name: str) -> Process: ...
 
     async def acknowledged(self, name: str) -> int:
-        """How many records the process has had acknowledged, as it last said itself."""
+        """How many records the process has had acknowledged, by its own latest figure."""
         ...
 
     async def end_members(self, end: MemberEnd, names: Sequence[str], absence_s: float) -> int:
-        """Have these members of the group, by their ``client.id``, end like that, now.
+        """End these members of the group, named by ``client.id``, in this way, now.
 
-        Their places are empty for a while. The number of the order, which those who take the places tell.
+        Their places stay empty for a while. Returns the number of the order, which their successors report.
         """
         ...

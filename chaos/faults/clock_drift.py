@@ -1,4 +1,4 @@
-"""``clock-drift``: the time of day of the broker that leads a chosen partition runs too fast or too slowly."""
+"""``clock-drift``: the wall clock of a partition's leader runs too fast or too slow."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MOST_PPM = 500_000
 
 
 class ClockDrift(SkewedClock):
-    """How much is drawn, unless it is asked for."""
+    """The rate is drawn unless it is given."""
 
     name = "clock-drift"
-    summary = "let the time of day of the broker that leads a partition run too fast or too slowly; set it right"
+    summary = "make the wall clock of a partition's leader run too fast or too slow; correct it"
     accepts = (integer("ppm", -_MOST_PPM, _MOST_PPM),)
 
     def _asked(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""``clock-jump``: the time of day of the broker that leads a chosen partition is set ahead or back for a while."""
+"""``clock-jump``: the wall clock of a partition's leader is moved forward or back for a while."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _MOST_MS = 300_000
 
 
 class ClockJump(SkewedClock):
-    """How far is drawn, unless it is asked for."""
+    """The distance is drawn unless it is given."""
 
     name = "clock-jump"
-    summary = "set the time of day of the broker that leads a partition ahead or back; set it right"
+    summary = "move the wall clock of a partition's leader forward or back; correct it"
     accepts = (integer("ahead_ms", -86_400_000, 86_400_000),)
 
     def _asked(self) -> tuple[int, int]:

@@ -1,7 +1,7 @@
 """``crash-members``: half of the members of the group die at once, and their places stay empty for a while.
 
-A storm: the group learns of it when several sessions are over at the same time, reassigns most partitions, and does so
-again when all of them come back together.
+A storm: the group notices when several sessions expire at the same time, reassigns most partitions, and does so again
+when all members come back together.
 """
 
 from __future__ import annotations
@@ -59,5 +59,5 @@ class CrashMembers(MemberFault):
         return Probe(back, {"places_taken": back})
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        """Only who comes back tells that it was this order that they obeyed, and not the end of their lives."""
+        """Only their successors show that they obeyed this order, and did not just reach the end of their lives."""
         return during.effective and after.effective

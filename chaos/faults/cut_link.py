@@ -1,6 +1,6 @@
 """``cut-link``: stop one directed link, its requests or its responses only, lossless or lossy.
 
-Lossless holds the bytes back and delivers them all at heal (a pause of the network as TCP rides it out); lossy
+A lossless cut holds the bytes back and delivers all of them at heal, as TCP does after a network pause; a lossy one
 drops them, and the connection closes at heal. The record says which it was (docs/faults.md).
 """
 
@@ -10,15 +10,16 @@ import asyncio
 from typing import Any
 
 from chaos.faults.accepted import one_way, truth
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.damage import Direction, LinkTraffic, stats_of
+from chaos.faults.link_fault import NO_COUNTERS, LinkFault
 from cluster.seams.units import seconds_of_ms
 
 #: A link that is cut must show no byte for this long before we call it cut.
 _QUIET_MS = 300
 
 
-class CutLink(Fault):
+class CutLink(LinkFault):
     """Bites when links that were carrying bytes carry none anymore (or drop them, if lossy).
 
     The target is one link, picked by the seed, or ``link: NAME``, or ``link: followers``: every link on which a
@@ -57,7 +58,7 @@ class CutLink(Fault):
         return f"{', '.join(self._links)}, {self._direction}s only, {how}"
 
     async def _followers(self, leader: int) -> list[int]:
-        """The other brokers that fetch now: a dead one, or one that is not registered yet, leaves nothing to cut."""
+        """The other brokers that fetch now. A broker that is dead or not registered yet has no fetches to cut."""
         alive = await self.cluster.alive()
         others = (broker for broker in self.cluster.broker_ids if broker != leader)
         return [broker for broker in others if broker in alive and self.cluster.process(broker).is_running()]
@@ -74,16 +75,13 @@ class CutLink(Fault):
         seen: dict[str, Any] = {"links": self._links, "direction": self._direction, "lossless": self._lossless}
         seen["toxic_in_place"] = in_place
         if first is None or second is None or self._before is None:
-            seen["counters"] = "none: an external Toxiproxy has no counters"
+            seen["counters"] = NO_COUNTERS
             return Probe(in_place, seen)
         carried_before = self._carried(self._before)
         quiet = self._carried(second) == self._carried(first)
         seen |= {"carried_before_bytes": carried_before, "quiet_ms": _QUIET_MS, "quiet": quiet}
         bitten = in_place and quiet and carried_before > 0
         return Probe(bitten and (self._lossless or await self._loses(self._before, seen)), seen)
-
-    async def heal(self) -> None:
-        await self.damage.heal()
 
     async def gone(self) -> Probe:
         clear = await self.damage.clear()

@@ -1,6 +1,6 @@
-"""What a fault may do to links, and what it did, so that it undoes that and nothing else. Decides nothing.
+"""What a fault may do to links, and a record of what it did, so that it undoes exactly that. Decides nothing.
 
-Two faults may overlap on one link: each heals its own toxics, and asks after its own alone.
+Two faults may overlap on one link: each heals and checks only its own toxics.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LinkTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What one fault put on one link: the names of its toxics there, which no other fault has."""
+    """What one fault put on one link: the names of its toxics there, which are unique to it."""
 
     link: str
     toxics: tuple[str, ...]
@@ -41,7 +41,7 @@ class Marks:
 class FrameAct:
     """What is done to frames of Kafka's of some APIs (docs/proxy.md "Frames"): to ``count`` of each link, 0 for all.
 
-    ``lossy``: what a hold holds is lost when it ends. ``delay_ms`` is a delay's.
+    ``lossy``: held frames are dropped when the hold ends. ``delay_ms`` applies to delays.
     """
 
     act: Literal["hold", "delay", "drop", "repeat", "cut"]
@@ -54,7 +54,7 @@ class FrameAct:
 
 @dataclass(frozen=True, slots=True)
 class FrameCounts:
-    """Frames that came by since then, and those of them that were acted on."""
+    """How many frames have passed since then, and how many of them were acted on."""
 
     matched: int = 0
     acted: int = 0
@@ -63,7 +63,7 @@ class FrameCounts:
 class LinkControl(Protocol):
     """What a fault may do to links. A link is named opener first: ``b2-b1``, ``producers-b3``, ``b1-zk``.
 
-    Faults may overlap on one link, so each undoes what it did itself and asks after that alone.
+    Faults may overlap on one link, so each undoes and checks only what it did itself.
     """
 
     async def cut(self, link: str, direction: Direction, *, lossless: bool) -> Marks:
@@ -83,7 +83,7 @@ class LinkControl(Protocol):
         ...
 
     async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
-        """Act on single frames. Raises an error that names the mend where the proxy is not ours."""
+        """Act on single frames. Raises an error that says what to do if the proxy is not ours."""
         ...
 
     async def frame_counts(self, marks: Marks) -> FrameCounts:
@@ -95,7 +95,7 @@ class LinkControl(Protocol):
         ...
 
     async def remaining(self, marks: Marks) -> tuple[str, ...]:
-        """Those of these toxics that are on the link now, as its proxy tells it."""
+        """Those of these toxics that are on the link now, according to its proxy."""
         ...
 
     async def stats(self, link: str) -> LinkTraffic | None:
@@ -115,7 +115,7 @@ class Damage:
 
     @property
     def model(self) -> str:
-        """How the proxy models it, where there is a choice."""
+        """How the proxy models it, if there is a choice."""
         return self._marks[0].model if self._marks else ""
 
     async def cut(self, links: Sequence[str], direction: Direction, *, lossless: bool) -> None:
@@ -155,7 +155,7 @@ class Damage:
         await asyncio.gather(*(one(link) for link in links))
 
     async def frame_counts(self) -> FrameCounts:
-        """What all of it did to frames so far. What was removed meanwhile counts no longer."""
+        """What all of it did to frames so far. Toxics that have been removed no longer count."""
         found = await asyncio.gather(*(self._links.frame_counts(marks) for marks in self._marks))
         return FrameCounts(sum(each.matched for each in found), sum(each.acted for each in found))
 

@@ -1,4 +1,4 @@
-"""``delay-end-txn``: EndTxn requests reach the coordinator late, and may meet what came in the meantime."""
+"""``delay-end-txn``: EndTxn requests reach the coordinator late, possibly after what was sent in the meantime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cluster.protocol.apis import ApiKey
 
 
 class DelayEndTxn(EndTxnFault):
-    """By up to a second if nothing is said; at a client's request timeout it is sent again meanwhile."""
+    """By up to a second unless given; beyond a client's request timeout, the request is sent again meanwhile."""
 
     name = "delay-end-txn"
     summary = "delay EndTxn requests to the coordinator of a transactional id"

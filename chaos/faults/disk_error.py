@@ -1,4 +1,4 @@
-"""``disk-error``: calls of the disk of the broker that leads a partition fail with EIO; then it is well."""
+"""``disk-error``: calls to the disk of a partition's leader fail with EIO; then the disk is replaced by a good one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _FAILING: Mapping[str, tuple[str, ...]] = {
 
 
 class DiskError(FailingDisk):
-    """Which calls fail is drawn, unless it is asked for."""
+    """Which calls fail is drawn unless it is given."""
 
     name = "disk-error"
-    summary = "let calls of the disk of the broker that leads a partition fail with EIO; restart it on a good disk"
+    summary = "make calls to the disk of a partition's leader fail with EIO; restart it on a good disk"
     accepts = (one_of("calls", *_FAILING),)
 
     async def choose(self) -> str:

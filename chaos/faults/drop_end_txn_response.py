@@ -1,4 +1,5 @@
-"""``drop-end-txn-response``: the transaction ends, and its producer loses the connection instead of being told so."""
+"""``drop-end-txn-response``: the transaction ends, and its producer loses the connection instead of getting the
+response."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ from cluster.protocol.apis import ApiKey
 
 
 class DropEndTxnResponse(EndTxnFault):
-    """The producer must ask again, and be told how it ended."""
+    """The producer must retry, and learn how the transaction ended."""
 
     name = "drop-end-txn-response"
-    summary = "drop responses to EndTxn and close their connections; producers must ask again how it ended"
+    summary = "drop responses to EndTxn and close their connections; producers must retry to learn the outcome"
     duration_s = (0.5, 1.5)
     accepts = (integer("count", 1, 1_000),)
 

@@ -1,28 +1,24 @@
 """``drop-packets``: the effect of packet loss on the links of one broker.
 
-A TCP proxy cannot lose packets: TCP would send them again, and what an application sees of loss is just that,
-random stalls for retransmission. This fault models those stalls chunk by chunk. ``tc netem`` on the loopback device
-would hit every process of the machine and outlive a killed conductor, so it is not used; the record says
-``model: stall``.
+A TCP proxy cannot lose packets: TCP would retransmit them, so an application sees packet loss as random stalls. This
+fault models those stalls chunk by chunk. ``tc netem`` on the loopback device would hit every process of the machine and
+outlive a killed conductor, so it is not used; the record says ``model: stall``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from chaos.faults.accepted import share
-from chaos.faults.base import Fault, Probe, until
-from chaos.faults.damage import stats_of
+from chaos.faults.base import Probe
+from chaos.faults.link_fault import LinkFault
 
 
-class DropPackets(Fault):
+class DropPackets(LinkFault):
     """Bites when chunks on the broker's links were held back."""
 
     name = "drop-packets"
     summary = "random retransmission stalls per chunk on all links of one broker (a model of packet loss)"
     duration_s = (2.0, 5.0)
     recovery_s = 1.5
-    hits = "traffic"
     accepts = (share("loss"),)
 
     async def choose(self) -> str:
@@ -38,22 +34,5 @@ class DropPackets(Fault):
         await self.damage.stall(self._links, probability=loss, min_ms=200, max_ms=400)
 
     async def bites(self) -> Probe:
-        seen: dict[str, Any] = {"broker": self._broker_id, "model": self.damage.model}
-
-        async def held() -> bool:
-            now = await stats_of(self.cluster.links, self._links)
-            if now is None:
-                seen["counters"] = "none: an external Toxiproxy has no counters"
-                return await self.damage.in_place()
-            held_bytes = sum(stats.held_bytes for stats in now)
-            seen["held_bytes"] = held_bytes
-            return held_bytes > 0
-
-        return Probe(await until(held, clock=self.clock, timeout_ms=2_500, interval_ms=20), seen)
-
-    async def heal(self) -> None:
-        await self.damage.heal()
-
-    async def gone(self) -> Probe:
-        clear = await self.damage.clear()
-        return Probe(clear, {"links_clear": clear})
+        seen = {"broker": self._broker_id, "model": self.damage.model}
+        return await self.held_back(self._links, seen, interval_ms=20)

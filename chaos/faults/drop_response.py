@@ -1,26 +1,26 @@
-"""``drop-response``: the broker does what it was asked and its answer never arrives.
+"""``drop-response``: the broker carries out a request, but its response never arrives.
 
 A ``timeout`` toxic downstream on a producers' link drops the responses; its removal within a second closes the
-connections, and the client must send again what may have been done already. It bit only if a Produce reached the
-log, its response did not arrive, and a retry came, which the broker counts by the fingerprint of the batch.
+connections, and the client must resend what may have been stored already. It bit only if a Produce reached the log, its
+response did not arrive, and a retry followed, which the broker detects by the fingerprint of the batch.
 """
 
 from __future__ import annotations
 
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Probe, until
+from chaos.faults.link_fault import LinkFault
 
 RETRIES = "gapless_produce_retries_total"
 BATCHES = "gapless_produce_batches_total"
 
 
-class DropResponse(Fault):
+class DropResponse(LinkFault):
     """Bites when batches were appended and answers dropped while it lasted, and a known batch was resent after."""
 
     name = "drop-response"
     summary = "drop the responses to producers for under a second, then disconnect; the retries repeat what was done"
     duration_s = (0.4, 0.8)
     recovery_s = 2.5
-    hits = "traffic"
     hits_client_links = True
 
     async def choose(self) -> str:
@@ -49,9 +49,6 @@ class DropResponse(Fault):
 
         # Shorter than the fault itself: it must be over within a second.
         return Probe(await until(answered_into_the_void, clock=self.clock, timeout_ms=300, interval_ms=20), seen)
-
-    async def heal(self) -> None:
-        await self.damage.heal()
 
     async def gone(self) -> Probe:
         async def came_again() -> bool:

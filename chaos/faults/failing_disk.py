@@ -1,7 +1,7 @@
-"""What faults of a disk that fails share: calls of the leader's disk fail, and its broker must not continue.
+"""What faults with a failing disk share: calls to the leader's disk fail, and its broker must not continue.
 
-Owns that. A broker whose disk fails ends, as one of Kafka's does whose only log directory is offline; others take over.
-It is started again on a disk that is well. Which calls fail, and with what, is each fault's own.
+Owns that. A broker whose disk fails exits, as Kafka does when its only log directory is offline; others take over. It
+is restarted on a good disk. Which calls fail, and with what, is each fault's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _END_MS = 15_000
 
 
 class FailingDisk(Fault):
-    """Bites when calls failed, the process has ended by itself, and another broker leads the partition."""
+    """Bites when calls failed, the process exited on its own, and another broker leads the partition."""
 
     duration_s = (3.0, 5.0)
     recovery_s = 4.0
@@ -41,17 +41,17 @@ class FailingDisk(Fault):
         return f"broker {self._broker_id}, leader of {self.cluster.topic}-{self._partition}"
 
     async def inject(self) -> None:
-        insides = self.cluster.insides(self._broker_id)
+        machine = self.cluster.machine(self._broker_id)
         self._pid = self.cluster.process(self._broker_id).pid
-        self._before = await insides.failures()
-        await insides.fail(self._calls, self._error, self.random.randrange(2**32))
+        self._before = await machine.failures()
+        await machine.fail(self._calls, self._error, self.random.randrange(2**32))
 
     async def bites(self) -> Probe:
         async def ended() -> bool:
             return not self.cluster.process(self._broker_id).is_running()
 
         dead = await until(ended, clock=self.clock, timeout_ms=_END_MS)
-        failures = await self.cluster.insides(self._broker_id).failures() - self._before
+        failures = await self.cluster.machine(self._broker_id).failures() - self._before
         moved = await self._moved_from(self._broker_id, self.patience_ms if dead else 0)
         seen: dict[str, Any] = {
             "broker": self._broker_id,
@@ -71,15 +71,15 @@ class FailingDisk(Fault):
             await self.cluster.restart(self._broker_id)
 
     async def _heal_disk(self) -> None:
-        """Of a process that has not ended; it may do so meanwhile."""
+        """If the process has not exited; it may do so meanwhile."""
         try:
-            await self.cluster.insides(self._broker_id).heal()
+            await self.cluster.machine(self._broker_id).heal()
         except OSError:
             await asyncio.sleep(0.5)
 
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
-        state = await self.cluster.insides(self._broker_id).see()
+        state = await self.cluster.machine(self._broker_id).see()
         well = state is not None and state.is_well
         running = self.cluster.process(self._broker_id).is_running()
         return Probe(rejoined and well and running, {"running": running, "disk_well": well, "isr_full": rejoined})

@@ -1,4 +1,4 @@
-"""``full-disk``: the disk of the broker that leads a chosen partition takes no more bytes; then there is room again."""
+"""``full-disk``: the disk of a partition's leader is full; then there is space again."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from chaos.faults.failing_disk import FailingDisk
 
 
 class FullDisk(FailingDisk):
-    """Writes fail with ENOSPC, some of them after a part is done."""
+    """Writes fail with ENOSPC, some of them halfway."""
 
     name = "full-disk"
-    summary = "let writes fail for want of space on the disk of the broker that leads a partition; restart it with room"
+    summary = "make writes to the disk of a partition's leader fail with ENOSPC; restart it with free space"
 
     @property
     def _error(self) -> str:

@@ -1,7 +1,7 @@
-"""``hold-markers``: what a coordinator tells one broker to mark as committed or aborted is held back for a while.
+"""``hold-markers``: WriteTxnMarkers from a coordinator to one broker is held back for a while.
 
-The transaction is decided, and its partitions there stay open: their last stable offset stands still. What is held is
-delivered at the end, after the coordinator has long asked again.
+The transaction is decided, and its partitions there stay open: their last stable offset does not advance. What is held
+is delivered at the end, long after the coordinator has sent it again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the three kills share: SIGKILL a broker, restart it after a while. Owns that; which broker is each kill's own.
+"""What the kills of a broker share: SIGKILL it, restart it after a while. Owns that; which broker is each kill's own.
 
-A kill is a crash as a process has it: what was written stays in the page cache, what was buffered in the process is
-gone. The broker comes back on its own data directory, without the marker of a clean stop, and recovers its logs.
+A kill is the crash of a process: what was written is still in the page cache, what the process had buffered is gone.
+The broker comes back on its own data directory, without the marker of a clean stop, and recovers its logs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chaos.faults.base import Fault, Probe
 
 
 class Kill(Fault):
-    """Bites when the process is gone and the cluster has taken note of it."""
+    """Bites when the process is gone and the cluster has noticed."""
 
     duration_s = (3.0, 5.0)
     recovery_s = 4.0
@@ -25,7 +25,7 @@ class Kill(Fault):
 
     @abstractmethod
     async def noted(self) -> tuple[bool, Mapping[str, Any]]:
-        """Whether the cluster took note of the death, waiting for it within reason; and what shows it."""
+        """Whether the cluster noticed, waiting for it within reason; and what shows it."""
 
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid

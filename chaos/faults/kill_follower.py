@@ -1,4 +1,4 @@
-"""``kill-follower``: SIGKILL a broker that follows in a chosen partition, restart it after a while."""
+"""``kill-follower``: SIGKILL a follower of a chosen partition, restart it after a while."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from chaos.faults.kill import Kill
 class KillFollower(Kill):
     """Bites when the process is gone and the cluster no longer counts the broker as alive.
 
-    The leader of the partition stays: it shrinks its ISR, and what it had not yet heard of the follower has to be
-    fetched again after the follower's recovery.
+    The leader of the partition stays: it shrinks its ISR, and what the follower had not yet confirmed has to be fetched
+    again after its recovery.
     """
 
     name = "kill-follower"

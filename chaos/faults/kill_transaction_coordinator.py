@@ -8,7 +8,7 @@ from chaos.faults.steps import STEPS
 
 
 class KillTransactionCoordinator(KillCoordinator):
-    """Before it has the EndTxn, after it, while its answer or its markers are on the way, or earlier."""
+    """Before it receives EndTxn, after that, while its response or its markers are in flight, or earlier."""
 
     name = "kill-transaction-coordinator"
     summary = "SIGKILL the coordinator of a transactional id at a step of its transaction; restart it"

@@ -1,7 +1,7 @@
 """What the faults on the load share: they need a load that gapless started. Owns the refusal of a run without one.
 
-Clients that die, sleep or restart are what coordinators are for. What the load had noted before stays evidence, and
-what was under way meanwhile has the outcome that its client learns of, or ``info``.
+Coordinators exist for clients that die, stop or restart. What the load had recorded before remains evidence, and what
+was in flight has the outcome that its client learns, or ``info``.
 """
 
 from __future__ import annotations

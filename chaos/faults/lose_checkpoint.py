@@ -1,4 +1,4 @@
-"""``lose-checkpoint``: a checkpoint is gone when the broker that led a chosen partition is started again."""
+"""``lose-checkpoint``: a checkpoint is missing when the former leader of a partition is restarted."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CHECKPOINTS = (
 
 
 class LoseCheckpoint(LostFiles):
-    """Which one is drawn, unless it is asked for. Without it, the broker learns from its logs or from the leader."""
+    """Which one is drawn unless it is given. Without it, the broker recovers the values from its logs or the leader."""
 
     name = "lose-checkpoint"
-    summary = "SIGKILL the broker that leads a partition, and remove a checkpoint; restart it"
+    summary = "SIGKILL a partition's leader and remove one of its checkpoints; restart it"
     accepts = (one_of("checkpoint", *_CHECKPOINTS),)
 
     def _what(self) -> str:

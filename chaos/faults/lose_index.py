@@ -1,8 +1,8 @@
-"""``lose-index``: a partition has no indexes when the broker that led it is started again.
+"""``lose-index``: a partition has no indexes when its former leader is restarted.
 
-And no snapshots of producers, which are as derived as indexes are. The ``.txnindex`` stays: below what a start reads, a
-segment that has none is one in which nothing was aborted, as in Kafka (docs/log.md "Starting"). The broker is shut down
-cleanly before, unless it is to be killed: only then the index of the active segment is on the disk, and a start trusts
+Nor any producer snapshots, which can be rebuilt just as indexes can. The ``.txnindex`` stays: in segments that a start
+does not read, a missing one means that nothing was aborted, as in Kafka (docs/log.md "Starting"). The broker is shut
+down cleanly first, unless it is to be killed: only then is the index of the active segment on disk, and a start trusts
 what it finds.
 """
 
@@ -16,10 +16,10 @@ from chaos.faults.rolling_restart import STOP_MS
 
 
 class LoseIndex(LostFiles):
-    """All of them are built again from the batches."""
+    """All of them are rebuilt from the batches."""
 
     name = "lose-index"
-    summary = "stop the broker that leads a partition, and remove the partition's indexes and snapshots; restart it"
+    summary = "stop a partition's leader and remove the partition's indexes and snapshots; restart it"
     duration_s = (4.0, 6.0)
     accepts = (truth("kill"),)
 

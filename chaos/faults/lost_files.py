@@ -1,4 +1,4 @@
-"""What faults share that take files from the disk of a broker that is down. Which files is each fault's own."""
+"""What faults that remove files from the disk of a stopped broker share. Which files is each fault's own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from abc import abstractmethod
 from collections.abc import Collection
 
 from chaos.faults.base import PreconditionMissing, Probe
-from chaos.faults.insides import LostFile
 from chaos.faults.kill_leader import KillLeader
+from chaos.faults.machine import LostFile
 
 
 class LostFiles(KillLeader):
-    """Bites when files are gone that held something, with the process, and another broker leads the partition. It is
-    over when the broker has them again, made of what is left, and every replica is in sync."""
+    """Bites when non-empty files and the process are gone, and another broker leads the partition. It is over when the
+    broker has rebuilt the files from what is left, and every replica is in sync."""
 
     _lost: list[LostFile]
 
@@ -25,20 +25,20 @@ class LostFiles(KillLeader):
 
     @abstractmethod
     def _what(self) -> str:
-        """Draw which files are lost; their name for the record."""
+        """Draw which files are lost; returns their name for the record."""
 
     @abstractmethod
     def _where(self) -> tuple[str, Collection[str]]:
-        """The directory of these files, and how their names end."""
+        """The directory of these files, and the endings of their names."""
 
     async def _end(self) -> None:
-        """End the broker."""
+        """Stop or kill the broker."""
         await super().inject()
 
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid
         await self._end()
-        self._lost = await self.cluster.insides(self._broker_id).remove(*self._where())
+        self._lost = await self.cluster.machine(self._broker_id).remove(*self._where())
 
     async def bites(self) -> Probe:
         seen = await super().bites()
@@ -48,9 +48,9 @@ class LostFiles(KillLeader):
 
     async def gone(self) -> Probe:
         seen = await super().gone()
-        insides = self.cluster.insides(self._broker_id)
-        loaded = await insides.loaded()
+        machine = self.cluster.machine(self._broker_id)
+        loaded = await machine.loaded()
         expected = [each.name for each in self._lost if each.size_bytes > 0]
-        made = await insides.present(expected)
+        made = await machine.present(expected)
         more = {"files_again": made, "verified_bytes": loaded.get("unflushed_bytes", 0)}
         return Probe(seen.effective, {**seen.seen, **more})

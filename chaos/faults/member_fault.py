@@ -1,8 +1,8 @@
-"""What the faults on single members of a group share: who is in it, and who came after whom.
+"""What the faults on single members of a group share: who is in the group, and who succeeded whom.
 
 Owns that. A member that takes a place after an order names it (``loadgen.membership.MemberName``), so the coordinator
-itself shows that the order was obeyed. A coordinator keeps the first ``client.id`` of a static member, as Kafka's does
-(KIP-345): there another member id shows that it is another one.
+itself shows that the order was carried out. A coordinator keeps the first ``client.id`` of a static member, as Kafka's
+does (KIP-345): there, a new member id shows the succession.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class MemberFault(LoadFault):
     needs_load = "members"
 
     async def heal(self) -> None:
-        """Nothing to undo: a member that crashed or was closed comes back by itself."""
+        """Nothing to undo: the place of a member that crashed or was closed is taken again anyway."""
 
     def _start(self) -> None:
         self._returned: dict[tuple[str, int], int] = {}

@@ -8,7 +8,7 @@ from chaos.faults.steps import STEPS
 
 
 class PauseGroupCoordinator(PauseCoordinator):
-    """It wakes up to a commit, or to a member, that is its successor's by then."""
+    """It wakes up to a commit or a member that belongs to its successor by then."""
 
     name = "pause-group-coordinator"
     summary = "SIGSTOP the coordinator of a group at a JoinGroup, SyncGroup or OffsetCommit; SIGCONT it"

@@ -1,7 +1,7 @@
-"""What the pauses of load processes share: SIGSTOP, until others have given its clients up, and SIGCONT.
+"""What the pauses of load processes share: SIGSTOP until coordinators have given up on its clients, then SIGCONT.
 
-Owns that; whom a coordinator gives up, and how that is seen, is each pause's own. The process sleeps with all that its
-clients have open: connections, transactions, partitions. It wakes up as a zombie, and is not told.
+Owns that; which clients a coordinator gives up on, and what shows it, is each pause's own. The process stops with
+everything that its clients have open: connections, transactions, partitions. It wakes up as a zombie, without knowing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chaos.faults.load_fault import LoadFault
 
 
 class PauseLoad(LoadFault):
-    """Bites when the process is stopped, and some coordinator has given up clients of it."""
+    """Bites when the process is stopped, and some coordinator has given up on clients of it."""
 
     targets = ("partition", "process")
 
@@ -57,11 +57,11 @@ class PauseLoad(LoadFault):
         """Note what the probe needs before the process is stopped. Raises PreconditionMissing."""
 
     async def look_after(self) -> None:
-        """The same when it is just stopped."""
+        """The same, right after it is stopped."""
 
     @abstractmethod
     async def given_up(self) -> dict[str, Any]:
-        """How many of its clients coordinators gave up, waiting for it within reason."""
+        """On how many of its clients coordinators gave up, waiting for it within reason."""
 
     @abstractmethod
     async def back(self) -> tuple[bool, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """``pause-members``: SIGSTOP a process of group members until the group has removed them; SIGCONT it.
 
-All members with one client fall silent at once, half of the group as a rule. They wake up as zombies: with partitions
-that are others' now, and commits, or whole transactions, of a generation that is over.
+All members with one client go silent at once, usually half of the group. They wake up as zombies: with partitions that
+belong to others now, and with commits or whole transactions of a generation that is over.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class PauseMembers(PauseLoad):
     """Bites when the process is stopped, and none of the members that it had is in the group anymore."""
 
     name = "pause-members"
-    summary = "SIGSTOP a process of group members until their sessions are over; SIGCONT it"
+    summary = "SIGSTOP a process of group members until their sessions expire; SIGCONT it"
     part = "members"
     needs_load = "members"
     #: The session of the load's members, and a rebalance.

@@ -1,7 +1,7 @@
 """``pause-producers``: SIGSTOP a process of transactional producers until they are fenced; SIGCONT it.
 
-A transaction that is open meanwhile is aborted when its timeout is over, or by a rival that takes the
-``transactional.id``, and the epoch is raised: the producer wakes up as a zombie with an open transaction.
+A transaction that stays open is aborted when it times out, or by a rival that takes over the ``transactional.id``, and
+the epoch is bumped: the producer wakes up as a zombie with an open transaction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOOK_MS = 200.0
 
 
 class PauseProducers(PauseLoad):
-    """Bites when the process is stopped, and some of its ids have another epoch than when it was."""
+    """Bites when the process is stopped, and some of its ids have another epoch than when it was stopped."""
 
     name = "pause-producers"
     summary = "SIGSTOP a process of transactional producers until they are fenced (timeout, or a rival); SIGCONT it"

@@ -1,17 +1,18 @@
 """``pause-zookeeper``: SIGSTOP ZooKeeper for shorter or for longer than a session, SIGCONT it after a while.
 
-A short pause must be ridden out without a trace. A long one is worse than a restart: every broker gives its session
-up for lost, and when ZooKeeper wakes up, it finds that the sessions have expired, all of them at once.
+A short pause must leave no trace. A long one is worse than a restart: every broker considers its session lost, and when
+ZooKeeper wakes up, all sessions have expired at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chaos.faults.base import Probe, until
-from chaos.faults.damage import stats_of
+from chaos.faults.damage import LinkTraffic, stats_of
+from chaos.faults.link_fault import NO_COUNTERS
 from chaos.faults.zookeeper_fault import ZooKeeperFault
 from cluster.seams.units import seconds_of_ms
 
@@ -21,9 +22,9 @@ _LATE_MS = 250
 
 
 class PauseZookeeper(ZooKeeperFault):
-    """Bites when the process is stopped, does not respond, and the brokers' requests to it stay without response.
+    """Bites when the process is stopped, does not respond, and the brokers' requests to it get no response.
 
-    Whether sessions expired and the controller changed is on record: after a long pause they may, in a race between
+    The record says whether sessions expired and the controller changed: after a long pause they may, in a race between
     ZooKeeper's own clock and the brokers' next pings.
     """
 
@@ -66,7 +67,7 @@ class PauseZookeeper(ZooKeeperFault):
         silent = not await self.cluster.zookeeper_answers(timeout_ms=200)
         seen: dict[str, Any] = {"stopped": stopped, "silent": silent}
         if first is None:
-            seen["counters"] = "none: an external Toxiproxy has no counters"
+            seen["counters"] = NO_COUNTERS
             return Probe(stopped and silent, seen)
         asked, answered = _bytes(first)
 
@@ -90,5 +91,5 @@ def _asked_within_ms(session_timeout_ms: int) -> int:
     return session_timeout_ms // _PINGS_PER_SESSION + _LATE_MS
 
 
-def _bytes(stats: Any) -> tuple[int, int]:
+def _bytes(stats: Sequence[LinkTraffic]) -> tuple[int, int]:
     return sum(each.request_bytes for each in stats), sum(each.response_bytes for each in stats)

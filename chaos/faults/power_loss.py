@@ -1,8 +1,8 @@
-"""``power-loss``: the machine of the broker that leads a chosen partition loses its power, and gets it back.
+"""``power-loss``: the machine of a partition's leader loses power, and gets it back.
 
 Harder than a kill: the page cache goes as well. Of each file's unsynced bytes all, some or none are left, and files
-whose names were not synced are gone (``cluster.seams.power_loss``). Only where every replica is in sync: what it loses,
-others have. Kafka does not promise more, and without syncing each append nor do we (docs/faults.md).
+whose names were not synced are gone (``cluster.seams.power_loss``). Injected only while every replica is in sync:
+others have what it loses. Kafka does not promise more, and neither do we without syncing each append (docs/faults.md).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class LosePower(KillLeader):
     """Bites when bytes were lost, the process is gone and another broker leads the partition."""
 
     name = "power-loss"
-    summary = "end the broker that leads a partition, and take what it had not synced from its disk; restart it"
+    summary = "kill a partition's leader and remove what it had not synced from its disk; restart it"
     recovery_s = 5.0
     #: Who else went away now could take the only copy of what is lost here.
     hits = "everything"
@@ -34,13 +34,13 @@ class LosePower(KillLeader):
 
     @property
     def _word(self) -> str:
-        """What is in the paths of the files that lose something."""
+        """Text in the paths of the files that lose something."""
         return ""
 
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid
         seed = self.random.randrange(2**32)
-        self._lost_bytes = await self.cluster.insides(self._broker_id).lose_power(seed, self._word)
+        self._lost_bytes = await self.cluster.machine(self._broker_id).lose_power(seed, self._word)
 
     async def bites(self) -> Probe:
         seen = await super().bites()
@@ -49,6 +49,6 @@ class LosePower(KillLeader):
 
     async def gone(self) -> Probe:
         seen = await super().gone()
-        loaded = await self.cluster.insides(self._broker_id).loaded()
+        loaded = await self.cluster.machine(self._broker_id).loaded()
         checked = loaded.get("clean") is False
         return Probe(seen.effective and checked, {**seen.seen, "verified_bytes": loaded.get("unflushed_bytes", 0)})

@@ -1,4 +1,4 @@
-"""``repeat-end-txn``: EndTxn requests arrive twice, as when a client tries again what was done.
+"""``repeat-end-txn``: EndTxn requests arrive twice, as when a client retries a request that was carried out.
 
 The client sees the first response; the proxy swallows the second one.
 """

@@ -1,9 +1,9 @@
-"""``reset``: the connections of the producers to a leader are reset in the middle of what they do.
+"""``reset``: the producers' connections to a leader are reset in the middle of a request or response.
 
-A ``reset_peer`` toxic answers the next bytes of a connection with a RST to both of its ends. At a response
-(``direction: response``, the default) batches were appended whose answer is lost with the connection, and the client
-must send them again; at a request (``direction: request``) the batch itself is lost, which only ``acks=0`` does not
-notice. While it lasts new connections are reset too.
+A ``reset_peer`` toxic responds to the next bytes of a connection with a RST to both ends. At a response (``direction:
+response``, the default), batches were appended but the response is lost with the connection, and the client must resend
+them; at a request (``direction: request``), the batch itself is lost, which only ``acks=0`` does not notice. While the
+fault lasts, new connections are reset too.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 from chaos.faults.accepted import one_way
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Probe, until
 from chaos.faults.damage import Direction
+from chaos.faults.link_fault import NO_COUNTERS, LinkFault
 
 
-class Reset(Fault):
-    """Bites when connections of the producers were closed, which then were carrying something."""
+class Reset(LinkFault):
+    """Bites when producers' connections were closed, which means that they were carrying something."""
 
     name = "reset"
     summary = "reset the producers' connections to a leader at their next responses or requests"
     duration_s = (0.2, 0.5)
     recovery_s = 1.5
-    hits = "traffic"
     hits_client_links = True
     accepts = (one_way("direction"),)
 
@@ -42,15 +42,12 @@ class Reset(Fault):
         async def closed() -> bool:
             now = await self.cluster.links.stats(self._link)
             if now is None or self._before is None:
-                seen["counters"] = "none: an external Toxiproxy has no counters"
+                seen["counters"] = NO_COUNTERS
                 return await self.damage.in_place()
             seen["closed_connections"] = now.closed_connections - self._before.closed_connections
             return bool(seen["closed_connections"] > 0)
 
         return Probe(await until(closed, clock=self.clock, timeout_ms=1_000, interval_ms=20), seen)
-
-    async def heal(self) -> None:
-        await self.damage.heal()
 
     async def gone(self) -> Probe:
         clear = await self.damage.clear()

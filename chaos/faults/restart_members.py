@@ -1,7 +1,7 @@
-"""``restart-members``: each member of the group is closed and started again, one after the other.
+"""``restart-members``: each member of the group is closed and restarted, one after the other.
 
-What a deployment does. A dynamic member leaves the group, which is a rebalance, and another one joins it; a static one
-stays in it, and its successor with the same ``group.instance.id`` is given what it had.
+As in a rolling deployment. A dynamic member leaves the group, which causes a rebalance, and another one joins; a static
+one stays, and its successor with the same ``group.instance.id`` gets the same assignment.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _ABSENCE_S = 0.1
 
 
 class RestartMembers(MemberFault):
-    """Bites when each place was taken again by one that was told to."""
+    """Bites when each place was taken again by a successor started for it."""
 
     name = "restart-members"
-    summary = "close each member of the group and start it again, one after the other, static ones among them"
+    summary = "close each member of the group and restart it, one after the other, static members included"
     #: It takes what it takes: six members, each with a rebalance or two.
     duration_s = (6.0, 9.0)
     recovery_s = 4.0

@@ -1,6 +1,6 @@
-"""``restart-zookeeper``: SIGKILL ZooKeeper, and start it again on its data directory and its port after a while.
+"""``restart-zookeeper``: SIGKILL ZooKeeper, and restart it on its data directory and port after a while.
 
-Sessions survive it if it is back in time: ZooKeeper keeps them with its data and gives each its full time again.
+Sessions survive if it is back in time: ZooKeeper stores them with its data and gives each its full timeout again.
 """
 
 from __future__ import annotations

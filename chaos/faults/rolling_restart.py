@@ -1,6 +1,6 @@
-"""``rolling-restart``: a controlled shutdown of each broker in turn, waiting for the full ISR between.
+"""``rolling-restart``: a controlled shutdown of each broker in turn, waiting for the full ISR in between.
 
-What an operator does for an upgrade, and what must cost nothing: leadership moves before the broker goes.
+What an operator does for an upgrade. It must cost nothing, since leadership moves before the broker stops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class RollingRestart(Fault):
     """Bites when every broker stopped cleanly: leadership had moved, and the marker of a clean stop was there."""
 
     name = "rolling-restart"
-    summary = "shut each broker down cleanly and start it again, one after the other"
+    summary = "shut down each broker cleanly and restart it, one after the other"
     #: It takes what it takes: three brokers, each down, up and back in every ISR.
     duration_s = (10.0, 12.0)
     recovery_s = 4.0
@@ -56,7 +56,7 @@ class RollingRestart(Fault):
         return Probe(running and rejoined, {"running": running, "isr_full": rejoined})
 
     async def _roll(self, broker_id: int) -> dict[str, Any]:
-        """One broker cleanly down, up again, and back in every ISR; what was seen of it."""
+        """Stop one broker cleanly, restart it, and wait until it is back in every ISR; returns what was observed."""
         led = [index for index in range(self.cluster.partitions) if await self._led_by(index, broker_id)]
         self._stopped.add(broker_id)
         pid = self.cluster.process(broker_id).pid

@@ -1,7 +1,7 @@
-"""What faults of a broker's clock share: its time of day differs from that of all others, and then it does not.
+"""What faults on a broker's clock share: its wall clock differs from that of all others, until it is corrected.
 
-The monotonic clock is left alone, as on a real machine. Nothing may fail: what a broker stamps with its time of day
-(log append times, retention, transaction timeouts) may be early or late.
+The monotonic clock is left alone, as on a real machine. Nothing may fail: only what depends on the wall clock (log
+append times, retention, transaction timeouts) may be early or late.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LOOK_MS = 100
 
 
 class SkewedClock(Fault):
-    """Bites when the broker's time of day is read at its fault port to be at least half as far off as was asked."""
+    """Bites when the broker's wall clock, read at its fault port, is off by at least half of what was requested."""
 
     duration_s = (3.0, 5.0)
     recovery_s = 1.5
@@ -26,12 +26,12 @@ class SkewedClock(Fault):
 
     @abstractmethod
     def _asked(self) -> tuple[int, int]:
-        """How many milliseconds it is set ahead, and how many parts per million it runs too fast."""
+        """How many milliseconds it is moved forward, and how many parts per million it runs too fast."""
 
     @property
     @abstractmethod
     def _off_ms(self) -> float:
-        """How far off it is to be seen."""
+        """How far off it is expected to be."""
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
@@ -39,10 +39,10 @@ class SkewedClock(Fault):
         return f"broker {self._broker_id}, leader of {self.cluster.topic}-{self._partition}"
 
     async def inject(self) -> None:
-        await self.cluster.insides(self._broker_id).set_clock(self._ahead_ms, self._drift_ppm)
+        await self.cluster.machine(self._broker_id).set_clock(self._ahead_ms, self._drift_ppm)
 
     async def _reading(self) -> int | None:
-        state = await self.cluster.insides(self._broker_id).see()
+        state = await self.cluster.machine(self._broker_id).see()
         return None if state is None else state.ahead_ms
 
     async def bites(self) -> Probe:
@@ -57,7 +57,7 @@ class SkewedClock(Fault):
 
     async def heal(self) -> None:
         if self.cluster.process(self._broker_id).is_running():
-            await self.cluster.insides(self._broker_id).set_clock(0, 0)
+            await self.cluster.machine(self._broker_id).set_clock(0, 0)
 
     async def gone(self) -> Probe:
         reading = await self._reading()

@@ -1,6 +1,6 @@
-"""``slow-disk``: each sync of the disk of the broker that leads a chosen partition takes longer.
+"""``slow-disk``: each sync to the disk of a partition's leader takes longer.
 
-Nothing may fail: syncs are waited for off the event loop. What a broker does more slowly is rolling and checkpoints.
+Nothing may fail: brokers wait for syncs off the event loop. Only rolling and checkpoints become slower.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class SlowDisk(Fault):
     """Bites when syncs took at least that long, as the disk saw it and as the broker measured it."""
 
     name = "slow-disk"
-    summary = "let each sync take some hundred milliseconds more on the disk of the broker that leads a partition"
+    summary = "make each sync to the disk of a partition's leader take some hundred milliseconds longer"
     duration_s = (3.0, 5.0)
     recovery_s = 2.0
     #: A broker that is killed meanwhile comes back with a fast disk.
@@ -35,22 +35,22 @@ class SlowDisk(Fault):
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid
         self._timed_s = await self._waited_s()
-        await self.cluster.insides(self._broker_id).delay_syncs(self._delay_ms)
+        await self.cluster.machine(self._broker_id).delay_syncs(self._delay_ms)
 
     async def _waited_s(self) -> float:
-        """For how long the broker has waited for its disk, as it says itself."""
+        """How long the broker has waited for its disk, by its own metrics."""
         return await self.cluster.counter(self._broker_id, _TIMED) or 0.0
 
     async def bites(self) -> Probe:
-        insides = self.cluster.insides(self._broker_id)
+        machine = self.cluster.machine(self._broker_id)
 
         async def delayed() -> bool:
-            state = await insides.see()
+            state = await machine.see()
             waited_ms = ms_of_seconds(await self._waited_s() - self._timed_s)
             return state is not None and state.delayed_syncs > 0 and waited_ms >= self._delay_ms
 
         both = await until(delayed, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)
-        state = await insides.see()
+        state = await machine.see()
         seen = {
             "broker": self._broker_id,
             "delayed_syncs": 0 if state is None else state.delayed_syncs,
@@ -61,14 +61,14 @@ class SlowDisk(Fault):
 
     async def heal(self) -> None:
         if self.cluster.process(self._broker_id).is_running():
-            await self.cluster.insides(self._broker_id).delay_syncs(0)
+            await self.cluster.machine(self._broker_id).delay_syncs(0)
 
     async def gone(self) -> Probe:
-        insides = self.cluster.insides(self._broker_id)
-        first = await insides.see()
+        machine = self.cluster.machine(self._broker_id)
+        first = await machine.see()
 
         async def fast() -> bool:
-            state = await insides.see()
+            state = await machine.see()
             if state is None or first is None:
                 return False
             # not the next one, which may have begun before
@@ -76,7 +76,7 @@ class SlowDisk(Fault):
 
         synced = await until(fast, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)
         rejoined = await self._rejoined()
-        state = await insides.see()
+        state = await machine.see()
         well = state is not None and state.is_well
         last_ms = 0 if state is None else state.last_sync_ms
         return Probe(synced and well and rejoined, {"disk_well": well, "last_sync_ms": last_ms, "isr_full": rejoined})

@@ -1,26 +1,24 @@
-"""``slow-link``: the way from the producers to every broker takes some milliseconds longer, as between two sites.
+"""``slow-link``: the producers' links to every broker have some milliseconds of latency, as between two sites.
 
-Nothing is lost and the order is kept (Toxiproxy's ``latency`` without jitter). It shows what requests in flight are
-for. ``parameters`` are ``latency_ms`` and ``direction``; the target may be one ``link: NAME``.
+Nothing is lost and the order is kept (Toxiproxy's ``latency`` without jitter). It shows what multiple requests in
+flight are good for. ``parameters`` are ``latency_ms`` and ``direction``; the target may be one ``link: NAME``.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from chaos.faults.accepted import integer, one_of
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
-from chaos.faults.damage import Direction, stats_of
+from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.damage import Direction
+from chaos.faults.link_fault import LinkFault
 
 
-class SlowLink(Fault):
+class SlowLink(LinkFault):
     """Bites when bytes are held back on the links."""
 
     name = "slow-link"
     summary = "delay what the producers send by some milliseconds, on all of their links"
     duration_s = (3.0, 6.0)
     recovery_s = 1.0
-    hits = "traffic"
     hits_client_links = True
     targets = ("partition", "link")
     accepts = (integer("latency_ms", 1, 60_000), one_of("direction", "request", "response", "both"))
@@ -41,21 +39,5 @@ class SlowLink(Fault):
         await self.damage.delay(self._links, self._direction, latency_ms=self._latency_ms)
 
     async def bites(self) -> Probe:
-        seen: dict[str, Any] = {"links": self._links, "latency_ms": self._latency_ms, "direction": self._direction}
-
-        async def held() -> bool:
-            now = await stats_of(self.cluster.links, self._links)
-            if now is None:
-                seen["counters"] = "none: an external Toxiproxy has no counters"
-                return await self.damage.in_place()
-            seen["held_bytes"] = sum(stats.held_bytes for stats in now)
-            return bool(seen["held_bytes"] > 0)
-
-        return Probe(await until(held, clock=self.clock, timeout_ms=2_500, interval_ms=5), seen)
-
-    async def heal(self) -> None:
-        await self.damage.heal()
-
-    async def gone(self) -> Probe:
-        clear = await self.damage.clear()
-        return Probe(clear, {"links_clear": clear})
+        seen = {"links": self._links, "latency_ms": self._latency_ms, "direction": self._direction}
+        return await self.held_back(self._links, seen, interval_ms=5)

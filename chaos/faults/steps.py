@@ -1,7 +1,7 @@
 """Steps of a transaction and of a group at which a coordinator can be hit: which frame marks each, and on which links.
 
-Owns the tables and the trap: the frame is held when it comes by, so that a broker can be broken at just that step.
-What is broken then is each fault's own.
+Owns the tables and the trap: the frame is held when it comes by, so that a broker can be broken at exactly that step.
+How it is broken is each fault's own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOOK_MS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class CoordinatorStep:
-    """A frame that a coordinator gets from clients, or gives them; or sends to another broker."""
+    """A frame that a coordinator receives from clients, or sends to them or to another broker."""
 
     name: str
     api_keys: tuple[ApiKey, ...]
@@ -70,7 +70,7 @@ class Seat:
 async def choose_seat(
     cluster: ClusterUnderTest, kind: CoordinatorKind, random: Random, wanted: str | None = None
 ) -> Seat:
-    """The coordinator of the one that is wanted, or else of one of those in use, drawn. Raises PreconditionMissing."""
+    """The coordinator of the given ID or group, or else of a drawn one that is in use. Raises PreconditionMissing."""
     found = await cluster.coordinated(kind)
     if not found:
         raise PreconditionMissing(f"no {_WORDS[kind]} is in use")
@@ -84,7 +84,7 @@ async def choose_seat(
 
 
 async def has_moved(cluster: ClusterUnderTest, seat: Seat, clock: Clock, timeout_ms: float) -> bool:
-    """Whether another broker comes to coordinate what it coordinated, within the time."""
+    """Whether another broker takes over what it coordinated, within the time."""
 
     async def moved() -> bool:
         found = await cluster.coordinator(seat.kind, seat.key)
@@ -94,7 +94,7 @@ async def has_moved(cluster: ClusterUnderTest, seat: Seat, clock: Clock, timeout
 
 
 def links_of_step(link_names: Sequence[str], broker_id: int, *, to_brokers: bool) -> list[str]:
-    """The links between clients and this broker, or those on which it asks other brokers."""
+    """The links between clients and this broker, or those on which it sends requests to other brokers."""
     ends = [(name, *name.split("-", 1)) for name in link_names]
     here = f"b{broker_id}"
     if to_brokers:
@@ -104,9 +104,9 @@ def links_of_step(link_names: Sequence[str], broker_id: int, *, to_brokers: bool
 
 
 class Trap:
-    """Holds the first frame of a step on its way from or to one broker, on whichever link it comes by.
+    """Holds the first frame of a step on its way from or to one broker, on whichever link it appears.
 
-    ``lossy``: what is held is lost when the trap is taken away.
+    ``lossy``: what is held is dropped when the trap is removed.
     """
 
     def __init__(self, cluster: ClusterUnderTest, seat: Seat, clock: Clock, damage: Damage, *, lossy: bool) -> None:
@@ -117,7 +117,7 @@ class Trap:
         self._lossy = lossy
 
     async def wait(self, drawn: CoordinatorStep, others: Sequence[CoordinatorStep]) -> CoordinatorStep | None:
-        """The step at which a frame is held now: the drawn one, or if it does not come up, another; or None."""
+        """The step at which a frame is held now: the drawn one, or another if it does not occur; or None."""
         if await self._comes(drawn, PATIENCE_MS if others else 2 * PATIENCE_MS):
             return drawn
         await self._damage.heal()

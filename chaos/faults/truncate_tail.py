@@ -6,10 +6,10 @@ from chaos.faults.power_loss import LosePower
 
 
 class TruncateTail(LosePower):
-    """Bites as a power loss does. All other partitions of the broker keep what they had."""
+    """Bites like a power loss. All other partitions of the broker keep their data."""
 
     name = "truncate-tail"
-    summary = "end the broker that leads a partition, and cut unsynced bytes off that partition's files; restart it"
+    summary = "kill a partition's leader and cut unsynced bytes off that partition's files; restart it"
 
     @property
     def _word(self) -> str:

@@ -1,6 +1,7 @@
-"""What both faults of ZooKeeper share: the target, and what became of sessions and of the controller. Breaks nothing.
+"""What both ZooKeeper faults share: the target, and what happened to sessions and the controller. Breaks nothing.
 
-A fault of ZooKeeper is gone when it serves, every broker that runs is registered with it, and every replica is in sync.
+A ZooKeeper fault is gone when ZooKeeper serves requests, every broker that runs is registered with it, and every
+replica is in sync.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _BACK_MS = 15_000
 
 
 class ZooKeeperFault(Fault):
-    """A fault of the run's own ZooKeeper, ``_process``."""
+    """A fault on the run's own ZooKeeper, ``_process``."""
 
     hits = "zookeeper"
     #: What is done to it, for the refusal: "ZooKeeper cannot be ...".
@@ -35,7 +36,7 @@ class ZooKeeperFault(Fault):
 
     @property
     def _ends_sessions(self) -> bool:
-        """Whether sessions are expected to expire; brokers then get time to learn of it."""
+        """Whether sessions are expected to expire; brokers then get time to notice."""
         return False
 
     async def choose(self) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from chaos.proxy import addresses, bounds, errors, go_json
 from chaos.proxy.proxy import Proxy
+from chaos.proxy.request_body import decoded, read_struct
 from chaos.proxy.toxic import Toxic, parse_toxic
 
 _PROXY_FIELDS: dict[str, go_json.Kind] = {
@@ -67,7 +68,7 @@ class Registry:
 
     async def create(self, body: bytes) -> Proxy:
         """A new proxy, listening unless it was asked to be disabled. One that cannot listen is not registered."""
-        given = _read_proxy(_decode(body))
+        given = _read_proxy(decoded(body))
         _check_required(given)
         async with self._changing:
             if given.name in self._proxies:
@@ -83,7 +84,7 @@ class Registry:
         """
         async with self._changing:
             proxy = self.get(name)
-            given = _read_proxy(_decode(body))
+            given = _read_proxy(decoded(body))
             listen = proxy.listen if given.listen is None else given.listen
             upstream = proxy.upstream if given.upstream is None else given.upstream
             bounds.check_address("listen", given.listen)
@@ -112,7 +113,7 @@ class Registry:
         """Make the proxies of a list exist. Everything is checked first; a proxy that is the same already stays
         untouched, another of that name is replaced, others are left alone. Raises ``PopulateError``."""
         try:
-            value = _decode(body)
+            value = decoded(body)
             inputs = _read_list(value)
         except errors.ApiError as error:
             raise PopulateError(error, []) from None
@@ -197,18 +198,8 @@ class Registry:
         self._proxies[proxy.name] = proxy
 
 
-def _decode(body: bytes) -> go_json.Json:
-    try:
-        return go_json.decode(body)
-    except go_json.GoJsonError as error:
-        raise errors.bad_request_body(str(error)) from None
-
-
 def _read_proxy(value: go_json.Json) -> ProxyInput:
-    try:
-        found = go_json.read_struct(value, "Proxy", _PROXY_FIELDS, package="toxiproxy.")
-    except go_json.GoJsonError as error:
-        raise errors.bad_request_body(str(error)) from None
+    found = read_struct(value, "Proxy", _PROXY_FIELDS, package="toxiproxy.")
     texts = {name: go_json.text(found[name]) for name in ("name", "listen", "upstream") if name in found}
     enabled = bool(found["enabled"]) if "enabled" in found else None
     return ProxyInput(texts.get("name"), texts.get("listen"), texts.get("upstream"), enabled)

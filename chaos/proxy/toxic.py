@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from chaos.proxy import errors, go_json
 from chaos.proxy.frames import FrameTally
 from chaos.proxy.pipe import Direction
+from chaos.proxy.request_body import decoded, read_struct
 from chaos.proxy.toxics import TOXIC_TYPES
 from chaos.proxy.toxics.base import ToxicType
 
+_PACKAGE = "toxics."
 _FIELDS: dict[str, go_json.Kind] = {
     "attributes": "object",
     "name": "string",
@@ -50,8 +52,8 @@ class Toxic:
 
     def update(self, body: bytes) -> None:
         """Merge attributes and toxicity from the body of an update; nothing changes if it raises ``ApiError``."""
-        value = _decoded(body)
-        found = _struct(value, "ToxicWrapper", _UPDATE_FIELDS)
+        value = decoded(body)
+        found = read_struct(value, "ToxicWrapper", _UPDATE_FIELDS, package=_PACKAGE)
         attributes = self.attributes | _attributes(found, self.toxic_type)
         toxicity = go_json.float32(found["toxicity"]) if "toxicity" in found else self.toxicity
         _validate(self.toxic_type, attributes, toxicity)
@@ -84,7 +86,7 @@ class ToxicInput:
 
 def parse_toxic(body: bytes) -> ToxicInput:
     """Read the body of a toxic's creation. Raises ``ApiError``."""
-    found = _struct(_decoded(body), "ToxicWrapper", _FIELDS)
+    found = read_struct(decoded(body), "ToxicWrapper", _FIELDS, package=_PACKAGE)
     stream = go_json.text(found["stream"]) if "stream" in found else "downstream"
     if stream.lower() not in tuple(Direction):
         raise errors.invalid_stream()
@@ -95,20 +97,6 @@ def parse_toxic(body: bytes) -> ToxicInput:
     if "/" in name:
         raise errors.invalid("name was invalid, must not contain a slash")
     return ToxicInput(name, TOXIC_TYPES[type_name], stream, Direction(stream.lower()), found)
-
-
-def _decoded(body: bytes) -> go_json.Json:
-    try:
-        return go_json.decode(body)
-    except go_json.GoJsonError as error:
-        raise errors.bad_request_body(str(error)) from None
-
-
-def _struct(value: go_json.Json, name: str, fields: dict[str, go_json.Kind]) -> dict[str, go_json.Json]:
-    try:
-        return go_json.read_struct(value, name, fields, package="toxics.")
-    except go_json.GoJsonError as error:
-        raise errors.bad_request_body(str(error)) from None
 
 
 def _attributes(found: dict[str, go_json.Json], toxic_type: ToxicType) -> dict[str, int]:

@@ -17,6 +17,7 @@ from collections import Counter
 from cluster.broker.metrics import Counters
 from cluster.broker.server import ClientConnection
 from cluster.config.broker import BrokerConfig
+from cluster.seams.pace import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ _LOOKS = 10
 _LOOK_MS = (1000, 60_000)
 #: Connections are told this often to check whether their peers have left.
 CHECK_EACH_S = 1.0
-#: Refusals are logged at most this often: the first of a period at once, what came of the others at its end.
+#: Refusals are logged at most this often: the first of a period at once, the outcome of the others at its end.
 _LOGGED_NS = 10_000_000_000
 #: Addresses of idle connections that one line names.
 _MOST_NAMED = 3
@@ -45,9 +46,8 @@ class Admission:
         self._by_ip: Counter[str] = Counter()
         self._timer: asyncio.TimerHandle | None = None
         self._check_timer: asyncio.TimerHandle | None = None
-        self._logged_ns: int | None = None
-        #: Those refused since then, and why the last one was.
-        self._unlogged = 0
+        self._pace = Pace(1, _LOGGED_NS)
+        #: The line of the last refusal that was not logged.
         self._last = ""
 
     def __repr__(self) -> str:
@@ -110,24 +110,17 @@ class Admission:
         client.abort()
 
     def _log(self, told: str) -> None:
-        now_ns = self._counters.now_ns()
-        self._log_others(now_ns)
-        if self._logged_ns is None:
-            self._logged_ns = now_ns
-            logger.warning("%s", told)
-        else:
-            self._unlogged += 1
+        self._log_others()
+        if self._pace.take(self._counters.now_ns()) is None:
             self._last = told
+        else:
+            logger.warning("%s", told)
 
-    def _log_others(self, now_ns: int) -> None:
-        """End the period of the last line if it is over."""
-        if self._logged_ns is None or now_ns - self._logged_ns < _LOGGED_NS:
-            return
-        self._logged_ns = None
-        if self._unlogged:
-            self._logged_ns = now_ns
-            logger.warning("%d more connections were refused; the last: %s", self._unlogged, self._last)
-            self._unlogged = 0
+    def _log_others(self) -> None:
+        """Those that were not logged in a period that is over."""
+        others = self._pace.take_summary(self._counters.now_ns())
+        if others:
+            logger.warning("%d more connections were refused; the last: %s", others, self._last)
 
     def _look(self) -> None:
         since_ns = self._counters.now_ns() - self._idle_ms * _NS_PER_MS
@@ -144,7 +137,7 @@ class Admission:
         self._look_later()
 
     def _check(self) -> None:
-        self._log_others(self._counters.now_ns())
+        self._log_others()
         for client in list(self._open):
             client.check()
         self._check_timer = asyncio.get_running_loop().call_later(CHECK_EACH_S, self._check)

@@ -30,8 +30,8 @@ from cluster.protocol.message_classes import Message
 from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
 
-#: A message of the API, whose handler and decoder agree on its class.
-_Request = TypeVar("_Request")
+# By its name: the class itself has no truth value, which TypeVar asks for.
+_Request = TypeVar("_Request", bound="Message")
 
 Handle = Callable[[Exchange, memoryview], None]
 
@@ -57,10 +57,14 @@ READS = frozenset(
 )
 
 
-def answering(
-    key: ApiKey, handler: Callable[[_Request, Exchange], Steps[Message]], beside: Beside, shares: Shares
+def answering_in_steps(
+    request_class: type[_Request],
+    handler: Callable[[_Request, Exchange], Steps[Message]],
+    beside: Beside,
+    shares: Shares,
 ) -> Handle:
-    """A handler of decoded messages that has its answer in some steps, usually at once."""
+    """For a handler of decoded messages that makes its answer of what is known here, usually at once."""
+    key = ApiKey(request_class.API_KEY)
 
     def begin(request: _Request, exchange: Exchange) -> Portions[Message]:
         return Portions(handler(request, exchange), shares)
@@ -72,7 +76,7 @@ def answering(
         if not may_begin(len(body), shares):
             exchange.later(in_turn(exchange, bytes(body)))
             return
-        portions = begin(decode_request(key, exchange.api_version, body), exchange)
+        portions = begin(decode_request(request_class, exchange.api_version, body), exchange)
         if portions.begin() and not is_large(portions.result):
             exchange.respond([encoding(key, exchange, portions.result)()])
         else:
@@ -80,14 +84,14 @@ def answering(
 
     async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         end_ns = await begin_in_turn(len(body), shares)
-        portions = begin(decode_request(key, exchange.api_version, body), exchange)
+        portions = begin(decode_request(request_class, exchange.api_version, body), exchange)
         portions.begin(end_ns)
         return await rest(exchange, portions)
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
         async with beside.large.of(len(body), is_gone):
-            decode = partial(decode_request, key, exchange.api_version, body)
+            decode = partial(decode_request, request_class, exchange.api_version, body)
             request = await beside.run(decode, is_gone, weight=len(body))
             return await rest(exchange, begin(request, exchange))
 
@@ -98,15 +102,16 @@ def answering(
     return handle
 
 
-def answering_later(
-    key: ApiKey,
+def answering_awaited(
+    request_class: type[_Request],
     handler: Callable[[_Request, Exchange], Awaitable[Message]],
     beside: Beside,
     shares: Shares,
     room: RequestRoom | None = None,
 ) -> Handle:
-    """A handler of decoded messages that must ask others first. In ``room`` large requests wait for each other, until
-    their handler lets go of them (``Exchange.let_go``), so it does that before it waits for other clients."""
+    """For a handler of decoded messages that must ask others first. In ``room`` large requests wait for each other,
+    until their handler lets go of them (``Exchange.let_go``), so it does that before it waits for other clients."""
+    key = ApiKey(request_class.API_KEY)
     room = room or beside.large
 
     def handle(exchange: Exchange, body: memoryview) -> None:
@@ -115,16 +120,16 @@ def answering_later(
         elif not may_begin(len(body), shares):
             exchange.later(in_turn(exchange, bytes(body)))
         else:
-            exchange.later(work(exchange, [decode_request(key, exchange.api_version, body)]))
+            exchange.later(work(exchange, [decode_request(request_class, exchange.api_version, body)]))
 
     async def in_turn(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         await begin_in_turn(len(body), shares)
-        return await work(exchange, [decode_request(key, exchange.api_version, body)])
+        return await work(exchange, [decode_request(request_class, exchange.api_version, body)])
 
     async def of_large(exchange: Exchange, body: bytes) -> Sequence[Payload]:
         is_gone = _is_gone(key, exchange)
-        async with room.of(len(body), is_gone) as exchange.turn:
-            decode = partial(decode_request, key, exchange.api_version, body)
+        async with room.of(len(body), is_gone) as exchange.slot:
+            decode = partial(decode_request, request_class, exchange.api_version, body)
             request = [await beside.run(decode, is_gone, weight=len(body))]
             del decode, body
             return await work(exchange, request)

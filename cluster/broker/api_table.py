@@ -1,16 +1,19 @@
 """Which APIs a listener serves, and who handles each.
 
-Owns the table. Requests between brokers are served on the brokers' own listener alone: elsewhere anyone could depose
-leaders or pass for a follower. (With a single listener for all, that one is it.)
+Owns the table, of which each row names the class of a request beside its handler: mypy sees that they agree. Requests
+between brokers are served on the brokers' own listener alone: elsewhere anyone could depose leaders or pass for a
+follower. (With a single listener for all, that one is it.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from operator import attrgetter
+from typing import Generic, Protocol, TypeVar
 
-from cluster.broker.answering import answering, answering_later
+from cluster.broker.answering import Handle, answering_awaited, answering_in_steps
 from cluster.broker.exchange import Api, Exchange
 from cluster.broker.handlers import (
     add_offsets_to_txn,
@@ -45,61 +48,150 @@ from cluster.broker.handlers import (
     txn_offset_commit,
     write_txn_markers,
 )
-from cluster.broker.handlers.from_controller import FROM_CONTROLLER
+from cluster.broker.handlers.from_controller import FROM_CONTROLLER, obey
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import Beside, Steps
+from cluster.broker.portions import Beside, RequestRoom, Steps
 from cluster.broker.services import Services
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, WIDER_FOR_BROKERS, ApiKey
-from cluster.protocol.message_classes import Message
+from cluster.protocol.message_classes import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    AllocateProducerIdsRequest,
+    AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    DescribeLogDirsRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    ElectLeadersRequest,
+    EndTxnRequest,
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    IncrementalAlterConfigsRequest,
+    InitProducerIdRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    ListOffsetsRequest,
+    ListPartitionReassignmentsRequest,
+    ListTransactionsRequest,
+    Message,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    OffsetForLeaderEpochRequest,
+    Request,
+    SyncGroupRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
+)
 
-_Request = TypeVar("_Request")
+_Request = TypeVar("_Request", bound="Message")
 
-#: Each takes the request of its API; which class that is, only the key says.
-_SYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Steps[Message]]] = {
-    ApiKey.LIST_OFFSETS: list_offsets.handle,
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.handle,
-    ApiKey.FIND_COORDINATOR: find_coordinator.handle,
-    ApiKey.HEARTBEAT: heartbeat.handle,
-    ApiKey.LEAVE_GROUP: leave_group.handle,
-    ApiKey.OFFSET_FETCH: offset_fetch.handle,
-    ApiKey.DESCRIBE_GROUPS: describe_groups.handle,
-    ApiKey.LIST_GROUPS: list_groups.handle,
-    ApiKey.DESCRIBE_CLUSTER: describe_cluster.handle,
-    ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs.handle,
-    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
-    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
-    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
-}
-_ASYNC: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Message]]] = {
-    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
-    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
-    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
-    ApiKey.END_TXN: end_txn.handle,
-    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
-    ApiKey.JOIN_GROUP: join_group.handle,
-    ApiKey.SYNC_GROUP: sync_group.handle,
-    ApiKey.OFFSET_COMMIT: offset_commit.handle,
-    ApiKey.OFFSET_DELETE: offset_delete.handle,
-    ApiKey.DELETE_GROUPS: delete_groups.handle,
-    ApiKey.DESCRIBE_CONFIGS: describe_configs.handle,
-    ApiKey.ALTER_CONFIGS: alter_configs.handle_whole,
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: alter_configs.handle_incremental,
-    ApiKey.CREATE_TOPICS: controller_only.serve,
-    ApiKey.DELETE_TOPICS: controller_only.serve,
-    ApiKey.CREATE_PARTITIONS: controller_only.serve,
-    ApiKey.ELECT_LEADERS: controller_only.serve,
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: controller_only.serve,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: controller_only.serve,
-}
-#: Those that the controller carries out, one by one.
-_OF_ADMINISTRATORS = {key for key, handler in _ASYNC.items() if handler is controller_only.serve}
-_BETWEEN_BROKERS: dict[ApiKey, Callable[[Services, Any, Exchange], Awaitable[Message]]] = {
-    ApiKey.ALTER_PARTITION: controller_only.serve,
-    ApiKey.CONTROLLED_SHUTDOWN: controller_only.serve,
-    ApiKey.ALLOCATE_PRODUCER_IDS: controller_only.serve,
-    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
-}
+
+class _Row(Protocol):
+    """One API: what serves it on a listener, with the lanes and shares of that listener."""
+
+    @property
+    def key(self) -> ApiKey: ...
+
+    def serve(self, services: Services, beside: Beside, shares: Shares) -> Handle: ...
+
+
+@dataclass(frozen=True)
+class _InSteps(Generic[_Request]):
+    """Answered of what is known here."""
+
+    request: type[_Request]
+    handler: Callable[[Services, _Request, Exchange], Steps[Message]]
+
+    @property
+    def key(self) -> ApiKey:
+        return ApiKey(self.request.API_KEY)
+
+    def serve(self, services: Services, beside: Beside, shares: Shares) -> Handle:
+        return answering_in_steps(self.request, partial(self.handler, services), beside, shares)
+
+
+@dataclass(frozen=True)
+class _Awaited(Generic[_Request]):
+    """Answered after others were asked. Large requests wait for each other in ``room``."""
+
+    request: type[_Request]
+    handler: Callable[[Services, _Request, Exchange], Awaitable[Message]]
+    room: Callable[[Beside], RequestRoom] = attrgetter("large")
+
+    @property
+    def key(self) -> ApiKey:
+        return ApiKey(self.request.API_KEY)
+
+    def serve(self, services: Services, beside: Beside, shares: Shares) -> Handle:
+        return answering_awaited(self.request, partial(self.handler, services), beside, shares, self.room(beside))
+
+
+def _table(*rows: _Row) -> dict[ApiKey, _Row]:
+    return {row.key: row for row in rows}
+
+
+#: What the controller carries out, one by one.
+_ADMINISTRATION: tuple[type[Request[Message]], ...] = (
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    CreatePartitionsRequest,
+    ElectLeadersRequest,
+    AlterPartitionReassignmentsRequest,
+    ListPartitionReassignmentsRequest,
+)
+#: What brokers ask the controller.
+_CONTROL: tuple[type[Request[Message]], ...] = (
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    AllocateProducerIdsRequest,
+)
+_FOR_ALL = _table(
+    _InSteps(ListOffsetsRequest, list_offsets.handle),
+    _InSteps(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle),
+    _InSteps(FindCoordinatorRequest, find_coordinator.handle),
+    _InSteps(HeartbeatRequest, heartbeat.handle),
+    _InSteps(LeaveGroupRequest, leave_group.handle),
+    _InSteps(OffsetFetchRequest, offset_fetch.handle),
+    _InSteps(DescribeGroupsRequest, describe_groups.handle),
+    _InSteps(ListGroupsRequest, list_groups.handle),
+    _InSteps(DescribeClusterRequest, describe_cluster.handle),
+    _InSteps(DescribeLogDirsRequest, describe_log_dirs.handle),
+    _InSteps(DescribeProducersRequest, describe_producers.handle),
+    _InSteps(DescribeTransactionsRequest, describe_transactions.handle),
+    _InSteps(ListTransactionsRequest, list_transactions.handle),
+    _Awaited(InitProducerIdRequest, init_producer_id.handle),
+    _Awaited(AddPartitionsToTxnRequest, add_partitions_to_txn.handle),
+    _Awaited(AddOffsetsToTxnRequest, add_offsets_to_txn.handle),
+    _Awaited(EndTxnRequest, end_txn.handle),
+    _Awaited(TxnOffsetCommitRequest, txn_offset_commit.handle),
+    _Awaited(JoinGroupRequest, join_group.handle),
+    _Awaited(SyncGroupRequest, sync_group.handle),
+    _Awaited(OffsetCommitRequest, offset_commit.handle),
+    _Awaited(OffsetDeleteRequest, offset_delete.handle),
+    _Awaited(DeleteGroupsRequest, delete_groups.handle),
+    _Awaited(DescribeConfigsRequest, describe_configs.handle),
+    _Awaited(AlterConfigsRequest, alter_configs.handle_whole),
+    _Awaited(IncrementalAlterConfigsRequest, alter_configs.handle_incremental),
+    *(_Awaited(request, controller_only.serve, attrgetter("administrators")) for request in _ADMINISTRATION),
+)
+_FOR_BROKERS = _table(
+    _Awaited(WriteTxnMarkersRequest, write_txn_markers.handle, attrgetter("brokers")),
+    *(_Awaited(request, controller_only.serve, attrgetter("brokers")) for request in _CONTROL),
+    *(_Awaited(request, obey, attrgetter("brokers")) for request in FROM_CONTROLLER),
+)
 
 
 def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: bool) -> dict[int, Api]:
@@ -108,37 +200,21 @@ def api_table(services: Services, metadata: MetadataHandler, *, for_brokers: boo
     beside = Beside(services.blocking)
     # And shares of their own: no crowd of clients delays a follower's fetch.
     shares = Shares(services.shares.now_ns) if for_brokers else services.shares
-    rooms = dict.fromkeys(_OF_ADMINISTRATORS, beside.administrators)
-    handlers: dict[ApiKey, Callable[[Exchange, memoryview], None]] = {
+    rows = {**_FOR_ALL, **_FOR_BROKERS} if for_brokers else _FOR_ALL
+    handlers: dict[ApiKey, Handle] = {
         ApiKey.PRODUCE: partial(produce.handle, services.replicas, services.verifier, beside),
         ApiKey.FETCH: partial(fetch.handle, services.replicas, beside, shares, from_brokers=for_brokers),
         ApiKey.DELETE_RECORDS: partial(delete_records.handle, services, beside),
-        ApiKey.METADATA: answering(ApiKey.METADATA, metadata.handle, beside, shares),
-        **{key: answering(key, partial(handler, services), beside, shares) for key, handler in _SYNC.items()},
-        **{
-            key: answering_later(key, partial(handler, services), beside, shares, rooms.get(key))
-            for key, handler in _ASYNC.items()
-        },
+        ApiKey.METADATA: answering_in_steps(MetadataRequest, metadata.handle, beside, shares),
+        **{key: row.serve(services, beside, shares) for key, row in rows.items()},
     }
-    windows = {key: SUPPORTED[key] for key in (*handlers, ApiKey.API_VERSIONS)}
+    windows = {key: SUPPORTED[key] for key in (*(handlers.keys() - _FOR_BROKERS.keys()), ApiKey.API_VERSIONS)}
     if for_brokers:
-        for key, handler in _BETWEEN_BROKERS.items():
-            handlers[key] = answering_later(key, partial(handler, services), beside, shares, beside.brokers)
-        for key, obey in FROM_CONTROLLER.items():
-            handlers[key] = answering_later(
-                key, partial(_without_exchange, partial(obey, services)), beside, shares, beside.brokers
-            )
-        windows |= {key: INTER_BROKER[key] for key in (*_BETWEEN_BROKERS, *FROM_CONTROLLER)} | WIDER_FOR_BROKERS
+        windows |= {key: INTER_BROKER[key] for key in _FOR_BROKERS} | WIDER_FOR_BROKERS
     handlers[ApiKey.API_VERSIONS] = api_versions.handler((key, *windows[key]) for key in sorted(windows))
     return {key: _api(key, windows[key], handle) for key, handle in handlers.items()}
 
 
-def _api(key: ApiKey, window: tuple[int, int], handle: Callable[[Exchange, memoryview], None]) -> Api:
+def _api(key: ApiKey, window: tuple[int, int], handle: Handle) -> Api:
     least, greatest = window
     return Api(key, PRODUCE_MIN_VERSION if key is ApiKey.PRODUCE else least, greatest, handle)
-
-
-async def _without_exchange(
-    handler: Callable[[_Request], Awaitable[Message]], request: _Request, _exchange: Exchange
-) -> Message:
-    return await handler(request)

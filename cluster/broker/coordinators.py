@@ -6,6 +6,7 @@ own what either does.
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 from typing import NamedTuple
 
@@ -71,7 +72,7 @@ class Coordinators(NamedTuple):
         timeout_ms = config["request.timeout.ms"]
         writer = MarkerWriter(replicas, groups, clock, timeout_ms, of_transactions)
         links = MarkerLinks(control.link_to)
-        sender = MarkerSender(config.broker_id, metadata, links, writer, control.stored_partitions)
+        make_sender = partial(MarkerSender, config.broker_id, metadata, links, writer, control.stored_partitions)
         coordinator = TransactionCoordinator(
             stored.transactions or config["transaction.state.log.num.partitions"],
             config["transaction.max.timeout.ms"],
@@ -82,9 +83,8 @@ class Coordinators(NamedTuple):
             replicas.rules.transactions,
         )
         transactions = TransactionService(
-            coordinator, config, replicas, sender, control.take_producer_id, clock, blocking, of_transactions
+            coordinator, config, replicas, make_sender, control.take_producer_id, clock, blocking, of_transactions
         )
-        is_enabled = replicas.writes.verifies = config["transaction.partition.verification.enable"]
         verifier = Verifier(
             config.broker_id,
             replicas.partitions,
@@ -94,7 +94,7 @@ class Coordinators(NamedTuple):
             of_transactions,
             replicas.counters,
             timeout_ms=timeout_ms,
-            is_enabled=is_enabled,
+            is_enabled=config["transaction.partition.verification.enable"],
         )
         return cls(groups, transactions, writer, verifier)
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cluster.broker.lane import LaneTurn
+from cluster.broker.lane import Slot
 from cluster.broker.metrics import Counters
 from cluster.broker.request_metrics import ApiMetrics
 from cluster.protocol.apis import ApiKey
@@ -95,8 +95,8 @@ class Exchange:
         "kept_bytes",
         "metrics",
         "parts",
+        "slot",
         "started_ns",
-        "turn",
         "waiting",
     )
 
@@ -124,8 +124,8 @@ class Exchange:
         #: What it counts for among what its connection keeps (``backlog``).
         self.kept_bytes = 0
         self.waiting: Waiting | None = None
-        #: Its place among large requests.
-        self.turn: LaneTurn | None = None
+        #: Its slot in the lane of large requests.
+        self.slot: Slot | None = None
 
     def __repr__(self) -> str:
         return f"<Exchange {self.correlation_id} of {self.connection!r}>"
@@ -173,8 +173,8 @@ class Exchange:
     def let_go(self) -> None:
         """Its handler keeps nothing of the request from now on, however long it waits for its answer."""
         self.connection.release_request()
-        if self.turn is not None:
-            self.turn.leave()
+        if self.slot is not None:
+            self.slot.leave()
 
     def finish(self, work: Awaitable[None]) -> None:
         """What was parked is over, and ``work`` will end this. What follows on the connection begins meanwhile."""

@@ -1,4 +1,4 @@
-"""A port by which the disk and the clock of this process are broken, for experiments. It is off unless configured.
+"""A port through which experiments break the disk and the clock of this process. It is off unless configured.
 
 Owns the requests, ``{"do": NAME, ...}``, on 127.0.0.1 alone (``cluster.seams.json_port``). What a switch does is the
 disk's (``cluster.seams.breakable_disk``) and the clock's.
@@ -31,13 +31,13 @@ logger = logging.getLogger(__name__)
 
 
 class FaultPort:
-    """Serves from its making until ``close``. Raises ``OSError`` if the port is taken."""
+    """Serves from its creation until ``close``. Raises ``OSError`` if the port is taken."""
 
     def __init__(self, disk: BreakableDisk, clock: SettableClock, node_directory: str, port: int) -> None:
         self._disk = disk
         self._clock = clock
         self._node_directory = node_directory
-        self._doings: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+        self._actions: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "fail": self._fail,
             "delay-syncs": self._delay_syncs,
             "heal": self._heal,
@@ -56,11 +56,11 @@ class FaultPort:
         self._port.close()
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what is asked for. Raises ``ValueError``, ``KeyError`` or ``TypeError`` if that is nothing."""
-        doing = self._doings[request["do"]]
-        if doing != self._see:
+        """Carry out a request. Raises ``ValueError``, ``KeyError`` or ``TypeError`` if it is not one."""
+        action = self._actions[request["do"]]
+        if action != self._see:
             logger.warning("the fault port is asked to %s", json.dumps(request))
-        return doing(request)
+        return action(request)
 
     def _fail(self, request: Mapping[str, Any]) -> dict[str, Any]:
         calls = frozenset(request.get("calls") or CALLS)

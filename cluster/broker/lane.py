@@ -1,7 +1,7 @@
 """LightestFirst: one piece of work at a time, or a few, and of those that wait the lightest first.
 
 Owns the order, so that what takes a millisecond does not wait for a hundred pieces that take a second each. Every
-fourth turn is for the one that has waited longest, so that nothing waits forever. Does not own the work, nor how long
+fourth slot is for the one that has waited longest, so that nothing waits forever. Does not own the work, nor how long
 it takes: the caller names a weight, in bytes or what takes as long.
 """
 
@@ -11,19 +11,19 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-#: Of this many turns one is for the one that has waited longest.
+#: Of this many slots one is for the one that has waited longest.
 OLDEST_EACH = 4
 
 
-def next_turn(waiting: Sequence[tuple[int, int]], turn: int) -> int:
-    """The index of the one whose turn it is, of (weight, arrival) of each that waits; ``turn`` counts from 1."""
-    if turn % OLDEST_EACH == 0:
+def next_for_slot(waiting: Sequence[tuple[int, int]], slot: int) -> int:
+    """The index of the one that gets a slot, of (weight, arrival) of each that waits; ``slot`` counts from 1."""
+    if slot % OLDEST_EACH == 0:
         return min(range(len(waiting)), key=lambda index: waiting[index][1])
     return min(range(len(waiting)), key=lambda index: waiting[index])
 
 
-class LaneTurn:
-    """The turn of one piece of work. ``leave`` ends it early; it ends once."""
+class Slot:
+    """The room in a lane of one piece of work that runs. ``leave`` gives it back early; it is given back once."""
 
     __slots__ = ("_lane", "_weight", "has_waited")
 
@@ -46,7 +46,7 @@ class LightestFirst:
         self._at_once = at_once
         self._running = 0
         self._weight = 0
-        self._turns = 0
+        self._slots = 0
         self._arrivals = 0
         #: Those that wait, and (weight, arrival) of each.
         self._futures: list[asyncio.Future[None]] = []
@@ -60,18 +60,18 @@ class LightestFirst:
         return self._running > 0
 
     @asynccontextmanager
-    async def turn(self, weight: int) -> AsyncIterator[LaneTurn]:
-        """The caller's turn, for which it may have to wait."""
+    async def slot(self, weight: int) -> AsyncIterator[Slot]:
+        """A slot for the caller, who may have to wait for it."""
         waits = bool(self._waiting) or not self._has_room(weight)
         if waits:
             await self._wait(weight)
         else:
             self._enter(weight)
-        turn = LaneTurn(self, weight, waits)
+        slot = Slot(self, weight, waits)
         try:
-            yield turn
+            yield slot
         finally:
-            turn.leave()
+            slot.leave()
 
     def _has_room(self, weight: int) -> bool:
         return not self._running or self._weight + weight <= self._at_once
@@ -94,19 +94,19 @@ class LightestFirst:
             await future
         except asyncio.CancelledError:
             if not future.cancelled():
-                # Its turn has come already, and is another's then.
+                # It has a slot already, which is another's then.
                 self._leave(weight)
             raise
 
     def _pass_on(self) -> None:
-        """Begin the turns of those that are next, as far as there is room: the next one is waited for."""
+        """Give slots to those that are next, as far as there is room: the next one is waited for."""
         while self._waiting:
-            index = next_turn(self._waiting, self._turns + 1)
+            index = next_for_slot(self._waiting, self._slots + 1)
             future, (weight, _) = self._futures[index], self._waiting[index]
             if not future.done() and not self._has_room(weight):
                 return
             del self._waiting[index], self._futures[index]
             if not future.done():
-                self._turns += 1
+                self._slots += 1
                 self._enter(weight)
                 future.set_result(None)

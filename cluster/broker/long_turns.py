@@ -1,6 +1,6 @@
 """A broker whose loop is busy for long answers no one: such turns are counted, and logged with what took them.
 
-Owns the log line, ten seconds apart at least, and the figures. Which API it was is read from the times of requests,
+Owns the log line, one in ten seconds, and the figures. Which API it was is read from the times of requests,
 which are there anyway: nothing is done for a request that is quick. Does not own the measuring
 (``cluster.seams.turns``).
 """
@@ -12,6 +12,7 @@ import logging
 from cluster.broker.metrics import Counters
 from cluster.broker.request_metrics import BUCKETS, ApiMetrics
 from cluster.protocol.apis import ApiKey
+from cluster.seams.pace import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +27,7 @@ class LongTurns:
     def __init__(self) -> None:
         self.counters: Counters | None = None
         self._slow: dict[int, int] = {}
-        self._logged_ns: int | None = None
-        self._unlogged = 0
+        self._pace = Pace(1, _LOGGED_NS)
         #: The longest turn since the start.
         self.longest_ns = 0
 
@@ -42,17 +42,15 @@ class LongTurns:
         counters.event_loop_long_turns += 1
         self.longest_ns = max(self.longest_ns, elapsed_ns)
         culprits = self._culprits(counters)
-        now_ns = counters.now_ns()
-        if self._logged_ns is not None and now_ns - self._logged_ns < _LOGGED_NS:
-            self._unlogged += 1
+        left_out = self._pace.take(counters.now_ns())
+        if left_out is None:
             return
         logger.warning(
             "a turn of the event loop took %.0f ms: %s%s",
             elapsed_ns / 1e6,
             ", ".join(culprits) or "no single request, but many, or work of the broker's own, or a busy machine",
-            f" ({self._unlogged} more long turns before)" if self._unlogged else "",
+            f" ({left_out} more long turns before)" if left_out else "",
         )
-        self._logged_ns, self._unlogged = now_ns, 0
 
     def _culprits(self, counters: Counters) -> list[str]:
         """The APIs of which a handler took long since the last look."""

@@ -1,4 +1,4 @@
-"""The broker process: the real seams, defects if any were asked for, signals, and how its owner hears of it.
+"""The broker process: the real seams, defects if any were asked for, signals, and how its owner learns of it.
 
 Owns everything around a ``Node`` that only a process has. It is the one module that knows of ``cluster.defects``.
 """

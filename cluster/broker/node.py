@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import TypeVar
 
 from cluster.broker.admission import Admission
 from cluster.broker.api_table import api_table
@@ -46,10 +47,12 @@ from cluster.broker.topic_settings import log_config, log_defaults, max_producer
 from cluster.config.broker import BrokerConfig
 from cluster.log.manager import LogManager
 from cluster.metadata.store import MetadataStore
-from cluster.protocol.message_classes import Message
+from cluster.protocol.message_classes import Request
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
 from cluster.seams.transport import Connection, FrameHandler, Listener, Transport
+
+_Answer = TypeVar("_Answer")
 
 logger = logging.getLogger(__name__)
 
@@ -199,6 +202,7 @@ class Node:
             journal=self._journal.write,
             blocking=self._seams.blocking,
             shares=shares,
+            verifies_transactions=config["transaction.partition.verification.enable"],
         )
         coordinators = self._coordinators = Coordinators.make(
             stored, config, replicas, self.metadata, control, clock, self._seams.random, self._seams.blocking
@@ -249,7 +253,7 @@ class Node:
             settings_changed=self._settings_changed,
         )
 
-    async def _deliver(self, request: Message) -> Message:
+    async def _deliver(self, request: Request[_Answer]) -> _Answer:
         if self._services is None:
             raise RuntimeError("the broker is not started")
         return await deliver(self._services, request)

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.exchange import ClientGone
-from cluster.broker.lane import LaneTurn, LightestFirst
+from cluster.broker.lane import LightestFirst, Slot
 from cluster.broker.pauses import Shares
 from cluster.protocol.message_classes import Message
 
@@ -66,16 +66,16 @@ class RequestRoom:
         return f"RequestRoom({self._light!r}, {self._heavy!r})"
 
     @asynccontextmanager
-    async def of(self, size_bytes: int, is_gone: IsGone = never_gone) -> AsyncIterator[LaneTurn | None]:
+    async def of(self, size_bytes: int, is_gone: IsGone = never_gone) -> AsyncIterator[Slot | None]:
         """While a request of this size is worked on. Raises ``ClientGone`` as ``Beside.run`` does."""
         if size_bytes <= self._free_bytes:
             yield None
             return
         lane = self._light if size_bytes <= LARGE_BYTES else self._heavy
-        async with lane.turn(size_bytes) as turn:
-            if turn.has_waited and is_gone():
+        async with lane.slot(size_bytes) as slot:
+            if slot.has_waited and is_gone():
                 raise ClientGone
-            yield turn
+            yield slot
 
 
 class Beside:
@@ -99,11 +99,11 @@ class Beside:
 
     async def run(self, work: Callable[[], _Result], is_gone: IsGone = never_gone, *, weight: int = HEAVY) -> _Result:
         """Return or raise what ``work`` does: the lighter first (``lane``). ``ClientGone`` if it had to wait, and
-        ``is_gone`` when it is its turn."""
+        ``is_gone`` once it has its slot."""
         found: list[_Result] = []
         lane = self._one_light if weight <= LARGE_BYTES else self._one_at_a_time
-        async with lane.turn(weight) as turn:
-            if turn.has_waited and is_gone():
+        async with lane.slot(weight) as slot:
+            if slot.has_waited and is_gone():
                 raise ClientGone
             await self._blocking(lambda: found.append(work()))
         return found[0]
@@ -199,7 +199,7 @@ def is_large(message: Message) -> bool:
     return _structures(message, STRUCTURES_AT_ONCE) < 0
 
 
-def weight_of(message: Any) -> int:
+def weight_of(message: Message) -> int:
     """That of encoding a large message: the bytes that take as long to decode."""
     return LARGE_BYTES if _structures(message, 4 * STRUCTURES_AT_ONCE) >= 0 else HEAVY
 

@@ -159,7 +159,7 @@ class ClientMetadata:
         for topic in [name for name, used_ms in self._used_ms.items() if used_ms <= limit_ms and name not in self._new]:
             del self._used_ms[topic]
 
-    # What came of it
+    # Outcomes
 
     def failed(self, now_ms: int) -> None:
         """The question was not answered: the broker went away, took too long, or could not be understood."""
@@ -211,7 +211,7 @@ class ClientMetadata:
         return merged
 
     def _newest(self, topic: TopicView, known: TopicView | None) -> TopicView:
-        """``topic`` with each partition as of its greatest leader epoch: brokers hear of a new leader one by one."""
+        """``topic`` with each partition as of its greatest leader epoch: brokers learn of a new leader one by one."""
         if topic.topic_id is not None and self._topic_ids.setdefault(topic.name, topic.topic_id) != topic.topic_id:
             # It was deleted and created again, and its epochs started over.
             self._topic_ids[topic.name] = topic.topic_id

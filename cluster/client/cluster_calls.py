@@ -24,6 +24,7 @@ from cluster.client.argument_checks import (
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.errors import AdminError
 from cluster.client.retried_calls import Asker, Retriable
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (
     AlterPartitionReassignmentsRequest,
@@ -157,7 +158,7 @@ class ClusterCalls(Asker):
             if partitions is None
             else [
                 topic_class(topic=topic, partitions=numbers)
-                for topic, numbers in by_topic(checked_keys(partitions)).items()
+                for topic, numbers in by_topic(sorted(checked_keys(partitions))).items()
             ]
         )
 
@@ -191,7 +192,7 @@ class ClusterCalls(Asker):
                             for number in numbers
                         ],
                     )
-                    for topic, numbers in by_topic(targets).items()
+                    for topic, numbers in by_topic(sorted(targets)).items()
                 ],
                 timeout_ms=self._request_timeout_ms,
             )
@@ -229,14 +230,6 @@ class ClusterCalls(Asker):
             await self._metadata([])
             return await self._ask_broker(int(name), message)
         return await self._ask_any(message)
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """Partition numbers by topic, both in order."""
-    found: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
-        found.setdefault(topic, []).append(number)
-    return found
 
 
 def _check_resource(resource_type: int, name: str) -> None:

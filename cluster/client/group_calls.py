@@ -18,7 +18,7 @@ from cluster.client.group_descriptions import DescribedGroup, ListedGroup, descr
 from cluster.client.offset_messages import commit_codes, commit_request, fetch_request, fetched_offsets
 from cluster.client.partition_calls import PartitionCalls
 from cluster.client.retried_calls import Retriable
-from cluster.protocol.consumer_protocol import by_topic
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (
     DeleteGroupsRequest,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from cluster.client.cluster_view import TopicPartition
 from cluster.client.committed_offset import OffsetAndMetadata
-from cluster.protocol.consumer_protocol import by_topic
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (
     OffsetCommitRequest,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cluster.client.argument_checks import checked_brokers, checked_integer, checked_keys, checked_numbers
-from cluster.client.cluster_calls import ClusterCalls, by_topic
+from cluster.client.cluster_calls import ClusterCalls
 from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.errors import AdminError
 from cluster.client.offset_listing import (
@@ -23,6 +23,7 @@ from cluster.client.offset_listing import (
     listed_offsets,
 )
 from cluster.client.retried_calls import Retriable
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import DeleteRecordsRequest, DescribeLogDirsRequest, DescribeProducersRequest
 
@@ -92,7 +93,7 @@ class PartitionCalls(ClusterCalls):
                             for number in numbers
                         ],
                     )
-                    for topic, numbers in by_topic(asked).items()
+                    for topic, numbers in by_topic(sorted(asked)).items()
                 ],
                 timeout_ms=self._request_timeout_ms,
             )
@@ -130,7 +131,9 @@ class PartitionCalls(ClusterCalls):
     ) -> Mapping[TopicPartition, list[ProducerState] | ErrorCode]:
         topic_class = DescribeProducersRequest.TopicRequest
         question = DescribeProducersRequest(
-            topics=[topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(asked).items()]
+            topics=[
+                topic_class(name=topic, partition_indexes=numbers) for topic, numbers in by_topic(sorted(asked)).items()
+            ]
         )
         response = await self._ask_broker(broker_id, question)
         return {

@@ -1,5 +1,5 @@
-"""Coordinators of transactions and groups, pure.
+"""Coordinators of groups and of transactions, pure.
 
-Brokers use ``location`` alone so far: where one is, which is nowhere, since neither is served. ``group`` and
-``transaction`` hold the decisions, and wait for the shell that will call them.
+Owns the decisions (``group``, ``transaction``), which partition a key belongs to, and what FindCoordinator may answer.
+The shells that call them are ``cluster.broker.groups`` and ``cluster.broker.transactions``.
 """

@@ -1,7 +1,7 @@
-"""add-in-memory: a coordinator keeps in memory alone which partitions a transaction has (Redpanda issue 6018).
+"""add-in-memory: a coordinator keeps the partitions of a transaction only in memory (Redpanda issue 6018).
 
-They are stored with the decision. A coordinator that takes over before that does not know that there is a transaction:
-no marker is written.
+They are stored with the decision. A coordinator that takes over before that does not know about the transaction, so no
+marker is written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "add-in-memory"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """Answered at once, and nothing is appended."""
+    """AddPartitionsToTxn is answered at once, and nothing is appended."""
     right = rules.transactions.changed
 
     def changed(

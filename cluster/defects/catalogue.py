@@ -37,7 +37,7 @@ Plant = Callable[[Rules, float, Random, Firings], Rules]
 
 
 class DefectError(ValueError):
-    """A defect that cannot be meant; the text says what can."""
+    """No such defect; the text says which ones exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +69,19 @@ CATALOGUE = {
         Defect(refuse_batches.NAME, "refuse a batch with a retriable error", refuse_batches.plant, True),
         Defect(
             end_whichever_is_open.NAME,
-            "EndTxn ends what its ID has open, no matter which producer sent it",
+            "EndTxn ends the open transaction of its ID, no matter which producer sent it",
             end_whichever_is_open.plant,
             False,
         ),
         Defect(
-            take_what_comes_late.NAME, "take a batch that is of no open transaction", take_what_comes_late.plant, False
+            take_what_comes_late.NAME,
+            "accept a batch that belongs to no open transaction",
+            take_what_comes_late.plant,
+            False,
         ),
         Defect(
             take_fenced_producers.NAME,
-            "take what fenced producers still send in transactions",
+            "accept transactional writes of fenced producers",
             take_fenced_producers.plant,
             False,
         ),
@@ -88,9 +91,17 @@ CATALOGUE = {
             time_out_unfenced.plant,
             False,
         ),
-        Defect(read_undecided.NAME, "give readers of committed records what is undecided", read_undecided.plant, False),
         Defect(
-            name_no_aborted.NAME, "do not tell readers which transactions were aborted", name_no_aborted.plant, False
+            read_undecided.NAME,
+            "return undecided records to readers of committed records",
+            read_undecided.plant,
+            False,
+        ),
+        Defect(
+            name_no_aborted.NAME,
+            "do not list aborted transactions in Fetch responses",
+            name_no_aborted.plant,
+            False,
         ),
         Defect(
             add_in_memory.NAME,
@@ -105,16 +116,22 @@ CATALOGUE = {
             False,
         ),
         Defect(
-            do_not_resume.NAME, "a new coordinator does not finish what was decided before", do_not_resume.plant, False
+            do_not_resume.NAME,
+            "a new coordinator does not complete transactions decided before it",
+            do_not_resume.plant,
+            False,
         ),
         Defect(
             fetch_unstable_offsets.NAME,
-            "tell committed offsets that an undecided transaction will change",
+            "return committed offsets that an undecided transaction will change",
             fetch_unstable_offsets.plant,
             False,
         ),
         Defect(
-            commit_in_memory.NAME, "acknowledge a commit of offsets without storing it", commit_in_memory.plant, True
+            commit_in_memory.NAME,
+            "acknowledge a commit of offsets without storing it",
+            commit_in_memory.plant,
+            True,
         ),
         Defect(
             expire_by_commit_time.NAME,
@@ -130,11 +147,16 @@ CATALOGUE = {
         ),
         Defect(
             end_at_the_watermark.NAME,
-            "ListOffsets tells readers of committed records the high watermark",
+            "ListOffsets returns the high watermark to readers of committed records",
             end_at_the_watermark.plant,
             False,
         ),
-        Defect(end_one_later.NAME, "ListOffsets tells an end that is one too far", end_one_later.plant, False),
+        Defect(
+            end_one_later.NAME,
+            "ListOffsets returns an end offset that is one too high",
+            end_one_later.plant,
+            False,
+        ),
     )
 }
 

@@ -1,6 +1,6 @@
-"""commit-in-memory: OffsetCommit is answered, and what it commits is in the coordinator's memory alone (KAFKA-20634).
+"""commit-in-memory: OffsetCommit is answered, but what it commits is only in the coordinator's memory (KAFKA-20634).
 
-The next coordinator of the group does not know of it, and the group goes back.
+The next coordinator of the group does not know about it, and the group falls back to an earlier offset.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "commit-in-memory"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """Keep a commit with ``probability``; every other one goes the right way, as do those of transactions."""
+    """Keep a commit in memory with ``probability``; all others are handled correctly, as are those of transactions."""
     right = rules.groups.commit
 
     def commit(decision: GroupDecision, group: Group, request: CommitRequest, waiter: Waiter) -> None:

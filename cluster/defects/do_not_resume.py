@@ -1,6 +1,6 @@
-"""do-not-resume: a new coordinator does not send the markers of what was decided before it.
+"""do-not-resume: a new coordinator does not send the markers of transactions decided before it took over.
 
-The transaction stays open in the partitions that lack their marker, and its producer is told to wait, for good.
+The transaction stays open in the partitions that lack their marker, and its producer is told to retry forever.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""end-at-the-watermark: ListOffsets tells readers of committed records the end of what is replicated (KAFKA-5522)."""
+"""end-at-the-watermark: ListOffsets returns the high watermark to readers of committed records, not the last stable
+offset (KAFKA-5522)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""end-in-memory: EndTxn is answered, and its markers are sent, while the decision is in memory alone.
+"""end-in-memory: EndTxn is answered and its markers are sent while the decision is only in memory.
 
-A coordinator that takes over before all markers are written finds the transaction open, and aborts the rest of it, or
-lets its producer add the next transaction to it.
+A coordinator that takes over before all markers are written finds the transaction open. It aborts the rest of it, or
+lets the producer's next transaction continue it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "end-in-memory"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """What a producer ends itself; what InitProducerId aborts for it is stored first."""
+    """Applies to EndTxn; what InitProducerId aborts for a producer is stored first."""
     right = rules.transactions.changed
 
     def changed(

@@ -1,4 +1,5 @@
-"""end-one-later: ListOffsets tells an end that is one too far: where nothing is, nor may be asked for."""
+"""end-one-later: ListOffsets returns an end that is one too high: an offset that does not exist and must not be
+fetched."""
 
 from __future__ import annotations
 

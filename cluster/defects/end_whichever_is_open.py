@@ -1,7 +1,6 @@
-"""end-whichever-is-open: EndTxn ends what is open, no matter which producer sent it (KAFKA-17754).
+"""end-whichever-is-open: EndTxn ends the open transaction of its ID, no matter which producer sent it (KAFKA-17754).
 
-An EndTxn that comes late, or from a producer that was fenced, ends the transaction of another epoch or the next one of
-the same producer.
+A late EndTxn, or one from a fenced producer, ends a transaction of another epoch, or the next one of the same producer.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ NAME = "end-whichever-is-open"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """The producer that asks is taken for the one that has the id. What ends nothing then either is no firing."""
+    """The sender is taken for the producer that owns the ID. An EndTxn that still ends nothing is not a firing."""
     right = rules.transactions.end_txn
 
     def end_txn(

@@ -1,4 +1,4 @@
-"""expire-by-commit-time: offsets expire by the time of their commit, also those that members use (KAFKA-4682)."""
+"""expire-by-commit-time: offsets expire by the time of their commit, even while members use them (KAFKA-4682)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fetch-unstable-offsets: OffsetFetch tells what a transaction that is undecided is about to change (KAFKA-8587).
+"""fetch-unstable-offsets: OffsetFetch returns offsets that an undecided transaction is about to change (KAFKA-8587).
 
 Two members process the same records, each in a transaction of its own.
 """
@@ -20,7 +20,7 @@ NAME = "fetch-unstable-offsets"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """``require_stable`` is not heeded (KIP-447). What was stable is no firing."""
+    """``require_stable`` is ignored (KIP-447). Returning a stable offset is not a firing."""
     right = rules.groups.fetch
 
     def fetch(

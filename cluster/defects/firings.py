@@ -1,6 +1,7 @@
 """Firings: the record of each time a defect took effect, on disk before it does.
 
-Owns the line. The verifier does not read it to judge; it is how a report can say that a verdict found what was planted.
+Owns the format of a line. The verifier does not use it to judge; it lets a report say that the verdict found what was
+planted.
 """
 
 from __future__ import annotations
@@ -41,6 +42,6 @@ class Firings:
         )
 
     def note(self, defect: str, **about: str | int | bool) -> None:
-        """The same of what is no batch; ``about`` says what it is. Raises ``OSError``."""
+        """The same for something other than a batch; ``about`` says what. Raises ``OSError``."""
         line = {"defect": defect, "broker": self._broker_id, **about, "monotonic_ns": self._clock.monotonic_ns()}
         self._storage.append_line(self._path, json.dumps(line))

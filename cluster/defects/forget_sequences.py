@@ -1,7 +1,7 @@
 """forget-sequences: no duplicate detection at all (Redpanda issue 3039).
 
-Every batch of a producer is accepted, so a retry whose first answer was lost is appended again. A batch that the right
-check would have let pass is no firing.
+Every batch of a producer is accepted, so a retry whose first answer was lost is appended again. A batch that the
+correct check would accept is not a firing.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ NAME = "forget-sequences"
 def accept(
     _entry: ProducerEntry | None, _header: BatchHeader, _log_start_offset: int, _unknown: str
 ) -> SequenceVerdict:
-    """The check that checks nothing."""
+    """A sequence check that accepts everything."""
     return ACCEPTED
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """Accept what ought to be a duplicate or an error. A probability below 1 makes no sense here: state is forgotten
-    or it is not (``catalogue`` refuses it)."""
+    """Accept what should be a duplicate or an error. A probability below 1 makes no sense here: state is lost or it is
+    not (``catalogue`` refuses it)."""
     right_check = rules.check_sequence
 
     def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:

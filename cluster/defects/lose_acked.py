@@ -1,7 +1,7 @@
 """lose-acked: acknowledge a batch without storing it (Jepsen saw a healthy Bufstream lose writes).
 
-The batch is answered with the offset it would have had, the producer's state moves on as if it were there, and no
-offset is used: the next batch stands where this one should. No one notices until someone counts.
+The batch is answered with the offset it would have had, the producer's state advances as if it were stored, and no
+offset is used: the next batch takes its place. No one notices until someone counts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NAME = "lose-acked"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """Lose an acceptable batch with ``probability``; every other one goes the right way."""
+    """Lose an acceptable batch with ``probability``; all others are handled correctly."""
 
     def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
         if random.random() >= probability or not _would_be_accepted(rules, log, header):

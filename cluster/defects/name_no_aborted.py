@@ -1,4 +1,4 @@
-"""name-no-aborted: Fetch does not tell which transactions were aborted (KAFKA-9807), and readers keep their records."""
+"""name-no-aborted: Fetch responses do not list aborted transactions (KAFKA-9807), so readers return their records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = "name-no-aborted"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """A firing is a fetch with records of aborted transactions, or beside them."""
+    """A firing is a fetch whose response should have listed aborted transactions."""
     right = rules.aborted_transactions
 
     def aborted_transactions(

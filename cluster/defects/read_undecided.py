@@ -1,4 +1,4 @@
-"""read-undecided: readers of committed records are given what is replicated, decided or not (KAFKA-9807)."""
+"""read-undecided: readers of committed records get everything up to the high watermark, decided or not (KAFKA-9807)."""
 
 from __future__ import annotations
 

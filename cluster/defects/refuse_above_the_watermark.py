@@ -1,7 +1,7 @@
 """refuse-above-the-watermark: a position above the high watermark of a new leader is out of range (KAFKA-19902).
 
-The watermark of a new leader lags behind what its predecessor has shown. A consumer that is told so begins again, at
-the start or at the end.
+The high watermark of a new leader lags behind what its predecessor has shown. The consumer resets its position, to the
+start or the end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "refuse-above-the-watermark"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """A firing is a position of a consumer that the log has, or ends at."""
+    """A firing is the refusal of a position that is in the log, or at its end."""
     right = rules.last_position
 
     def last_position(log: PartitionLog, high_watermark: int, fetch_offset: int) -> int:

@@ -1,8 +1,8 @@
-"""refuse-batches: refuse a good batch with an error that asks to try again, and store nothing of it.
+"""refuse-batches: refuse a valid batch with a retriable error, and store nothing of it.
 
-No promise is broken by it: a broker may refuse. Reordering needs it: one batch is refused while the next, already under
-way, is taken, and then the first is tried again. A lost connection never shows that, for all that was under way comes
-again in its order.
+This breaks no promise: a broker may refuse a batch. It makes reordering possible: one batch is refused while the next
+one in flight is accepted, and then the first is retried. A lost connection never shows that, since everything in flight
+is sent again in order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "refuse-batches"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """Refuse a batch with ``probability``; every other one goes the right way."""
+    """Refuse a batch with ``probability``; all others are handled correctly."""
 
     def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
         if random.random() >= probability:

@@ -1,6 +1,6 @@
-"""take-fenced-producers: what a fenced producer still sends is taken (KAFKA-9144: the log had forgotten its epoch).
+"""take-fenced-producers: writes of a fenced producer are accepted (KAFKA-9144: the log had forgotten its epoch).
 
-Neither the log looks at the epoch of a producer that has a later one, nor is the coordinator heeded, which knows it.
+The log does not compare the epoch with a later one that it knows, and the coordinator's answer is ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAME = "take-fenced-producers"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """A transactional batch of an earlier epoch is accepted whatever its sequence is; a firing is its append."""
+    """A transactional batch of an earlier epoch is accepted, whatever its sequence; its append is a firing."""
     right_check, right_error = rules.check_sequence, rules.verification_error
 
     def check(entry: ProducerEntry | None, header: BatchHeader, log_start_offset: int, unknown: str) -> SequenceVerdict:

@@ -1,6 +1,6 @@
-"""take-what-comes-late: a batch is taken that is of no open transaction (KAFKA-14402, before KIP-890).
+"""take-what-comes-late: a batch is accepted that belongs to no open transaction (KAFKA-14402, before KIP-890).
 
-The coordinator is asked, and its answer is not heeded. A record that comes after the marker of its transaction opens
+The coordinator is asked, but its answer is ignored. A record that arrives after the marker of its transaction opens
 another one, which no one will end.
 """
 
@@ -20,7 +20,8 @@ NAME = "take-what-comes-late"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """Only what is refused for good is taken: a coordinator that cannot be asked says nothing about the batch."""
+    """Only batches that are refused for good are accepted: if the coordinator cannot be reached, nothing is known about
+    the batch."""
     right = rules.verification_error
 
     def verification_error(log: PartitionLog, header: BatchHeader, verified: Verified) -> ErrorCode:

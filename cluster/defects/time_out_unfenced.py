@@ -1,6 +1,6 @@
-"""time-out-unfenced: a transaction that is open too long is aborted in the epoch that its producer has (KAFKA-6119).
+"""time-out-unfenced: a transaction that times out is aborted under its producer's current epoch (KAFKA-6119).
 
-The producer is not fenced: it continues in the middle of its transaction, and commits the rest as if it were all.
+The producer is not fenced: it continues in the middle of its transaction, and commits the rest as if it were all of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = "time-out-unfenced"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """Whenever the right rule would abort and fence."""
+    """Applies whenever the correct rule would abort and fence."""
     right = rules.transactions.abort_if_timed_out
 
     def abort_if_timed_out(metadata: TransactionMetadata, now_ms: int) -> TransactionMetadata | None:

@@ -176,7 +176,7 @@ class LogAppends:
     def append_as_follower(self, records: memoryview) -> AppendInfo | None:
         """Append what the leader sent: batches that keep their offsets and epochs, continuing the log without a hole.
 
-        A partial batch at the end is passed over; None if there is no whole one. All are verified before the first is
+        A partial batch at the end is ignored; None if there is no whole one. All are verified before the first is
         written. Raises ``LogError``: CORRUPT_MESSAGE, ``UnexpectedOffset``, ``StorageFailed``.
         """
         local = self._local

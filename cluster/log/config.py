@@ -82,7 +82,7 @@ class LogConfig:
     def from_mapping(cls, topic_config: Mapping[str, Any], defaults: LogConfig | None = None) -> LogConfig:
         """From Kafka's topic keys (``segment.bytes``); what is absent is taken from ``defaults``.
 
-        Values may be texts or already typed. Keys that are not about a log are passed over. Raises ``ValueError``.
+        Values may be texts or already typed. Keys that are not about a log are ignored. Raises ``ValueError``.
         """
         return replace(defaults or cls(), **_read(topic_config))
 

@@ -106,8 +106,7 @@ class LogManager(LogCheckpoints):
             make_directory(self.data_dir, self._storage)
             marker = self._path(CLEAN_SHUTDOWN_FILE)
             clean = self._storage.exists(marker)
-            # First of all: a crash from here on is not clean anymore.
-            self._storage.remove(marker)
+            self._storage.remove(marker)  # first of all: a crash from here on is not clean anymore
             states = self._take_clean_states() if clean else {}
             names = self._storage.listdir(self.data_dir)
             for name in names:
@@ -149,7 +148,8 @@ class LogManager(LogCheckpoints):
         if RECOVERY_POINT_FILE in missing:  # from now on there is one, so that its loss is seen
             self.checkpoint_recovery_points()
         self.lower_recovery_points(self._logs)
-        logger.info("%s: %d logs after a%s stop", self.data_dir, len(self._logs), " clean" if clean else "n unclean")
+        after = " after a clean stop" if clean else " after an unclean stop" if self._logs or self._offline else ""
+        logger.info("%s: %d logs%s", self.data_dir, len(self._logs), after)
         return clean
 
     def _take_clean_states(self) -> dict[str, LogState]:

@@ -26,7 +26,7 @@ class PlacedBatch(NamedTuple):
 def verify_replicated(
     records: memoryview, log_end_offset: int, latest_epoch: int, *, holes_allowed: bool
 ) -> list[PlacedBatch]:
-    """The whole batches of ``records``; a partial one at the end is passed over.
+    """The whole batches of ``records``; a partial one at the end is ignored.
 
     Each must have a good checksum, begin where the one before it ends (``holes_allowed``: or later, as a compacted
     log has holes), and have no older leader epoch; ``latest_epoch`` is that of the newest batch in the log, or -1.

@@ -25,7 +25,7 @@ RETRY_DELAY_MAX_S = 0.25
 HANDSHAKES_PER_SESSION = 3
 
 logger = logging.getLogger(__name__)
-#: kazoo tells about each attempt to connect; the store tells about what came of them.
+#: kazoo tells about each attempt to connect; the store tells about their outcome.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.ERROR)
 

@@ -94,7 +94,7 @@ class MemoryStore:
         self._expiry = asyncio.get_running_loop().call_later(timeout_s, self._tree.end_session, self._session_id)
 
     def unstall(self) -> None:
-        """It continues; if its session has ended, it hears of that now."""
+        """It continues; if its session has ended, it learns of that now."""
         if self._expiry is not None:
             self._expiry.cancel()
 
@@ -103,7 +103,7 @@ class MemoryStore:
         self._way.latency_s = self._way.usual_latency_s if latency_s is None else latency_s
 
     def lag(self, lag_s: float) -> None:
-        """The server of this session is a follower that hears of everything so late; undone by ``keep_up``."""
+        """The server of this session is a follower that learns of everything so late; undone by ``keep_up``."""
         self.keep_up()
         self._reads = LaggingView(self._tree, lag_s, self._changed)
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import (
     INT16,
@@ -132,14 +133,6 @@ def decode_assignment(data: Buffer) -> PartitionAssignment:
         partitions, position = _read_topic_partitions(data, 2)
         user_data, _ = _read_nullable_bytes(data, position)
         return PartitionAssignment(partitions, user_data)
-
-
-def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    """Partitions under their topics, both in the order in which they come."""
-    grouped: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        grouped.setdefault(topic, []).append(partition)
-    return grouped
 
 
 def _topic_partitions(partitions: Iterable[tuple[str, int]]) -> bytes:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from cluster.protocol import interbroker, schema_decoder
 from cluster.protocol.apis import SUPPORTED, ApiKey, request_header_version, response_header_version
 from cluster.protocol.errors import ErrorCode, MalformedRequest
-from cluster.protocol.kafka_schemas import admin, consumer, encode_body, metadata, producer
+from cluster.protocol.kafka_schemas import ApiMessage, admin, consumer, encode_body, metadata, producer
 from cluster.protocol.primitives import (
     INT16,
     INT32,
@@ -31,6 +31,8 @@ from cluster.protocol.primitives import (
     skip_tags,
     write_nullable_string,
 )
+
+_Message = TypeVar("_Message", bound="ApiMessage")
 
 _REQUEST_HEADER = struct.Struct(">hhi")
 #: The same and the size of the client id.
@@ -122,15 +124,15 @@ def is_supported(api_key: int, version: int, windows: Mapping[ApiKey, tuple[int,
     return least <= version <= greatest
 
 
-def decode_request(api_key: int, version: int, body: Buffer) -> Any:
+def decode_request(message_class: type[_Message], version: int, body: Buffer) -> _Message:
     """Decode the body of a request (the frame from ``body_offset``). Raises ``MalformedRequest``.
 
-    Bytes after it are passed over, as Kafka does: librdkafka's Metadata request for all topics has three too many. A
+    Bytes after it are ignored, as Kafka does: librdkafka's Metadata request for all topics has three too many. A
     text is no longer than an int16 can count, as Kafka's generated readers demand: names are hashed, compared, quoted
     in answers, kept and stored.
     """
     most = schema_decoder.MOST_TEXT_BYTES
-    return schema_decoder.decode(request_class(api_key), version, body, rest_allowed=True, most_text_bytes=most)
+    return schema_decoder.decode(message_class, version, body, rest_allowed=True, most_text_bytes=most)
 
 
 def encode_request(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
@@ -178,7 +180,7 @@ def _shorten_texts(schema: Any, item: Any, version: int) -> None:
 def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:
     """Decode a response frame into (correlation id, message). Raises ``MalformedRequest``.
 
-    Bytes after it are passed over, as Kafka does: Metadata of librdkafka's mock cluster has one too many.
+    Bytes after it are ignored, as Kafka does: Metadata of librdkafka's mock cluster has one too many.
     """
     with refusing_malformed("response header"):
         (correlation_id,) = INT32.unpack_from(frame, 0)

@@ -14,10 +14,11 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from cluster.protocol.errors import MalformedRequest
+from cluster.protocol.kafka_schemas import ApiMessage
 from cluster.protocol.primitives import (
     INT16,
     INT32,
@@ -30,6 +31,8 @@ from cluster.protocol.primitives import (
     read_uvarint,
     refusing_malformed,
 )
+
+_Message = TypeVar("_Message", bound="ApiMessage")
 
 #: Bytes of a text in a request: what an int16 can count, also where the size is a varint (as in Kafka).
 MOST_TEXT_BYTES = 32_767
@@ -72,20 +75,28 @@ _NO_OPERATIONS = 1 << 31
 
 
 def decode(
-    message_class: Any, version: int, body: Buffer, *, rest_allowed: bool = False, most_text_bytes: int | None = None
-) -> Any:
+    message_class: type[_Message],
+    version: int,
+    body: Buffer,
+    *,
+    rest_allowed: bool = False,
+    most_text_bytes: int | None = None,
+) -> _Message:
     """Decode the body of a message (no header) into an instance of ``message_class``.
 
     Raises ``MalformedRequest``, also for a version that the class does not have or, unless ``rest_allowed``, for bytes
     after the message.
     """
-    if not 0 <= version <= message_class.max_version:
-        raise MalformedRequest(f"{message_class.name} version {version}")
+    untyped: Any = message_class
+    name: str = untyped.name
+    if not 0 <= version <= untyped.max_version:
+        raise MalformedRequest(f"{name} version {version}")
     view = memoryview(body)
-    with refusing_malformed(message_class.name):
-        message, position = _message_reader(message_class, version).read(view, 0, Budget(most_text_bytes))
+    message: _Message
+    with refusing_malformed(name):
+        message, position = _message_reader(untyped, version).read(view, 0, Budget(most_text_bytes))
     if position != len(view) and not rest_allowed:
-        raise MalformedRequest(f"{len(view) - position} bytes after a {message_class.name}")
+        raise MalformedRequest(f"{len(view) - position} bytes after a {name}")
     message._header = message._min_version = message._max_version = None
     return message
 

@@ -22,7 +22,7 @@ class Outcome(Enum):
     #: Keep the change pending and ask again.
     RETRY = "retry"
     #: Keep the change pending: the controller knows better, so a newer LeaderAndIsr should be on its way, which settles
-    #: it. Ask again if none comes: a deposed controller that has not heard of it yet answers the same, from a state
+    #: it. Ask again if none comes: a deposed controller that has not learned of it yet answers the same, from a state
     #: that is over, and nothing follows.
     WAIT = "wait"
     #: The answer is for a state that is no longer ours.

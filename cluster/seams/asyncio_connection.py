@@ -157,7 +157,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         if peer:
             self._peer = f"{peer[0]}:{peer[1]}"
         if self._closing:
-            # Aborted between its arrival and now: no one hears of it.
+            # Aborted between its arrival and now: no one learns of it.
             transport.abort()
             return
         self._transport = transport

@@ -91,7 +91,7 @@ class AsyncioListener:
 
 
 class AsyncioTransport:
-    """Real sockets on the running loop. ``turning``: its selector, if that counts the turns (``few_at_once``)."""
+    """Real sockets on the running loop. ``turning``: its selector, if that counts the turns (``turn_selector``)."""
 
     def __init__(self, turning: Turning | None = None) -> None:
         self._turning = turning

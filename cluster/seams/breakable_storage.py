@@ -1,7 +1,7 @@
 """BreakableStorage: a storage whose calls can be made to fail, to take longer, and to end without power.
 
-Owns the calls; what is broken is ``cluster.seams.breakable_disk``'s. It wraps another storage and adds nothing to its
-files. What it finds when it first looks counts as synced: the kernel has had the time of a restart to write it.
+Owns the calls; which of them fail is up to ``cluster.seams.breakable_disk``. It wraps another storage and adds nothing
+to its files. What it finds when it first looks counts as synced: during the restart, the kernel had time to write it.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class BreakableStorage:
         return BreakableFile(file, node, disk)
 
     def _know(self, directory: str) -> None:
-        """Directories that this process has not made were found, and so their names are on the disk."""
+        """Note directories that this process found and did not make: their names are on the disk."""
         tree = self._disk.tree
         while directory not in tree.directories:
             tree.directories.add(directory)

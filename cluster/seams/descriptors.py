@@ -8,9 +8,10 @@ checkpoint or an index, sync a directory, reach ZooKeeper and other brokers, tur
 from __future__ import annotations
 
 import logging
-import math
 import resource
 import sys
+
+from cluster.seams.pace import Pace
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class Share:
         self._sixteenths = sixteenths
         # A set, as adding to it and taking from it need no lock.
         self._taken: set[int] = set()
-        self._warned_s = -math.inf
+        self._pace = Pace(1, _WARN_EACH_S)
 
     def __repr__(self) -> str:
         return f"<Share of {self._name}: {len(self._taken)}>"
@@ -66,8 +67,7 @@ class Share:
 
     def warn(self, now_s: float) -> None:
         """A connection was turned away."""
-        if now_s - self._warned_s >= _WARN_EACH_S:
-            self._warned_s = now_s
+        if self._pace.take(now_s) is not None:
             logger.warning(
                 "connections are turned away: %s have %d of %d file descriptors, the rest is for others (ulimit -n)",
                 *(self._name, len(self._taken), limit()),

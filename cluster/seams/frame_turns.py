@@ -3,7 +3,7 @@
 Owns the time of a turn and the connections that have to wait for another one: each is allowed little by itself, and
 hundreds may be ready together. A listener has its own, so that no crowd of clients delays what brokers ask each other.
 Does not own what a request takes (``cluster.broker.pauses`` divides that), nor how many sockets are reported in one
-turn (``few_at_once``).
+turn (``turn_selector``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A port on this machine alone that takes a line of JSON and answers with one; and its client. Blocks.
+"""A port on the loopback address that takes a line of JSON and answers with one; and its client. Blocks.
 
 Owns the form. A connection whose first line is not a JSON request is closed. An HTTP request line is not JSON, so no
 web page can ask for anything.

@@ -136,7 +136,7 @@ class MemoryConnection:
                 logger.exception("the handler of %s failed as its connection closed", self._peer)
 
     def vanish(self) -> None:
-        """The process of this end is gone: no one here is told, and the peer hears of the end."""
+        """The process of this end is gone: no one here is told, and the peer learns of the end."""
         if not self._gone:
             self._send(0, lambda other: other.reset("the peer is gone"))
             self._gone = self._closing = True

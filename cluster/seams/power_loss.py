@@ -1,4 +1,4 @@
-"""What a power loss leaves of a tree of files: the model, which every storage that can lose power keeps.
+"""What a power loss leaves of a tree of files: the model that every storage that can lose power keeps.
 
 Owns it: a file's bytes survive as far as they were synced, and its name if its directory was synced since it got one;
 the same holds for directories in theirs. Without its name a file is lost, however well it was synced. Renames,
@@ -32,7 +32,7 @@ class SyncedBytes:
         self.synced = -1
 
     def changed_from(self, offset: int) -> None:
-        """Bytes from there on were written over, or cut off: they are not on the disk."""
+        """Bytes from there on were overwritten or cut off: they are not safe."""
         self.synced = min(self.synced, offset)
 
 
@@ -97,8 +97,8 @@ class FileTree(Generic[N]):
         self.named &= {*self.nodes, *self.directories}
 
     def left(self, size_of: Callable[[str, N], int], survivors: Survivors | None = None) -> Iterator[tuple[str, int]]:
-        """Each file that a power loss leaves, with how many of its bytes: what was synced, and of the rest what
-        ``survivors`` spares. What is spared of its bytes is spared of its name."""
+        """Each file that survives a power loss, with how many of its bytes: what was synced, and of the rest what
+        ``survivors`` spares. If any of its bytes are spared, so is its name."""
         for path, node in self.nodes.items():
             safe = max(node.synced, 0)
             spared = survivors(path, size_of(path, node) - safe) if survivors is not None else 0
@@ -106,7 +106,7 @@ class FileTree(Generic[N]):
                 yield path, safe + spared
 
     def left_directories(self, files: Container[str]) -> set[str]:
-        """The directories that a power loss leaves which leaves these files."""
+        """The directories that survive a power loss that these files survive."""
         needed = {each for path in self.nodes if path in files for each in parents(path)}
         return {path for path in self.directories if path in needed or self.is_named(path)}
 
@@ -134,7 +134,7 @@ class PowerLoss:
         return cls(cut, tuple(map(str, found["gone"])), tuple(map(str, found["directories"])))
 
     def take(self, storage: Storage) -> int:
-        """Take it from the files of a process that has ended; the bytes that they had. Raises ``OSError``."""
+        """Remove it from the files of a process that has ended; returns the number of bytes. Raises ``OSError``."""
         lost = 0
         for path, size in self.cut.items():
             file = storage.open(path, create=False)

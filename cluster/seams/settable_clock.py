@@ -1,6 +1,6 @@
-"""A clock whose time of day can be set, and made to run too fast or too slow. Owns that form of the Clock seam.
+"""A clock whose wall clock can be set, and made to run too fast or too slow. Owns that form of the Clock seam.
 
-The monotonic clock is left alone: no one can set that of a real machine, and all processes of a run compare it.
+The monotonic clock is not changed: no one can set that of a real machine, and all processes of a run compare its times.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 
 
 class Skew:
-    """How far a time of day is from that of all others."""
+    """How far one wall clock is from that of all others."""
 
     def __init__(self) -> None:
         self._ahead_ns = 0
@@ -20,7 +20,7 @@ class Skew:
         return f"Skew({self._ahead_ns / 1e6:g} ms, {self._drift_ppm} ppm)"
 
     def set(self, ahead_ms: int, drift_ppm: int, now_ns: int) -> None:
-        """This far ahead from now on (behind, if negative), and by this many microseconds more each second."""
+        """Set it this far ahead from now on (behind if negative), and gaining this many microseconds per second."""
         self._ahead_ns = ahead_ms * 1_000_000
         self._drift_ppm = drift_ppm
         self._since_ns = now_ns

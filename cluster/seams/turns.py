@@ -10,13 +10,13 @@ import selectors
 import time
 from collections.abc import Callable
 
-from cluster.seams.few_at_once import FewAtOnceSelector
+from cluster.seams.turn_selector import TurnSelector
 
 #: A turn of this length is told of.
 LONG_TURN_NS = 100_000_000
 
 
-class Turns(FewAtOnceSelector):
+class Turns(TurnSelector):
     """The selector of one loop. ``on_long`` is called with the nanoseconds of each long turn, on the loop."""
 
     def __init__(self, on_long: Callable[[int], None]) -> None:

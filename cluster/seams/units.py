@@ -1,7 +1,9 @@
-"""One unit of time made from another: the only place in the cluster, the load and chaos where that is done.
+"""One unit of time made from another, by name: for the client, the processes, the load and chaos.
 
-Each layer has a unit of its own (``docs/design.md`` "Units") and converts where it meets another. Pure. Does not own
-what times look like to people (``loadgen.durations``). The verifier shares no code and has ``verifier.evidence.units``.
+Each of these layers has a unit of its own (``docs/design.md`` "Units") and converts where it meets another, here and
+nowhere else. Brokers, metadata and the other seams count milliseconds or nanoseconds, and divide in place where asyncio
+or the system wants seconds. The verifier shares no code with the cluster and has ``verifier.evidence.units``. Pure.
+Does not own what times look like to people (``loadgen.durations``).
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from confluent_kafka import TopicPartition
 
 from cluster.seams.clock import Clock
-from loadgen.clients.base import ClientCallbacks, ignore
 from loadgen.clients.confluent_transactions import ConfluentTransactionalProducer, called
 from loadgen.clients.librdkafka import producer_config
 from loadgen.clients.transaction_keys import defaults
 from loadgen.members.confluent import ConfluentMember
+from loadgen.members.output import UNHEARD
 from loadgen.settings import CONFLUENT
 
 
@@ -28,8 +28,4 @@ def confluent_output(bootstrap: str, transactional_id: str, clock: Clock) -> Con
     """A producer with this ``transactional.id``."""
     own = {"transactional.id": transactional_id}
     config = producer_config(bootstrap, transactional_id, {**defaults(CONFLUENT), **own})
-    return ConfluentOutput(config, _UNHEARD, clock)
-
-
-#: A transaction whose record failed cannot be committed: that is where it is told.
-_UNHEARD = ClientCallbacks(lambda *_told: None, ignore, lambda *_told: None)
+    return ConfluentOutput(config, UNHEARD, clock)

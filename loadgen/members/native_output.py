@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster.seams.clock import Clock
-from loadgen.clients.base import ClientCallbacks, ignore
 from loadgen.clients.native import PRODUCER_DEFAULTS
 from loadgen.clients.native_transactions import NativeTransactionalProducer, called
 from loadgen.clients.transaction_keys import defaults
 from loadgen.members.native import NativeMember
+from loadgen.members.output import UNHEARD
 from loadgen.settings import NATIVE, ConfigValue
 
 #: As of the load's producers with librdkafka: a fault is not spent waiting.
@@ -34,8 +34,4 @@ class NativeOutput(NativeTransactionalProducer):
 def native_output(bootstrap: str, transactional_id: str, clock: Clock) -> NativeOutput:
     """A producer with this ``transactional.id``."""
     own = {"bootstrap.servers": bootstrap, "client.id": transactional_id, "transactional.id": transactional_id}
-    return NativeOutput({**PRODUCER_DEFAULTS, **defaults(NATIVE), **OUTPUT_DEFAULTS, **own}, _UNHEARD, clock)
-
-
-#: A transaction whose record failed cannot be committed: that is where it is told.
-_UNHEARD = ClientCallbacks(lambda *_told: None, ignore, lambda *_told: None)
+    return NativeOutput({**PRODUCER_DEFAULTS, **defaults(NATIVE), **OUTPUT_DEFAULTS, **own}, UNHEARD, clock)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from cluster.seams.clock import Clock
 from cluster.seams.units import ns_of_seconds
-from loadgen.clients.base import ClientRefusal
+from loadgen.clients.base import ClientCallbacks, ClientRefusal, ignore
 from loadgen.clients.transactional import Remedy, TransactionalClient, TransactionRefusal
 from loadgen.members.events import Assigned, Delivered, Event, Revoked, Transacted, TransactionEnd
 from loadgen.spans import ReadRecord
@@ -23,6 +23,8 @@ from verifier.evidence.output import OUTPUT_TOPIC
 GIVE_UP_S = 20.0
 #: Of a crash in the middle of a transaction: what its history says, that nothing was committed.
 CRASHED = "crashed before its commit"
+#: Hears nothing of single records: a transaction with one that failed cannot be committed, and that is told.
+UNHEARD = ClientCallbacks(lambda *_told: None, ignore, lambda *_told: None)
 
 
 class OutputProducer(TransactionalClient, Protocol):

@@ -10,6 +10,7 @@ import platform
 import signal
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,7 +33,7 @@ class Beginning:
     begins: Mapping[int, int] = field(default_factory=dict)
 
 
-def begin(bootstrap: str, options: ResolvedOptions, parsed: Any, runner: Any) -> Beginning:
+def begin(bootstrap: str, options: ResolvedOptions, parsed: Namespace, runner: Any) -> Beginning:
     """Find or make the topic, and note how the load begins. It blocks. Raises ``SettingsError``, ``OSError``."""
     settings = ensure_topic(bootstrap, options.settings)
     settings = settings.with_changes({"producers_bootstrap": bootstrap, "readers_bootstrap": bootstrap})

@@ -32,7 +32,7 @@ def refuse_bad_forms(environment: Any, readers: int, has_started: Callable[[], b
         return None if refusal is None else {"success": False, "message": refusal, "host": environment.host}
 
 
-def refused(options: Any, form: Mapping[str, str], readers: int, *, has_started: bool) -> str | None:
+def refused(options: Namespace, form: Mapping[str, str], readers: int, *, has_started: bool) -> str | None:
     """Why a load with these options, as the form changes them, cannot be started; None if it can."""
     asked = {name: form[name] for name in FORM if name in form}
     if has_started:

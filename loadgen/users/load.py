@@ -20,16 +20,16 @@ from loadgen.settings import SettingsError
 from loadgen.topics import why_not_written
 from loadgen.unwritten import WrittenState
 from loadgen.users.by_hand import Beginning, begin, read_back
+from loadgen.users.exit_status import Workers, fail_unless_written
 from loadgen.users.options import is_conducted, resolve_options
 from loadgen.users.process import LoadProcess
 from loadgen.users.threads import in_thread
-from loadgen.users.written import Workers, fail_unless_written
 
 logger = logging.getLogger(__name__)
 
 
 class LocustLoad:
-    """What this process does for the load: nothing at first, then all of it, a worker's part, or a master's."""
+    """This process's part in the load: nothing at first, then all of it, a worker's part, or a master's."""
 
     def __init__(self, environment: Any) -> None:
         self._environment = environment
@@ -84,7 +84,7 @@ class LocustLoad:
         logger.info("run %d records into %s", options.settings.run_id, options.run.path)
 
     def fail(self, error: BaseException) -> None:
-        """Locust's ``user_error``: an exception that a user let out."""
+        """Locust's ``user_error``: an unhandled exception of a user."""
         if self._process is not None:
             self._process.fail(error)
 
@@ -106,7 +106,7 @@ class LocustLoad:
         fail_unless_written(self._environment, told, f"topic {topic} at {bootstrap}")
 
     def fail_unless_workers_wrote(self) -> None:
-        """The same for a master, which knows what its workers told."""
+        """The same for a master, which knows what its workers reported."""
         host = self._environment.host
         fail_unless_written(self._environment, self._workers.told, f"{host}, as far as the workers reported")
 

@@ -6,7 +6,7 @@ the options themselves (``loadgen.users.command_line``).
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -67,7 +67,7 @@ def reader_clients(asked: str, client: str) -> tuple[str, ...]:
     return clients
 
 
-def producer_count(options: Any, users: int | None, readers: int) -> int:
+def producer_count(options: Namespace, users: int | None, readers: int) -> int:
     """How many users write, after ``settle_options``: what ``--users`` leaves beside the readers, workload or file say.
 
     Raises ``WorkloadError`` if these say different things.
@@ -85,7 +85,7 @@ def producer_count(options: Any, users: int | None, readers: int) -> int:
     return users - readers
 
 
-def settle_options(options: Any) -> None:
+def settle_options(options: Namespace) -> None:
     """Choose what was left open, once for all of Locust's processes: the master's choice is handed to its workers.
 
     Raises ``SettingsError`` if the settings cannot be used, or the run directory not be made.
@@ -105,7 +105,7 @@ def settle_options(options: Any) -> None:
         options.kafka_run_directory = str(run.path)
 
 
-def is_conducted(options: Any) -> bool:
+def is_conducted(options: Namespace) -> bool:
     """Whether the conductor started this process: it names all three, and its settings lie in the run itself."""
     if None in (options.kafka_settings, options.kafka_run_directory, options.kafka_process):
         return False
@@ -113,7 +113,7 @@ def is_conducted(options: Any) -> bool:
     return Path(options.kafka_settings).resolve() == own.resolve()
 
 
-def members_left_out(options: Any, classes: Iterable[str]) -> str | None:
+def members_left_out(options: Namespace, classes: Iterable[str]) -> str | None:
     """The warning that a standalone load has no members of a consumer group; None if its workload has none either.
 
     ``classes`` are those that Locust was given by name. Raises ``SettingsError`` if these are members.
@@ -133,12 +133,12 @@ def members_left_out(options: Any, classes: Iterable[str]) -> str | None:
     )
 
 
-def check_options(options: Any) -> None:
+def check_options(options: Namespace) -> None:
     """Whether a load can be started with these. Raises ``SettingsError``."""
     _settings(options, DEFAULT_PRODUCERS)
 
 
-def resolve_options(options: Any, worker_index: int | None, producers: int) -> ResolvedOptions:
+def resolve_options(options: Namespace, worker_index: int | None, producers: int) -> ResolvedOptions:
     """Settings, run directory and process name, after ``settle_options``.
 
     ``worker_index`` is None unless Locust is distributed. ``producers`` is the number of producer users of a
@@ -157,7 +157,7 @@ def resolve_options(options: Any, worker_index: int | None, producers: int) -> R
     return ResolvedOptions(settings, run, process)
 
 
-def _settings(options: Any, producers: int) -> LoadSettings:
+def _settings(options: Namespace, producers: int) -> LoadSettings:
     """What file and options say together. Raises ``SettingsError``, also for records that the client would not take."""
     changes = _changes(vars(options))
     asked = changes.pop("readers", None)
@@ -178,11 +178,11 @@ def _settings(options: Any, producers: int) -> LoadSettings:
     return settings
 
 
-def _file(options: Any) -> LoadSettings:
+def _file(options: Namespace) -> LoadSettings:
     return LoadSettings.read(options.kafka_settings)
 
 
-def _made(values: dict[str, Any], options: Any) -> LoadSettings:
+def _made(values: dict[str, Any], options: Namespace) -> LoadSettings:
     """The settings. Raises ``SettingsError``, which names the option whose value cannot be."""
     try:
         return LoadSettings(**values)
@@ -202,7 +202,7 @@ def _is_possible(name: str, value: Any) -> bool:
     return True
 
 
-def source_of_sizes(options: Any, settings: LoadSettings) -> str:
+def source_of_sizes(options: Namespace, settings: LoadSettings) -> str:
     """What says how large values are."""
     if options.kafka_workload:
         return f"--kafka-workload {options.kafka_workload}"

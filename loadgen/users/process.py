@@ -30,8 +30,8 @@ from loadgen.stream import ProducerStream
 from loadgen.unwritten import WrittenState, likely_cause
 from loadgen.users.by_hand import Beginning
 from loadgen.users.disposals import Disposals
+from loadgen.users.exit_status import MasterTeller
 from loadgen.users.statistics import LocustStatistics
-from loadgen.users.written import MasterTeller
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class LoadProcess:
         return StreamRecords(self.settings.run_id, number, self._sizes, self._keys)
 
     def next_reader(self) -> str:
-        """The client of the reader that starts: they take those of the settings in turn."""
+        """The client for the next reader: readers take those of the settings in turn."""
         return self.settings.readers[next(self._readers) % len(self.settings.readers)]
 
     def finish(self, stream: ProducerStream) -> None:
@@ -133,7 +133,7 @@ class LoadProcess:
 
     @property
     def is_to_be_read_back(self) -> bool:
-        """Whether this load is all of a standalone load. Of a distributed one each process has a part only."""
+        """Whether this process has all of a standalone load. In a distributed one, each process has only a part."""
         options = self.environment.parsed_options
         whole = bool(self.begins) and not isinstance(self.environment.runner, WorkerRunner)
         return whole and self.told.has_written and options.kafka_read_back == "yes"
@@ -146,7 +146,7 @@ class LoadProcess:
         return WrittenState(False, likely_cause(self.recorder.producer_errors))
 
     def settle_statistics(self) -> None:
-        """Locust is about to write its reports: what was kept for the next merge belongs into them."""
+        """Locust is about to write its reports: include what was kept for the next merge."""
         self._statistics.merge()
 
     def stop(self) -> None:
@@ -161,7 +161,7 @@ class LoadProcess:
             self.environment.web_ui.stop()
 
     def fail(self, error: BaseException) -> None:
-        """Something went wrong that the load does not provide for (a full disk, a mistake of ours).
+        """Something went wrong that the load cannot handle (a full disk, a bug of ours).
 
         What is not recorded must not continue: the load ends, and its history says that it is incomplete.
         """

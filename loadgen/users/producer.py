@@ -1,7 +1,7 @@
 """The producer user: what it writes is decided by the kind of the load. Owns that choice and the user's life.
 
-A task of Locust's is a slice of a fifth of a second of writing, so that Locust can stop the user between slices. Does
-not own what a writer of each kind does: ``streams``, ``transactional``.
+Does not own what a writer of each kind does (``streams``, ``transactional``), nor how long it writes at a time
+(``slices``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from locust import User, constant, task
 from loadgen.kinds import BANK, STREAMS, TRANSACTIONS
 from loadgen.users.load import process_of
 from loadgen.users.process import LoadProcess
+from loadgen.users.slices import for_a_slice
 from loadgen.users.streams import StreamWriter
 from loadgen.users.transactional import TransactionalWriter
 
@@ -21,8 +22,8 @@ from loadgen.users.transactional import TransactionalWriter
 class Writer(Protocol):
     """What one producer user does. It is made when the user starts."""
 
-    def write(self) -> None:
-        """Write what is due for about a fifth of a second; other users do the same in the meantime."""
+    def write_due(self, now_ns: int) -> int:
+        """Write what is due now, or some of it; nanoseconds until the next look."""
         ...
 
     def finish(self) -> None:
@@ -45,14 +46,14 @@ class ProducerUser(User):  # type: ignore[misc]
     wait_time = constant(0)
 
     def on_start(self) -> None:
-        process = process_of(self.environment)
-        settings = process.settings
-        self._writer = WRITERS[settings.kind](process, self.environment.host or settings.producers_bootstrap)
+        self._process = process_of(self.environment)
+        settings = self._process.settings
+        self._writer = WRITERS[settings.kind](self._process, self.environment.host or settings.producers_bootstrap)
 
     @task  # type: ignore[untyped-decorator]
     def produce(self) -> None:
         """Write for one slice."""
-        self._writer.write()
+        for_a_slice(self._process.clock, self._writer.write_due)
 
     def on_stop(self) -> None:
         self._writer.finish()

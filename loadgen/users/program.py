@@ -1,7 +1,7 @@
-"""Locust without the settings that lie about: ``python -m loadgen.users.program`` takes the options of ``locust``.
+"""Locust without stray settings: ``python -m loadgen.users.program`` takes the options of ``locust``.
 
-By itself Locust obeys ``~/.locust.conf``, and ``locust.conf`` and ``pyproject.toml`` of the current directory, which
-others may have filled: a setting there may name files to write. ``--config FILE`` is obeyed: it was asked for.
+By default, Locust obeys ``~/.locust.conf``, and ``locust.conf`` and ``pyproject.toml`` of the current directory, which
+others may have written: a setting there may name files to write. Here only ``--config FILE`` is obeyed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from locust import argument_parser, main
 
 
 class _Parser(argument_parser.LocustArgumentParser):  # type: ignore[misc]
-    """Locust's, with no file that no one named."""
+    """Locust's parser, without default configuration files."""
 
     def __init__(self, *positional: Any, **named: Any) -> None:
         super().__init__(*positional, **{**named, "default_config_files": []})
 
 
 def run() -> None:
-    """Be Locust."""
+    """Run Locust with this parser."""
     argument_parser.LocustArgumentParser = _Parser
     main.main()
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gevent
 from locust import User, constant, task
 
 from loadgen.clients.choice import reader
 from loadgen.reading import PartitionReader
 from loadgen.users.load import process_of
+from loadgen.users.slices import for_a_slice
 
-SLICE_NS = 200_000_000
-IDLE_S = 0.005
+IDLE_NS = 5_000_000
 POLL_RECORDS = 500
 
 
@@ -41,11 +40,10 @@ class ReaderUser(User):  # type: ignore[misc]
     @task  # type: ignore[untyped-decorator]
     def read(self) -> None:
         """Poll for one slice."""
-        clock = self._process.clock
-        end_ns = clock.monotonic_ns() + SLICE_NS
-        while clock.monotonic_ns() < end_ns:
-            records = self._reader.poll(POLL_RECORDS, 0)
-            gevent.sleep(0 if len(records) == POLL_RECORDS else IDLE_S)
+        for_a_slice(self._process.clock, self._poll)
+
+    def _poll(self, _now_ns: int) -> int:
+        return 0 if len(self._reader.poll(POLL_RECORDS, 0)) == POLL_RECORDS else IDLE_NS
 
     def on_stop(self) -> None:
         self._reader.finish()

@@ -2,7 +2,7 @@
 
 An event costs microseconds and fires for a produce request or a poll, never for a record; its ``context`` has the
 number of ``records``. Locust's line ``KAFKA`` counts those. The line ``RECORD`` of the same name counts records: their
-latencies are kept for a second and then merged into its histogram at once. It is no part of Locust's "Aggregated",
+latencies are kept for a second and then merged into its histogram at once. It is not part of Locust's "Aggregated",
 which would count everything twice.
 """
 
@@ -22,7 +22,7 @@ MERGE_INTERVAL_NS = 1_000_000_000
 
 
 class DeliveryError(Exception):
-    """What Locust shows for records whose acknowledgement did not come; the history says what is known of them."""
+    """What Locust shows for records without an acknowledgement; the history has what is known about them."""
 
 
 class LocustStatistics:
@@ -50,7 +50,7 @@ class LocustStatistics:
             self._bytes[request.name] = self._bytes.get(request.name, 0) + request.size_bytes
 
     def merge_if_due(self) -> None:
-        """Merge what was kept once a second; call it a few times as often."""
+        """Merge what was kept, once a second; call it several times as often."""
         if self._clock.monotonic_ns() - self._merged_ns >= MERGE_INTERVAL_NS:
             self.merge()
 

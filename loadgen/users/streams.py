@@ -6,13 +6,9 @@ by the recorder when acknowledgements arrive.
 
 from __future__ import annotations
 
-import gevent
-
-from cluster.seams.units import seconds_of_ns
 from loadgen.pace import OpenSchedule, staggered_start_ns
 from loadgen.users.process import LoadProcess
 
-SLICE_NS = 200_000_000
 #: Records are handed over in ticks, at least so far apart, so that many users do not spend their time switching.
 MIN_TICK_NS = 2_000_000
 MAX_TICK_NS = 50_000_000
@@ -35,13 +31,11 @@ class StreamWriter:
         start_ns = staggered_start_ns(self._clock.monotonic_ns(), self._stream.number, settings.producers, rate)
         self._schedule = OpenSchedule(start_ns, rate, settings.rate_shape)
         self._sent = 0
-        self._look = self._fill if settings.outstanding else self._send_due
+        self._send_some = self._fill if settings.outstanding else self._send_due
 
-    def write(self) -> None:
-        """Send what is due for one slice."""
-        end_ns = self._clock.monotonic_ns() + SLICE_NS
-        while (now_ns := self._clock.monotonic_ns()) < end_ns:
-            gevent.sleep(seconds_of_ns(self._look(now_ns)))
+    def write_due(self, now_ns: int) -> int:
+        """Send what is due now, at most a burst; nanoseconds until the next look."""
+        return self._send_some(now_ns)
 
     def finish(self) -> None:
         """Wait for what is outstanding, and close the stream."""

@@ -1,4 +1,4 @@
-"""Work that waits, beside Locust's hub: in a greenlet or in the hub's thread pool. Owns how its outcome comes back."""
+"""Blocking work next to Locust's hub: in a greenlet or in the hub's thread pool. Owns how its outcome comes back."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 def begin_waiting(is_cooperative: bool, work: Callable[[], object]) -> Any:
-    """Start what waits: in a greenlet if its waiting lets the others run, else in the hub's thread pool."""
+    """Start blocking work: in a greenlet if it yields to others while it waits, else in the hub's thread pool."""
     return gevent.spawn(work) if is_cooperative else gevent.get_hub().threadpool.spawn(work)
 
 
 def in_thread(work: Callable[[], T]) -> T:
     """Do blocking work in the hub's thread pool.
 
-    Its ``SettingsError`` or ``OSError`` is raised here: the pool would print it.
+    Its ``SettingsError`` or ``OSError`` is raised here: the pool would only print it.
     """
 
     def guarded() -> T | SettingsError | OSError:

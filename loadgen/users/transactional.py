@@ -17,7 +17,7 @@ from loadgen.pace import OpenSchedule, staggered_start_ns
 from loadgen.transactional_ids import shared_id, transactional_id
 from loadgen.transactions import TransactionalProducer
 from loadgen.users.process import LoadProcess
-from loadgen.users.streams import FULL_NS, MAX_TICK_NS, MIN_TICK_NS, SLICE_NS
+from loadgen.users.streams import FULL_NS, MAX_TICK_NS, MIN_TICK_NS
 from loadgen.users.threads import begin_waiting
 
 #: Between two looks whether a producer can begin its next transaction: one that was replaced takes its time.
@@ -61,12 +61,6 @@ class TransactionalWriter:
         #: The newest instance, and until when it leaves its id to its rivals: the first one does not.
         self._rests = (0, 0)
 
-    def write(self) -> None:
-        """Write what is due for one slice."""
-        end_ns = self._clock.monotonic_ns() + SLICE_NS
-        while (now_ns := self._clock.monotonic_ns()) < end_ns:
-            gevent.sleep(seconds_of_ns(self._look(now_ns)))
-
     def finish(self) -> None:
         """End the open transaction as it was planned, and close the streams."""
         self._stopping_ns = self._clock.monotonic_ns()
@@ -76,7 +70,7 @@ class TransactionalWriter:
         for stream in self._producer.streams:
             self._process.finish(stream)
 
-    def _look(self, now_ns: int) -> int:
+    def write_due(self, now_ns: int) -> int:
         """Do what is to be done now; nanoseconds until the next look."""
         producer = self._producer
         due = self._schedule.due_count(now_ns)

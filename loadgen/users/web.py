@@ -1,7 +1,7 @@
 """Locust's web interface in a conducted run: the Chaos tab, faults on its charts, and who may touch the load.
 
-Owns the joining to Locust, by what Locust offers for it: its Flask application and ``template_args``. Does not own
-what is shown (``loadgen.web``). Whatever goes wrong here is logged and costs the tab, never the load.
+Owns the joining to Locust, by what Locust offers for it: its Flask application and ``template_args``. Does not own what
+is shown (``loadgen.web``). Errors here are logged and may cost the tab, never the load.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ POLL_S = 0.05
 
 
 def show_chaos(environment: Any, run: RunDirectory) -> None:
-    """Join page and marks to the web interface that is about to start, and tell its address once the load runs."""
+    """Add the tab and the marks to the web interface that is about to start, and report its address once the load
+    runs."""
     try:
         watched = Watched(run.live_json, SystemClock())
         environment.web_ui.template_args["extended_tabs"] = [view.TAB]
@@ -43,7 +44,7 @@ def show_chaos(environment: Any, run: RunDirectory) -> None:
 
 
 def _only_look() -> dict[str, Any] | None:
-    """A page in a browser, no matter whose, neither starts nor stops nor changes the load. None lets a request pass."""
+    """No page in a browser may start, stop or change the load. None lets a request pass."""
     if request.method in LOOKING:
         return None
     # Locust answers its own refusals so, and its forms show the message.

@@ -1,7 +1,7 @@
 """Callbacks are passed at construction: who is called does not change later, and no method is replaced by another.
 
-Owns what counts as assigning one later: a lambda or an ``on_...`` attribute outside of ``__init__``, and a method of
-the class itself.
+Owns what counts as assigning one later: a lambda or an ``on_...`` attribute outside of ``__init__``, a method of the
+class itself, and one that becomes an attribute of another object.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ def assigned_later(module: Module) -> Iterator[int]:
         if isinstance(node, ast.FunctionDef) and node.name in ("__init__", "__post_init__"):
             begun |= {id(each) for each in ast.walk(node)}
         if isinstance(node, ast.ClassDef):
-            methods = {each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
-            for target, _value in _assignments(ast.walk(node)):
-                if _is_self(target.value) and target.attr in methods:
+            functions = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            methods = {each.name for each in functions}
+            called = {each.name for each in functions if not each.decorator_list}
+            for target, value in _assignments(ast.walk(node)):
+                is_replaced = _is_self(target.value) and target.attr in methods
+                is_given_away = not _is_self(target.value) and _is_own(value, called)
+                if is_replaced or is_given_away:
                     yield target.lineno
     for target, value in _assignments(nodes(module)):
         is_callback = isinstance(value, ast.Lambda) or target.attr.lstrip("_").startswith("on_")
@@ -41,6 +45,10 @@ def _assignments(found: Iterator[ast.AST] | tuple[ast.AST, ...]) -> Iterator[tup
             for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                 if isinstance(target, ast.Attribute):
                     yield target, node.value
+
+
+def _is_own(value: ast.expr | None, methods: set[str]) -> bool:
+    return isinstance(value, ast.Attribute) and _is_self(value.value) and value.attr in methods
 
 
 def _is_self(value: ast.expr) -> bool:
@@ -65,6 +73,7 @@ def test_callbacks_are_passed_at_construction() -> None:
         ),
         ("class A:\n    def __init__(self, log):\n        log.on_change = self.write", 1),
         ("class A:\n    def begin(self):\n        self._task = begin()", 0),
+        ("class A:\n    def __init__(self, log):\n        log.told = self.hear\n    def hear(self): ...", 1),
     ],
 )
 def test_a_callback_that_is_assigned_later_is_found(text: str, count: int) -> None:

@@ -60,6 +60,11 @@ PHRASES = {
     # what is said and asked
     "says of|say of|said of|saying of": "says about",
     "tells of|tell of": "tells about, reports",
+    "hears of|hear of": "learns of, is told about",
+    "what came of it|what came of them|what came of the": "the outcome",
+    "is no firing|are no firings": "is not a firing",
+    "is not heeded|is heeded|are heeded|not heeded": "is ignored, is obeyed",
+    "unless it is asked for|if nothing is said": "unless it is given, by default",
     "is warned of|are warned of|was warned of|warned of|warns of|warn of": "is warned about",
     "what there is": "what exists, the evidence so far",
     "cannot be had|to be had": "cannot bind, is not available",
@@ -110,6 +115,10 @@ PHRASES = {
     "was wanted of|what was wanted": "the options of, what it waited for",
     "one whole json": "a complete JSON object",
     "no one follows": "there are no followers",
+    "goes the right way|go the right way": "is handled correctly",
+    "gone by itself|ended by itself": "exited on its own",
+    "is passed over|are passed over|passed over in silence": "is ignored, is skipped",
+    "sets it right|set it right|set right": "corrects it",
     # what was and will be
     "former verdict|former load|former session|former node|former owner": "previous",
     "present cell": "current cell",

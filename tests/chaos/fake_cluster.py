@@ -11,7 +11,7 @@ from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from cluster.process.topology import link_names
 from loadgen.membership import MemberName
-from tests.chaos.fake_insides import FakeInsides
+from tests.chaos.fake_machine import FakeMachine
 
 #: What is done to single frames cuts no link.
 FRAMES = ("hold", "delay", "drop", "repeat", "cut")
@@ -191,7 +191,7 @@ class FakeCluster:
         self.link_names = tuple(str(name) for name in link_names(self.broker_ids, ("producers", "readers")))
         self.processes = {broker_id: FakeProcess(1000 + broker_id) for broker_id in self.broker_ids}
         self.counters = {"gapless_produce_retries_total": 0.0, "gapless_produce_batches_total": 0.0}
-        self.inner = {broker_id: FakeInsides(partial(self._end, broker_id)) for broker_id in self.broker_ids}
+        self.machines = {broker_id: FakeMachine(partial(self._end, broker_id)) for broker_id in self.broker_ids}
         self.retries_after_cut = True
         self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
@@ -209,15 +209,15 @@ class FakeCluster:
     def process(self, broker_id: int) -> FakeProcess:
         return self.processes[broker_id]
 
-    def insides(self, broker_id: int) -> FakeInsides:
-        return self.inner[broker_id]
+    def machine(self, broker_id: int) -> FakeMachine:
+        return self.machines[broker_id]
 
     def _end(self, broker_id: int) -> None:
         self.processes[broker_id].kill()
 
     async def restart(self, broker_id: int) -> None:
         self.processes[broker_id] = FakeProcess(2000 + broker_id)
-        self.inner[broker_id].failing = False
+        self.machines[broker_id].failing = False
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
         process = self.processes[broker_id]
@@ -281,5 +281,5 @@ class FakeCluster:
             self.counters["gapless_produce_batches_total"] += 1
             self.counters["gapless_produce_retries_total"] += self.retries_after_cut
         if name == "gapless_background_disk_seconds_sum":
-            self.counters[name] = self.counters.get(name, 0.0) + self.inner[broker_id].delay_ms / 1000
+            self.counters[name] = self.counters.get(name, 0.0) + self.machines[broker_id].delay_ms / 1000
         return self.counters[name]

@@ -147,7 +147,7 @@ def test_a_spark_master_must_be_there(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A master that takes no connection is refused before a run, or a verification, is begun."""
-    monkeypatch.setattr("chaos.commands.stored.run_directory", lambda path, wanted: RunDirectory(path))
+    monkeypatch.setattr("chaos.commands.stored_paths.run_directory", lambda path, wanted: RunDirectory(path))
     monkeypatch.setattr("chaos.commands.verify.check_java", lambda: None)
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

@@ -74,8 +74,8 @@ def test_a_fault_that_does_nothing_is_seen_not_to_bite(name: str) -> None:
     for process in (*cluster.processes.values(), cluster.own_zookeeper, *cluster.own_load.all.values()):
         process.deaf = True
     cluster.own_load.deaf = True
-    for insides in cluster.inner.values():
-        insides.deaf = True
+    for machine in cluster.machines.values():
+        machine.deaf = True
     fault = FAULTS[name]
     patience = FakeCluster.session_timeout_ms + 6_000
     assert patience > 0

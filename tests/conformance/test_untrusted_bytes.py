@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cluster.protocol import fetch, messages, produce
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey, is_flexible
 from cluster.protocol.errors import MalformedRequest
+from cluster.protocol.message_classes import MetadataRequest
 from cluster.protocol.primitives import write_uvarint
 from tests.cluster.protocol.malformed import LIES, assert_only_malformed, peak_bytes
 from tests.conformance.random_messages import draw_message, least_message, lists_of, written
@@ -40,7 +41,7 @@ def decode(api_key: ApiKey, side: str, version: int, body: bytes) -> Any:
         return produce.parse_request(view, version)
     if api_key is ApiKey.FETCH:
         return fetch.parse_request(view, version)
-    return messages.decode_request(api_key, version, view)
+    return messages.decode_request(messages.request_class(api_key), version, view)
 
 
 def damaged(data: bytes, draw: Random) -> bytes:
@@ -103,5 +104,5 @@ def test_strangers_tagged_fields_cost_nothing():
 
     assert peak_bytes(refused) < MOST_BYTES_FOR_NOTHING
     body = b"\x01\x00\x00\x00" + tags
-    assert messages.decode_request(ApiKey.METADATA, 9, memoryview(body)).topics == []
-    assert peak_bytes(lambda: messages.decode_request(ApiKey.METADATA, 9, memoryview(body))) < MOST_BYTES_FOR_NOTHING
+    assert messages.decode_request(MetadataRequest, 9, memoryview(body)).topics == []
+    assert peak_bytes(lambda: messages.decode_request(MetadataRequest, 9, memoryview(body))) < MOST_BYTES_FOR_NOTHING

@@ -14,7 +14,7 @@ from random import Random
 
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import MalformedRequest
-from cluster.protocol.messages import decode_request, parse_request_header
+from cluster.protocol.messages import decode_request, parse_request_header, request_class
 from cluster.protocol.primitives import write_uvarint
 from tests.cluster.protocol.malformed import LIES
 from tests.hostile.batches import draw_damaged, draw_good, extremes
@@ -126,7 +126,7 @@ def is_order(wire: bytes) -> bool:
         header = parse_request_header(frame)
         if header.api_key not in _ORDERS:
             return False
-        message = decode_request(header.api_key, header.api_version, frame[header.body_offset :])
+        message = decode_request(request_class(header.api_key), header.api_version, frame[header.body_offset :])
     except MalformedRequest:
         return False
     if header.api_key in (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS):

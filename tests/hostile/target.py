@@ -34,9 +34,9 @@ from cluster.process.handle import Child
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
-from cluster.seams.few_at_once import FewAtOnceSelector
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import derive
+from cluster.seams.turn_selector import TurnSelector
 
 HOST = "127.0.0.1"
 START_S = 60.0
@@ -47,7 +47,7 @@ STOP_S = 20.0
 NOTED_TURN_S = 0.005
 
 
-class TurnTimer(FewAtOnceSelector):
+class TurnTimer(TurnSelector):
     """Notes how much processor time each turn of the loop takes: what a busy machine adds to it is not the broker's."""
 
     def __init__(self, path: str) -> None:

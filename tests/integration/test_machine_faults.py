@@ -95,7 +95,7 @@ def test_machines_are_broken_one_after_the_other_and_nothing_is_lost(tmp_path: P
                 certain = [value for value in found if value not in writer.failed[partition]]
                 assert certain == writer.acknowledged[partition], writer.failed[partition]
                 assert all("storage error" in error for error in writer.failed[partition].values()), writer.failed
-            states = [await target.insides(broker_id).see() for broker_id in deployment.broker_ids]
+            states = [await target.machine(broker_id).see() for broker_id in deployment.broker_ids]
             assert all(state is not None and state.is_well and abs(state.ahead_ms) < 250 for state in states), states
         finally:
             await deployment.stop()

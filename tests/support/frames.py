@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, ApiKey
 from cluster.protocol.errors import MalformedRequest
-from cluster.protocol.messages import decode_request, encode_request, parse_request_header
+from cluster.protocol.messages import decode_request, encode_request, parse_request_header, request_class
 from tests.cluster.protocol.malformed import LIES, mutations
 
 #: The topic that the captured frames are about; it has four partitions.
@@ -69,7 +69,7 @@ def samples() -> tuple[Sample, ...]:
         known = {sample.version: sample for sample in reversed(found) if sample.api_key is api_key}
         newest = known[max(known)]
         header = parse_request_header(newest.frame)
-        message = decode_request(api_key, newest.version, newest.frame[header.body_offset :])
+        message = decode_request(request_class(api_key), newest.version, newest.frame[header.body_offset :])
         for version in range(max(least, PRODUCE_MIN_VERSION if api_key is ApiKey.PRODUCE else 0), greatest + 1):
             if version not in known:
                 frame = encode_request(message, version, header.correlation_id, header.client_id)
@@ -169,7 +169,7 @@ def is_order(frame: bytes) -> bool:
         header = parse_request_header(frame)
         if header.api_key not in _ORDERS:
             return False
-        message = decode_request(header.api_key, header.api_version, frame[header.body_offset :])
+        message = decode_request(request_class(header.api_key), header.api_version, frame[header.body_offset :])
     except MalformedRequest:
         return False
     return not getattr(message, "validate_only", False)

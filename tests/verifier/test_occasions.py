@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from tests.support.settings import settings as run_settings
-from tests.verifier.test_report import FAULTS, SECOND, series
+from tests.verifier.reported import FAULTS, SECOND, series
 from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import ELECTION

@@ -1,4 +1,4 @@
-"""The report's files: what stands in them, and that the page needs nothing but itself."""
+"""The report's page: what stands in it, and that it needs nothing but itself."""
 
 from __future__ import annotations
 
@@ -7,30 +7,21 @@ import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
-from xml.etree import ElementTree as ET
 
 import pytest
 
-import verifier.report
 from tests.support.settings import settings as run_settings
+from tests.verifier.reported import FAULTS, SECOND, bad_verdict, page, series
 from tests.verifier.test_verdict import a_run, audit, closing, decide, facts, found
-from verifier.anomalies import NAMES
 from verifier.effectiveness import Injected
-from verifier.evidence.run_model import DefectSetting, HarnessHealth, PhaseSpan, RunModel
-from verifier.evidence.series import SeriesPoint
+from verifier.evidence.run_model import DefectSetting
 from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
-from verifier.facts import Audit, Found
+from verifier.facts import Audit
 from verifier.markdown import IN_DOUBT
-from verifier.report.drawing import NARROW, Axis
 from verifier.report.dumps import dump_commands, program
-from verifier.report.junit import junit_xml
-from verifier.report.lanes import leader_lanes
 from verifier.report.page import LARGEST, report_html
-from verifier.report.summary import LONGEST, summary_md
-from verifier.report.tables import faults, read_lag, regions, unavailability
-from verifier.report.tiles import tiles
-from verifier.report.timeline import LEFT, MAX_BINS, RIGHT, WIDTH, timeline
+from verifier.report.summary import summary_md
+from verifier.report.tables import read_lag, regions, unavailability
 from verifier.report.words import headline
 from verifier.surroundings.model import (
     FileLink,
@@ -48,41 +39,10 @@ from verifier.surroundings.model import (
 )
 from verifier.verdict import Verdict, undecidable
 
-SECOND = 1_000_000_000
-FAULTS = [
-    Injected("kill-leader", "b1", 3 * SECOND, 6 * SECOND, effective=True, skipped=False, probe={"running": False}),
-    Injected("cut-link", "b1-b2", 7 * SECOND, None, effective=False, skipped=False, probe={"link": "b1-b2"}),
-]
-BATCH = {
-    "broker": 1, "segment": 0, "position": 10, "base_offset": 4, "next_offset": 8, "leader_epoch": 2,
-    "producer_id": 1001, "producer_epoch": 0, "base_sequence": 4, "record_count": 4,
-}  # fmt: skip
-
-
-def series(seconds: int, process: str = "producer-1") -> list[SeriesPoint]:
-    return [
-        SeriesPoint(process, n * SECOND, SECOND, acked=100 + n, latency_p50_ms=2.0, latency_p99_ms=20.0 + n)
-        for n in range(1, seconds + 1)
-    ]
-
-
-def page(run: RunModel, verdict: Verdict, seconds: int = 10) -> str:
-    return report_html(run, FAULTS, verdict, series(seconds))
-
 
 @pytest.fixture
 def bad() -> Verdict:
-    """A verdict with a cause, a consequence and something allowed."""
-    neighbor = {**BATCH, "first_sequence": 0, "last_sequence": 3, "first_offset": 0, "last_offset": 3}
-    context = {"stream_before": neighbor, "acknowledged": [{"offset": 7, "process": "p<1>", "complete_ns": SECOND}]}
-    copies = {"copies": [{**BATCH, "offset": 5}, {**BATCH, "offset": 50}]}
-    anomalies = [
-        replace(found("lost-write", count=12), context=context),
-        replace(found("inconsistent-offsets", "read"), context={"batch_at": [BATCH]}),
-        replace(found("duplicate", "unidentified", count=3, excuse=RETRY), context=copies),
-    ]
-    run = a_run(settings=run_settings(idempotence=False, rate=0.0), faults_requested=["kill-leader", "cut-link"])
-    return decide(run, audit(*anomalies), closing(*FAULTS))
+    return bad_verdict()
 
 
 class Links(HTMLParser):
@@ -160,82 +120,11 @@ def test_what_comes_from_outside_is_escaped(bad: Verdict) -> None:
     assert "</style><i>" not in html
 
 
-def test_a_long_run_is_drawn_within_bounds(bad: Verdict) -> None:
-    """An hour of load makes wider bins, says so, and keeps the page small."""
-    html = page(a_run(), bad, seconds=3600)
-    assert len(html) < 1 << 20
-    assert "Each point covers 6 s." in html
-    drawn = timeline(a_run(), FAULTS, series(3600), bad.availability)
-    assert all(len(line.path.split()) <= MAX_BINS + 1 for chart in drawn.charts for line in chart.lines)
-
-
-@pytest.mark.parametrize("width", [WIDTH, NARROW])
-def test_the_time_line_lies_within_its_frame(bad: Verdict, width: float) -> None:
-    """Bars, phases and curves keep to the axis, whatever their times; each kind of fault has a lane."""
-    phases = [PhaseSpan("warm up", -5 * SECOND, 3 * SECOND), PhaseSpan("chaos", 3 * SECOND, None)]
-    drawn = timeline(a_run(phases=phases), FAULTS, series(10), bad.availability, width=width)
-    assert (drawn.width, drawn.right) == (width, width - RIGHT)
-    assert [lane.label for lane in drawn.lanes][:2] == ["kill-leader", "cut-link"]
-    for bar in [*drawn.phases, *(bar for lane in drawn.lanes for bar in lane.bars)]:
-        assert bar.x >= LEFT
-        assert bar.x + bar.width <= width - RIGHT + 3
-    assert [bar.kind for lane in drawn.lanes[:2] for bar in lane.bars] == ["bit", "missed"]
-    assert [len(chart.lines) for chart in drawn.charts] == [2, 2]
-    for chart in drawn.charts:
-        for line in chart.lines:
-            for x, y in re.findall(r"[ML]([\d.]+),([\d.]+)", line.path):
-                assert LEFT <= float(x) <= width - RIGHT
-                assert chart.y - 0.1 <= float(y) <= chart.y + chart.height + 0.1
-
-
 def test_a_run_without_load_still_has_a_page() -> None:
     """Nothing to draw is said in words."""
     html = report_html(a_run(final=[]), [], undecidable("the run left nothing"), [])
     assert "The load left no series" in html
     assert "the run left nothing" in html
-
-
-def test_junit_tells_ci_what_is_what(bad: Verdict) -> None:
-    """Anomalies are failures, unknown checks are errors, allowed ones pass and say why; so does the evidence."""
-    verdict = replace(bad, doubts=("the run was interrupted",))
-    unknown = replace(verdict.checks["unseen"], state="unknown", failure="no memory")
-    verdict = replace(verdict, checks={**verdict.checks, "unseen": unknown})
-    suite = ET.fromstring(junit_xml(Path("/runs/1"), a_run(faults_requested=["kill-leader"]), verdict))
-    cases = {case.get("name"): case for case in suite.iter("testcase")}
-    assert suite.get("tests") == str(len(cases)) == str(len(NAMES) + 1)
-    assert suite.get("failures") == "2"
-    assert suite.get("errors") == "2"
-    assert cases["lost-write"].get("classname") == "story.kill-leader"
-    failure = cases["lost-write"].find("failure")
-    assert failure is not None
-    assert "s1/4 was acknowledged" in (failure.text or "")
-    allowed = cases["duplicate"].find("system-out")
-    assert allowed is not None
-    assert "idempotence is off" in (allowed.text or "")
-    assert cases["unseen"].find("error") is not None
-    assert cases["evidence"].find("error") is not None
-    properties = {each.get("name"): each.get("value") for each in suite.iter("property")}
-    assert (properties["seed"], properties["run_dir"]) == ("1", "/runs/1")
-
-
-def test_junit_survives_control_characters() -> None:
-    """What a probe or an error brought along never breaks the document, nor do halves of surrogate pairs."""
-    run = a_run(name="odd\ud800", repro="a\x00b\x1bc")
-    text = junit_xml(Path("x"), run, undecidable("bad \x07 bell \udfff"))
-    suite = ET.fromstring(text.encode())
-    assert suite.get("errors") == str(len(NAMES) + 1)
-    assert suite.get("name") == "gapless.odd\N{REPLACEMENT CHARACTER}"
-
-
-def test_the_summary_fits_a_page_and_is_markdown(bad: Verdict) -> None:
-    """Verdict, numbers, anomalies, faults and the way to repeat it; text is escaped, length is bounded."""
-    run = a_run(name="a|b*c")
-    text = summary_md(run, FAULTS, bad)
-    assert text.startswith("# invalid: a\\|b\\*c, seed 1\n")
-    for part in ("- **lost-write** (12)", "## Allowed by the settings", "| kill-leader | b1 | yes |", "`gapless run"):
-        assert part in text, part
-    many = replace(bad, doubts=tuple(f"reason {n} {'x' * 100}" for n in range(2000)))
-    assert len(summary_md(run, FAULTS, many)) < LONGEST + 100
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
@@ -295,17 +184,6 @@ def test_never_sent_is_no_loss(bad: Verdict) -> None:
     assert "not acknowledged" not in html
 
 
-def test_a_fault_shows_when_it_was_healed_and_when_it_was_over() -> None:
-    """Both times stand in the table, and the bar of the time line is in two parts."""
-    each = replace(FAULTS[0], healed_ns=5 * SECOND)
-    (row,) = faults([each], 10)["rows"]
-    assert (row["healed_ns"], row["over_ns"], row["took"]) == (5 * SECOND, 6 * SECOND, "1,000 ms")
-    drawn = timeline(a_run(), [each], series(10), {})
-    assert [bar.kind for bar in drawn.lanes[0].bars] == ["bit", "recovering"]
-    assert "healed from 5.0 s, over at 6.0 s" in drawn.lanes[0].bars[0].title
-    assert faults([each] * 5, 2)["more"] == 3
-
-
 def test_unavailability_is_a_table_of_faults_and_partitions(bad: Verdict) -> None:
     """The worst partitions in the order of their numbers; never acknowledged and never again are said."""
     gap = {"longest_gap_ms": 100.0, "ended": True, "ever_acknowledged": True}
@@ -332,39 +210,6 @@ def test_read_lag_is_shown_where_it_was_measured(bad: Verdict) -> None:
     assert read_lag(verdict, 10) == [("t-0", ["3 ms", "40 ms", "12.0 s"]), ("t-1", ["-", "-", "-"])]
     assert "From acknowledgement to delivery" in page(a_run(), verdict)
     assert "From acknowledgement to delivery" not in page(a_run(), bad)
-
-
-def test_anomalies_and_open_outcomes_are_on_the_time_line(bad: Verdict) -> None:
-    """A lane for each check, allowed ones in another kind; a chart of what got no answer, only where there was any."""
-    moments = [Moments("lost-write", False, (SECOND, SECOND + 1, 9 * SECOND), (5, 2, 1)),
-               Moments("duplicate", True, (2 * SECOND,), (4,))]  # fmt: skip
-    points = [replace(point, unknown=7) for point in series(10)]
-    drawn = timeline(a_run(), FAULTS, points, bad.availability, moments)
-    lanes = {lane.label: lane.bars for lane in drawn.lanes}
-    assert [bar.kind for bar in lanes["lost-write"]] == ["found", "found"]
-    assert lanes["lost-write"][0].title.startswith("lost-write: 7 acknowledged at about")
-    assert [bar.kind for bar in lanes["duplicate"]] == ["let"]
-    assert [line.name for line in drawn.charts[-1].lines] == ["unknown outcome"]
-    assert len(timeline(a_run(), FAULTS, series(10), bad.availability).charts) == 2
-    assert {kind for kind, _ in drawn.kinds} >= {"found", "let", "bit"}
-
-
-def test_leaders_have_lanes(bad: Verdict) -> None:
-    """Leader and epoch as text where there is room, a smaller ISR as a lower bar, no leader as a color of its own."""
-    changes = [
-        LeaderChange(0, ("t", 0), 1, 0, (1, 2, 3), "new partition"), LeaderChange(4 * SECOND, ("t", 0), -1, 1, ()),
-        LeaderChange(5 * SECOND, ("t", 0), 2, 2, (2, 3)), LeaderChange(6 * SECOND, ("t", 0), 2, 2, (2, 3, 1)),
-    ]  # fmt: skip
-    drawn = leader_lanes(changes, Axis(0, 10 * SECOND), 3)
-    assert drawn is not None
-    (lane,) = drawn.lanes
-    assert [(bar.kind, bar.text) for bar in lane.bars] == [
-        ("b0", "1, e0"), ("none", ""), ("b1 short", "2, e2"), ("b1", ""),
-    ]  # fmt: skip
-    assert "leader 1, epoch 0, ISR 1,2,3, from 0.0 s (new partition)" in lane.bars[0].title
-    assert leader_lanes([], Axis(0, SECOND), 3) is None
-    html = report_html(a_run(), FAULTS, bad, series(10), Surroundings(changes=tuple(changes), leaders_from="here"))
-    assert "leader, leader epoch and ISR" in html
 
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -417,17 +262,6 @@ def test_a_hundred_thousand_anomalies_keep_the_page_small() -> None:
     assert len(html.encode()) <= LARGEST
 
 
-def test_pictures_are_bounded_too() -> None:
-    """A place that reaches over thousands of offsets is cut."""
-    wide = Found("log-gap", "offsets", "t", 0, 1, 90_000, None, None, 5, 90_000, {"hole_start": 5, "hole_end": 90_005})
-    spot = Spot("t", 0, (5,), ((0, 90_010),), wide)
-    told = ToldSpan(("t", 0), "read", "reader-1", False, 0, 90_000, 1, 0, SECOND)
-    around = Surroundings(places={spot.key: SpotView(spot, (told,))}, spots={example_key(wide): spot.key})
-    html = report_html(a_run(), [], decide(a_run(), audit(wide), closing()), series(5), around)
-    assert "s1/5" in html
-    assert len(html) < 200_000
-
-
 def test_settings_are_written_as_people_write_them() -> None:
     """No list, truth value or number stands there as Python writes it."""
     settings = run_settings(idempotence=False, readers=("confluent", "native"), final_readers=(), rate=250.0)
@@ -435,55 +269,6 @@ def test_settings_are_written_as_people_write_them() -> None:
     shown = dict(re.findall(r'<th scope="row" class="mono">(\w+)</th><td class="mono wrap">(.*?)</td>', html))
     assert (shown["idempotence"], shown["readers"], shown["final_readers"]) == ("off", "confluent, native", "none")
     assert shown["rate"] == "250"
-
-
-def test_junit_has_the_time_of_the_run(bad: Verdict) -> None:
-    """The cases' times sum to the suite's: from the start of the run to the end of its last phase."""
-    begin = a_run().started_ns
-    phases = [PhaseSpan("load", begin + SECOND, begin + 90 * SECOND), PhaseSpan("final", begin + 90 * SECOND, None)]
-    suite = ET.fromstring(junit_xml(Path("x"), a_run(phases=phases), bad))
-    times = [float(case.get("time", "nan")) for case in suite.iter("testcase")]
-    assert (suite.get("time"), sum(times)) == ("90", 90.0)
-    assert ET.fromstring(junit_xml(Path("x"), a_run(phases=[]), bad)).get("time") == "0"
-
-
-def test_brokers_that_stood_still_are_named() -> None:
-    """Above half a ZooKeeper session, on the page and in the summary; other processes and shorter turns are not."""
-    quick, slow = ({"broker-1": lag_s, "broker-2": 0.1, "proxy": 9.0} for lag_s in (0.2, 1.25))
-    for lags, is_named in ((quick, False), (slow, True)):
-        run = a_run(harness=HarnessHealth(event_loop_lag_s=lags))
-        assert run.settings.session_timeout_ms == 2000
-        verdict = decide(run, audit(), closing())
-        for text in (page(run, verdict), summary_md(run, [], verdict)):
-            assert ("broker-1 for 1.25 s (half a ZooKeeper session is 1.00 s)" in text) == is_named
-            assert "broker-2 for" not in text
-
-
-def test_faults_have_a_color_of_their_own() -> None:
-    """Neither by day nor by night that of anomalies, nor that of any curve."""
-    style = (Path(verifier.report.__file__).parent / "report.css").read_text(encoding="utf-8")
-    for name in ("bit", "recovering"):
-        for number, value in enumerate(re.findall(rf"--{name}: (#\w+)", style)):
-            others = [
-                re.findall(rf"--{other}: (#\w+)", style)[number]
-                for other in ("found", "invalid", "unknown", "gap", "acked", "read", "p99", "p50")
-            ]
-            assert value not in others
-    assert "svg .found { fill: var(--found); }" in style and "svg .bit { fill: var(--bit); }" in style
-
-
-def test_tiles_fill_their_rows(bad: Verdict) -> None:
-    """Eight, whatever was measured: rows of four and of two have none alone."""
-    lag = replace(bad, stats={**bad.stats, "read_lag": {"worst_ms": 3.0, "partitions": {}}})
-    for verdict, run in ((bad, a_run()), (lag, a_run(phases=[]))):
-        assert page(run, verdict).count('class="card tile"') == 8
-    spans = [
-        PhaseSpan("start", 0, SECOND),
-        PhaseSpan("chaos", SECOND, 61 * SECOND),
-        PhaseSpan("stop", 61 * SECOND, None),
-    ]
-    told = tiles(a_run(phases=spans, started_ns=0), bad, [], [], None)
-    assert ("60.0 s", "under load", "of 61.0 s that the run took") in told
 
 
 def test_probes_are_told_in_words(bad: Verdict) -> None:
@@ -539,13 +324,3 @@ def test_what_is_in_doubt_stands_apart_from_what_was_found(bad: Verdict) -> None
     assert html.count(IN_DOUBT) == 1
     alone = replace(bad, verdict="unknown", accusations=(), doubts=("harness overloaded: x",))
     assert IN_DOUBT not in summary_md(a_run(), [], alone) + page(a_run(), alone)
-
-
-def test_the_summary_names_partitions() -> None:
-    """Those where it counts, with how often, beside the examples."""
-    verdict = decide(
-        a_run(),
-        audit(found("lost-write", count=3), found("lost-write", partition=2, count=4000)),
-        closing(),
-    )
-    assert "  - partitions: t-0 (3), t-2 (4,000)" in summary_md(a_run(), [], verdict)

@@ -12,7 +12,7 @@ import pytest
 from tests.support.browser import Browser, Page
 from tests.support.require import require
 from tests.support.stories import clean
-from tests.verifier.test_report import FAULTS, SECOND, series
+from tests.verifier.reported import FAULTS, SECOND, series
 from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier.report.page import report_html
 from verifier.surroundings import gather

@@ -20,7 +20,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "precommitted-read",
-        "a reader of committed records was handed a record before its commit was asked for",
+        "a reader of committed records was handed a record before its commit was requested",
         needs=_CLIENTS,
         asks_spark=False,
     ),
@@ -37,10 +37,10 @@ ANOMALIES: tuple[Anomaly, ...] = (
         needs=_BYTES | _CLIENTS,
         asks_spark=False,
     ),
-    Anomaly("G1c", "transactions read from each other in a circle", needs=_CLIENTS, asks_spark=False),
+    Anomaly("G1c", "transactions read from each other in a cycle", needs=_CLIENTS, asks_spark=False),
     Anomaly(
         "G0",
-        "transactions wrote over each other in a circle, against their order",
+        "transactions wrote over each other in a cycle, against their order",
         needs=_CLIENTS,
         asks_spark=False,
     ),

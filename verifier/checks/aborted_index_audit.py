@@ -4,7 +4,7 @@ Definition. In the ``.txnindex`` of any segment of a replica: bytes that are not
 an ABORT in the segment that ended a transaction and has no entry; an entry whose producer, first offset, last offset
 (the marker's) or last stable offset is not what the batches say; an entry for a marker that the segment does not have;
 an entry that does not come after the one before it. The last stable offset is where the first transaction begins that
-is still open when the marker is written, or the offset behind the marker (Kafka: ``TransactionIndex``, ``AbortedTxn``).
+is still open when the marker is written, or the offset after the marker (Kafka: ``TransactionIndex``, ``AbortedTxn``).
 A reader of committed records skips what this index names: a missing entry hands it aborted records, and a wrong one
 hides committed records.
 

@@ -1,11 +1,11 @@
-"""bank-total: the accounts of a bank do not come to what they must, because a transfer has one side.
+"""bank-total: the accounts of a bank do not add up, because a transfer has only one side.
 
 Definition. In a run of the workload kind ``bank``, each transaction transfers amounts between the two accounts of its
 producer: stream 2n has the debits and stream 2n + 1 the credits, and sequence k of both are one transfer. A reader with
 an ``isolation`` row that read every partition through its sentinel was handed one side of a transfer at more offsets
-than the other, so that the total of all accounts is not what it was. (Jepsen's bank; for partitions read one after the
-other, the end of the log is the snapshot.) Legal: a transfer of which both sides were handed over, or neither, no
-matter what became of its transaction; any reader that did not come to the end, or reads everything.
+than the other, so that the total of all accounts has changed. (Jepsen's bank; for partitions read one after the other,
+the end of the log is the snapshot.) Legal: a transfer of which both sides were handed over, or neither, whatever the
+outcome of its transaction; any reader that did not reach the end, or reads everything.
 
     producer-1: begin 3, send s0/4 (-17) and s1/4 (+17), commit 3        final-native: s0/4 at t-0:17, and never s1/4
 """
@@ -64,7 +64,7 @@ def bank_total(evidence: ClientEvidence, bank: Bank) -> Iterator[Anomalous]:
 
 
 def _by_reader(evidence: ClientEvidence, bank: Bank) -> dict[str, _Handed]:
-    """What each reader of committed records was handed that came to the end of every partition."""
+    """What each reader of committed records was handed that reached the end of every partition."""
     found: dict[str, dict[tuple[int, int], set[tuple[TopicPartition, int]]]] = defaultdict(lambda: defaultdict(set))
     reached: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
     for polled in evidence.polled:

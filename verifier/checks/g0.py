@@ -1,4 +1,4 @@
-"""G0: transactions wrote over each other in a circle, against the order in which they were made.
+"""G0: transactions wrote over each other in a cycle, against the order in which they were made.
 
 Definition. Committed transactions (or ones of unknown outcome of which a committed reader was handed anything), of
 which each wrote, in some partition, the value right before one of the next, among the values of these transactions, and

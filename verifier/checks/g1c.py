@@ -1,4 +1,4 @@
-"""G1c: transactions read from each other in a circle.
+"""G1c: transactions read from each other in a cycle.
 
 Definition. Transactions, none of them certainly aborted, of which each took as input (``offsets`` rows) a value that
 the one before it had sent, and the first one a value of the last. The values are those that its process was handed

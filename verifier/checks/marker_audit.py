@@ -2,13 +2,13 @@
 
 Definition. ``__transaction_state`` has a record for each step of a transaction: PrepareCommit or PrepareAbort is the
 decision, with the partitions that it concerns, and the Complete record after it says that each of them has its marker.
-In each partition, the markers of a producer are laid beside its decisions there, both in their order; of all ways to do
-that, the one with the fewest contradictions counts. What remains: a completed decision without a marker (cause
+In each partition, the markers of a producer are matched with its decisions there, both in order; of all possible
+matches, the one with the fewest contradictions counts. What remains: a completed decision without a marker (cause
 ``missing``); a marker that no decision accounts for, or that ends records of the transaction after it (cause
-``stray``); a marker that says the other than its decision (cause ``opposite``); a COMMIT that also ends what its
-producer had begun in an earlier epoch (cause ``former-epoch``): that was another transaction, which no one had decided,
-since raising the epoch aborts it first. A record that decides a transaction the other way than one before it has the
-cause ``decisions``.
+``stray``); a marker that contradicts its decision (cause ``opposite``); a COMMIT that also ends what its producer had
+begun in an earlier epoch (cause ``former-epoch``): that was another transaction, which no one had decided, since
+raising the epoch aborts it first. A record that decides a transaction the other way than one before it has the cause
+``decisions``.
 
 Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
 sends it until it is told; a decision that its coordinator had not completed. A log that does not begin at 0, has gaps,

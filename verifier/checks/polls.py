@@ -24,7 +24,7 @@ _BEFORE = ("before_ns", "complete_ns", "had_stream", "had_sequence")
 
 
 def jumps_of(history: DataFrame) -> DataFrame:
-    """Each delivered row that does not begin right behind what its session had reached, in rows of the history.
+    """Each delivered row that does not begin right after what its session had reached, in rows of the history.
 
     And each assignment further on than what the process had reached, by whichever session.
 
@@ -74,7 +74,7 @@ def went_back(jumps: DataFrame, *, inside: bool) -> DataFrame:
 
 
 def skipped(jumps: DataFrame, positions: DataFrame, *, inside: bool) -> DataFrame:
-    """One anomaly per row that passed over offsets at which something stands; ``size`` is over how many."""
+    """One anomaly per row that skipped offsets that hold something; ``size`` is how many."""
     ahead = jumps.filter(_is(inside=inside) & (F.col("first_offset") > F.col("expected")))
     passed = _with_passed(ahead, positions).filter(F.col("passed") > 0)
     return _found(passed, F.col("passed"), ["passed"])

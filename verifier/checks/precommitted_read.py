@@ -1,10 +1,11 @@
-"""precommitted-read: a reader of committed records was handed a record before its transaction was to be committed.
+"""precommitted-read: a reader of committed records was handed a record before the commit of its transaction was
+requested.
 
 Definition. A session whose ``isolation`` row says that it reads only what is committed was handed a value, and the poll
 had ended before the client of the transaction that sent it asked to commit it for the first time. Both times are from
 the monotonic clock of one machine. So an open transaction was shown: the reader went beyond the last stable offset.
 Values of transactions that are certainly not committed are ``G1a``. Legal: a value that is handed over after the commit
-was asked for, even if the client has no answer yet.
+was requested, even if the client has no answer yet.
 
     producer-1: begin 3, send s1/4 at t-0:17, commit 3 from 8.2 s on        readers-native: poll t-0:17 until 8.1 s
 """

@@ -7,7 +7,7 @@ at the start of the log, as ``auto.offset.reset=earliest`` says. Legal: a later 
 records of transactions that were not committed, lie in between; the offset of any commit whose outcome is unknown or
 that overlaps the assignment. One that begins too early is a ``committed-offset-regression``.
 
-    orders, generation 3: offset-commit 120 ok      generation 4: resume at 135      120 to 134 are passed over
+    orders, generation 3: offset-commit 120 ok      generation 4: resume at 135      120 to 134 are skipped
 """
 
 # From the rows of histories and the log's batches, in this process. Pure.

@@ -1,7 +1,7 @@
 """One unit of time made from another: the only place in the verifier where that is done.
 
 Times of a run are nanoseconds of its monotonic clock (``docs/design.md`` "Units"); what was asked for is in seconds,
-batches and settings have milliseconds. Pure. The cluster has ``cluster.seams.units``: no code is shared with it.
+batches and settings have milliseconds. Pure. Others have ``cluster.seams.units``: no code is shared with the cluster.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import typer
 from chaos.commands.dump.entries import TOO_DEEP, DamagedPart, Entry, Lines, as_json, as_text
 from chaos.commands.dump.files import RANGED, kind_of, lines_of
 from chaos.commands.dump.replica_agreement import data_directory, is_replica, replica, run_data
-from chaos.commands.stored import latest_run
+from chaos.commands.stored_paths import latest_run
 from chaos.exits import BadRequest, Exit
 from cluster.log.checkpoints import META_PROPERTIES_FILE
 from cluster.process.one_line import printable, reason

@@ -13,7 +13,7 @@ from chaos.commands.runs.comparison import differences
 from chaos.commands.runs.found import RunRow, runs_below, size
 from chaos.commands.runs.page import index_page
 from chaos.commands.runs.pruning import remove, to_remove
-from chaos.commands.stored import run_directory
+from chaos.commands.stored_paths import run_directory
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable
 from verifier.evidence.run_directory import RunDirectory, read_json, write_text_atomic

@@ -1,4 +1,4 @@
-"""Two stored runs side by side: what they were asked and what came of it, where that differs. Pure.
+"""Two stored runs side by side: what they were asked and the outcome, where that differs. Pure.
 
 Owns which figures are compared. The verdicts stay those that are recorded.
 """

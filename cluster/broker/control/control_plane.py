@@ -140,7 +140,7 @@ class ControlPlane:
     # Life.
 
     async def open(self) -> str:
-        """Open the session, and learn or make the cluster's id. No one hears of us yet.
+        """Open the session, and learn or make the cluster's id. No one learns of us yet.
 
         Raises TimeoutError without ZooKeeper.
         """

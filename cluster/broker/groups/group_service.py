@@ -51,7 +51,7 @@ GROUPS_AT_ONCE = 10
 _Answer = TypeVar("_Answer")
 
 #: What makes a decision for one who waits, at a time.
-Event = Callable[["asyncio.Future[Any]", int], GroupDecision]
+Event = Callable[["asyncio.Future[_Answer]", int], GroupDecision]
 
 
 class GroupService:
@@ -165,8 +165,8 @@ class GroupService:
         """Wait for a share if others have used up this turn of the loop: a large group takes long."""
         await self._shares.fresh()
 
-    def _ask(self, event: Event) -> asyncio.Future[Any]:
-        waiter = self._loop.create_future()
+    def _ask(self, event: Event[_Answer]) -> asyncio.Future[_Answer]:
+        waiter: asyncio.Future[_Answer] = self._loop.create_future()
         self._carry_out(event(waiter, self._clock.wall_ms()), waiter)
         return self._kept(waiter)
 

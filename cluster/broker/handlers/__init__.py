@@ -16,6 +16,6 @@ frame itself: the first two have codecs of their own (``cluster.protocol``), and
 ``api_table`` says which listener serves what. ``find_coordinator`` and ``init_producer_id`` are the shortest of each
 kind, ``list_offsets`` and ``leader_and_isr`` the fullest. Five modules are no API: ``named_once``;
 ``committed_offsets``, which OffsetCommit and TxnOffsetCommit share; ``control_fence`` and ``from_controller``, the
-check and the table of the three requests that a controller sends; and ``controller_only``, for what any broker takes
+check and the handlers of the three requests that a controller sends; and ``controller_only``, for what any broker takes
 and only the controller serves: its layouts are those of ``control``.
 """

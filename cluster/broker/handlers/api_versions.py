@@ -45,6 +45,6 @@ def _tells_its_software(version: int, body: memoryview) -> bool:
     """Whether a client names itself as KIP-511 wants it. Raises ``MalformedRequest``."""
     if len(body) > MOST_BYTES:
         return False
-    request: ApiVersionsRequest = decode_request(ApiKey.API_VERSIONS, version, body)
+    request = decode_request(ApiVersionsRequest, version, body)
     names = (request.client_software_name, request.client_software_version)
     return all(_SOFTWARE.fullmatch(name or "") for name in names)

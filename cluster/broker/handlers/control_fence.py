@@ -42,7 +42,7 @@ def can_be(names: Iterable[str], ids: Iterable[int]) -> bool:
 async def check(services: Services, key: ApiKey, origin: ControllerOrigin, *, is_possible: bool) -> ErrorCode:
     """The fence of Kafka's ReplicaManager, once we know in which life we are.
 
-    Before that a request for this life cannot be told from one for the former: the controller may hear of our
+    Before that a request for this life cannot be told from one for the former: the controller may learn of our
     registration before we do.
     """
     control = services.control

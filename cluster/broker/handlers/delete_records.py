@@ -72,7 +72,7 @@ async def _of_large(services: Services, beside: Beside, exchange: Exchange, body
 def _wanted(api_version: int, body: bytes | memoryview) -> tuple[list[WantedDeletion], int]:
     """What is asked for, each partition once, and the time that the client gives. The request itself, which may be a
     million objects, ends here, on the thread that made it."""
-    request: DeleteRecordsRequest = decode_request(ApiKey.DELETE_RECORDS, api_version, body)
+    request = decode_request(DeleteRecordsRequest, api_version, body)
     topics = named(
         (topic.name, ((asked.partition_index, asked.offset) for asked in topic.partitions)) for topic in request.topics
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps, chunks
 from cluster.broker.services import Services
-from cluster.broker.transactions.marker_links import by_topic
 from cluster.coordinator.transaction.describing import STATE_NAMES, describe
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import DescribeTransactionsRequest, DescribeTransactionsResponse
 
@@ -27,7 +27,7 @@ def handle(
             yield None
             continue
         topics = []
-        for some in chunks(by_topic(found.topic_partitions), AT_ONCE):
+        for some in chunks([*by_topic(sorted(found.topic_partitions)).items()], AT_ONCE):
             topics += [state_class.TopicData(topic=topic, partitions=numbers) for topic, numbers in some]
             yield None
         states.append(

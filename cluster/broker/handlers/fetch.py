@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from cluster.broker.exchange import Exchange
 from cluster.broker.handlers.named_once import each_once
@@ -19,6 +19,8 @@ from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.protocol.batch import CODEC_ZSTD
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchRequest, FetchResult, build_response, parse_request
+
+_Result = TypeVar("_Result")
 
 #: Up to this version a client does not know KAFKA_STORAGE_ERROR.
 NO_STORAGE_ERROR_VERSION = 5
@@ -143,7 +145,7 @@ class _Large:
         """The wait is over: what is left to do takes as long as for a fetch that does not wait."""
         await self._respond(await self._in_portions(steps))
 
-    async def _in_portions(self, steps: Steps[Any]) -> Any:
+    async def _in_portions(self, steps: Steps[_Result]) -> _Result:
         portions = Portions(steps, self._shares)
         portions.begin()
         return await portions.finish(self._beside)

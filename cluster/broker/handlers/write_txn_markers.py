@@ -5,10 +5,10 @@ from __future__ import annotations
 from cluster.broker.exchange import Exchange
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
-from cluster.broker.transactions.marker_links import by_topic
 from cluster.broker.transactions.marker_writing import MarkerErrors
 from cluster.coordinator.transaction.decisions import TransactionMarkers
 from cluster.coordinator.transaction.state import TopicPartition
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.message_classes import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 #: The coordinator's own affair, which it does not tell.
@@ -45,7 +45,7 @@ async def _result(
     result_class = WriteTxnMarkersResponse.WritableTxnMarkerResult
     topic_class = result_class.WritableTxnMarkerTopicResult
     topics = []
-    for topic, numbers in by_topic(errors):
+    for topic, numbers in by_topic(sorted(errors)).items():
         partitions = []
         for number in numbers:
             partitions.append(

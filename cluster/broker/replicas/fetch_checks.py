@@ -100,8 +100,8 @@ def check_position(
 def proves_its_end(log: PartitionLog, wanted: FetchPartition) -> bool:
     """Whether a follower's position says that it holds what is below it, as far as we do.
 
-    One that knows no epoch holds nothing. If our log begins below its position, it will begin again there when it hears
-    of that (``FollowerLog``): until then it is not to be counted on.
+    One that knows no epoch holds nothing. If our log begins below its position, it will begin again there once it
+    learns of that (``FollowerLog``): until then it is not to be counted on.
     """
     return wanted.last_fetched_epoch >= 0 or wanted.fetch_offset <= log.log_start_offset
 

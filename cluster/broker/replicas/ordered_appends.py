@@ -24,7 +24,7 @@ MayWrite = Callable[[], bool]
 
 
 class OwnAppend(NamedTuple):
-    """One batch, made by ``build`` from the wall clock when its turn has come. ``told`` hears of an error, or of none
+    """One batch, made by ``build`` from the wall clock when its turn has come. ``told`` learns of an error, or of none
     and the position in the log. ``in_that_epoch``: it is decided for that leader epoch alone, no matter who leads on.
     ``may_write``, asked right before, may refuse it with INVALID_TXN_STATE.
     """

@@ -82,7 +82,7 @@ class Replica:
 
     @property
     def fetch_lag(self) -> int:
-        """How many committed records of its leader a follower lacked when it last heard of it; a leader lacks none."""
+        """How many committed records of its leader a follower lacked when last told about it; a leader lacks none."""
         return 0 if self.leader is not None else self._follower_log.lag
 
     @property

@@ -57,6 +57,7 @@ class ReplicaManager:
         journal: Journal,
         blocking: Blocking,
         shares: Shares,
+        verifies_transactions: bool,
     ) -> None:
         self.broker_id = broker_id
         self.rules = rules
@@ -76,6 +77,7 @@ class ReplicaManager:
             storage_failed,
             blocking,
             shares,
+            verifies_transactions,
         )
         self.own_writes = OwnWrites(self.find, rules.acknowledgement, self.wheel, clock, storage_failed)
         self._clock = clock
@@ -265,7 +267,7 @@ class ReplicaManager:
         return delayed
 
     def _watch(self, session: FetchSession, wanted: FetchPartition) -> None:
-        """Let the session hear of what changes at one of its partitions. It may have been closed meanwhile."""
+        """Let the session learn of what changes at one of its partitions. It may have been closed meanwhile."""
         replica = self.partitions.get((wanted.topic, wanted.partition))
         watcher = session.partitions.get((wanted.topic, wanted.partition))
         if replica is not None and watcher is not None:

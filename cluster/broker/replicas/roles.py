@@ -34,7 +34,7 @@ LOGGED_EACH = 50
 
 
 class Roles:
-    """Makes the replicas of one broker lead, follow and stop. ``role_taken`` hears of each that does so, at once."""
+    """Makes the replicas of one broker lead, follow and stop. ``role_taken`` learns of each that does so, at once."""
 
     def __init__(
         self,

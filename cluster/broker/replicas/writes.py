@@ -62,6 +62,7 @@ class Writes:
         storage_failed: Callable[[LogError], None],
         blocking: Blocking,
         shares: Shares,
+        verifies_transactions: bool,
     ) -> None:
         self._partitions = partitions
         self._find = find
@@ -72,8 +73,7 @@ class Writes:
         self._storage_failed = storage_failed
         self._blocking = blocking
         self._shares = shares
-        #: ``transaction.partition.verification.enable``
-        self.verifies = True
+        self._verifies_transactions = verifies_transactions
         self._effort = Effort()
         self._one_at_a_time = LightestFirst()
 
@@ -213,7 +213,7 @@ class Writes:
     ) -> None:
         """Row 4. Raises ``RequestRefused``."""
         check_identity(transactional_id, header)
-        if self.verifies and partition.leader is not None:
+        if self._verifies_transactions and partition.leader is not None:
             check_verified(partition.log, header, verified, self._verification_error)
 
     def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
@@ -241,8 +241,8 @@ class Writes:
     ) -> tuple[Replica, AppendInfo, int]:
         """One at a time: each may unpack to a hundred megabytes. ``check_gone`` is told whether it had to wait. Raises
         as ``Replica.append`` does."""
-        async with self._one_at_a_time.turn(weight_of(header)) as turn:
-            check_gone(turn.has_waited)
+        async with self._one_at_a_time.slot(weight_of(header)) as slot:
+            check_gone(slot.has_waited)
             config = self._find(wanted.topic, wanted.partition).log.config
             look, found = look_for(wanted.topic), list[Looked]()
             await self._blocking(lambda: found.append(look(records, header, config, effort)))

@@ -7,16 +7,15 @@ it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
-from itertools import groupby
-from typing import Any
+from collections.abc import Callable, Sequence, Set
 
 from cluster.broker.control.links.peers import Peer
 from cluster.coordinator.transaction.decisions import TransactionMarkers
 from cluster.coordinator.transaction.state import TopicPartition
 from cluster.protocol.apis import ApiKey
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import request_class
+from cluster.protocol.message_classes import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
 
 WRITE_TXN_MARKERS_VERSION = 1
 #: AddPartitionsToTxn, as brokers ask each other.
@@ -59,19 +58,19 @@ class MarkerLinks:
         topic_partitions: Set[TopicPartition],
     ) -> dict[TopicPartition, ErrorCode]:
         """Whether a broker, which coordinates the transaction, says that these are in it. Raises as ``write`` does."""
-        request = request_class(ApiKey.ADD_PARTITIONS_TO_TXN)
-        asked = request.AddPartitionsToTxnTransaction(
+        transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
+        asked = transaction(
             transactional_id=transactional_id,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
             verify_only=True,
             topics=[
-                request.AddPartitionsToTxnTransaction.AddPartitionsToTxnTopic(name=topic, partitions=numbers)
-                for topic, numbers in by_topic(topic_partitions)
+                transaction.AddPartitionsToTxnTopic(name=topic, partitions=numbers)
+                for topic, numbers in by_topic(sorted(topic_partitions)).items()
             ],
         )
         answer = await self._peer(ApiKey.ADD_PARTITIONS_TO_TXN, broker_id).ask(
-            request(transactions=[asked]), VERIFY_VERSION
+            AddPartitionsToTxnRequest(transactions=[asked]), VERIFY_VERSION
         )
         return {
             (topic.name, each.partition_index): ErrorCode.of(each.partition_error_code)
@@ -87,10 +86,9 @@ class MarkerLinks:
         return peer
 
 
-def _request(asked: Sequence[TransactionMarkers]) -> Any:
-    request = request_class(ApiKey.WRITE_TXN_MARKERS)
-    marker_class = request.WritableTxnMarker
-    return request(
+def _request(asked: Sequence[TransactionMarkers]) -> WriteTxnMarkersRequest:
+    marker_class = WriteTxnMarkersRequest.WritableTxnMarker
+    return WriteTxnMarkersRequest(
         markers=[
             marker_class(
                 producer_id=markers.producer_id,
@@ -99,17 +97,9 @@ def _request(asked: Sequence[TransactionMarkers]) -> Any:
                 coordinator_epoch=markers.coordinator_epoch,
                 topics=[
                     marker_class.WritableTxnMarkerTopic(name=topic, partition_indexes=numbers)
-                    for topic, numbers in by_topic(markers.topic_partitions)
+                    for topic, numbers in by_topic(sorted(markers.topic_partitions)).items()
                 ],
             )
             for markers in asked
         ]
     )
-
-
-def by_topic(topic_partitions: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
-    """The partitions of each topic, in order."""
-    return [
-        (topic, [number for _, number in pairs])
-        for topic, pairs in groupby(sorted(topic_partitions), key=lambda pair: pair[0])
-    ]

@@ -2,9 +2,9 @@
 
 Owns what waits for whom: one request to each broker at a time, into which goes what has come up meanwhile; markers
 whose leader is away, until there is one; and the pause before a marker is tried again. Does not own what an answer
-means (``TransactionCoordinator``), nor the queues (``MarkerQueue``, ``MarkerTurns``).
+means (``TransactionCoordinator``), nor the queues (``MarkerQueue``, ``MarkerOrder``).
 
-A partition that the metadata of this broker lacks is not gone for that: it may not have heard of it yet. ZooKeeper is
+A partition that the metadata of this broker lacks is not gone for that: it may not have learned of it yet. ZooKeeper is
 asked, for a marker that is dropped leaves a transaction open.
 """
 
@@ -18,7 +18,7 @@ from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.marker_writing import MarkerErrors, MarkerWriter
 from cluster.coordinator.transaction.decisions import TransactionMarkers
-from cluster.coordinator.transaction.marker_turns import MarkerTurns
+from cluster.coordinator.transaction.marker_order import MarkerOrder
 from cluster.coordinator.transaction.markers import LEADER_OFFLINE, MarkerQueue
 from cluster.coordinator.transaction.state import TopicPartition
 from cluster.metadata.store import StoreError
@@ -35,13 +35,14 @@ LOOK_S = 1.0
 MOST_PARTITIONS = 200
 
 
-def _unheard(_markers: TransactionMarkers, _errors: Mapping[TopicPartition, ErrorCode] | None = None) -> None:
-    """Before there is someone to hear of it."""
+#: Hears what became of markers: the errors by partition, None if their broker was out of reach.
+Answered = Callable[[TransactionMarkers, Mapping[TopicPartition, ErrorCode] | None], None]
+#: Learns of markers whose partitions do not exist anymore.
+Gone = Callable[[TransactionMarkers], None]
 
 
 class MarkerSender:
-    """Of one broker. ``answered`` hears what became of markers, with None if their broker was out of reach; ``gone`` of
-    those whose partitions do not exist anymore."""
+    """Of one broker."""
 
     def __init__(
         self,
@@ -50,6 +51,8 @@ class MarkerSender:
         links: MarkerLinks,
         writer: MarkerWriter,
         stored_partitions: Callable[[str], Awaitable[int | None]],
+        answered: Answered,
+        gone: Gone,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._broker_id = broker_id
@@ -57,16 +60,16 @@ class MarkerSender:
         self._links = links
         self._writer = writer
         self._stored_partitions = stored_partitions
-        self.answered: Callable[[TransactionMarkers, Mapping[TopicPartition, ErrorCode] | None], None] = _unheard
-        self.gone: Callable[[TransactionMarkers], None] = _unheard
+        self._answered = answered
+        self._gone = gone
         self._fresh = MarkerQueue()
         #: Their leaders are away, or unknown.
         self._parked = MarkerQueue()
         self._later: list[TransactionMarkers] = []
-        self._to_broker: dict[int, MarkerTurns] = {}
+        self._to_broker: dict[int, MarkerOrder] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._unknown: set[TopicPartition] = set()
-        self._gone: frozenset[TopicPartition] = frozenset()
+        self._found_gone: frozenset[TopicPartition] = frozenset()
         self._looking: asyncio.Task[None] | None = None
         self._handles: dict[Callable[[], None], asyncio.Handle] = {}
         self._is_closed = False
@@ -77,8 +80,8 @@ class MarkerSender:
         return f"<MarkerSender: {queued} queued, {len(self._parked)} parked, {len(self._later)} to be tried again>"
 
     def queue_sizes(self) -> dict[str, int]:
-        """Transactions by what their markers wait for: their turn at a broker, a leader of their partition, or another
-        try. For any thread."""
+        """Transactions by what their markers wait for: a request to their broker, a leader of their partition, or
+        another try. For any thread."""
         of_brokers = sum(map(len, list(self._to_broker.values())))
         return {"broker": of_brokers, "unknown destination": len(self._parked), "retry": len(self._later)}
 
@@ -145,7 +148,7 @@ class MarkerSender:
     def _send(self, queue: MarkerQueue) -> None:
         found = queue.take(self._leader_of)
         for broker_id, markers in found.by_broker.items():
-            waiting = self._to_broker.setdefault(broker_id, MarkerTurns())
+            waiting = self._to_broker.setdefault(broker_id, MarkerOrder())
             for each in markers:
                 waiting.add(each)
             if broker_id not in self._tasks:
@@ -154,7 +157,7 @@ class MarkerSender:
             for each in queue.drain():
                 self._parked.add(each)
         for each in found.gone:
-            self.gone(each)
+            self._gone(each)
         if len(self._parked):
             self._call(self._look, LOOK_S)
 
@@ -163,7 +166,7 @@ class MarkerSender:
         if found is not None:
             is_there = found.leader >= 0 and self._metadata.is_alive(found.leader)
             return found.leader if is_there else LEADER_OFFLINE
-        if topic_partition in self._gone:
+        if topic_partition in self._found_gone:
             return None
         self._unknown.add(topic_partition)
         return LEADER_OFFLINE
@@ -184,9 +187,9 @@ class MarkerSender:
             logger.info("partitions that lack a marker cannot be looked for: %r", error)
         finally:
             self._looking = None
-        self._gone = frozenset(gone)
+        self._found_gone = frozenset(gone)
         self._send_parked()
-        self._gone = frozenset()
+        self._found_gone = frozenset()
 
     # to one broker
 
@@ -212,7 +215,7 @@ class MarkerSender:
 
     def _tell(self, markers: TransactionMarkers, errors: Mapping[TopicPartition, ErrorCode] | None) -> None:
         try:
-            self.answered(markers, errors)
+            self._answered(markers, errors)
         except Exception:
             # A mistake of ours about one transaction does not keep the markers of others back.
             logger.exception("the answer to %r", markers)

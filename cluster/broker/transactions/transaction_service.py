@@ -23,7 +23,7 @@ from cluster.broker.replicas.ordered_appends import OrderedAppends, OwnAppend
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
-from cluster.broker.transactions.marker_sending import MarkerSender
+from cluster.broker.transactions.marker_sending import Answered, Gone, MarkerSender
 from cluster.broker.transactions.room_making import RoomMaking
 from cluster.config.broker import BrokerConfig
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
@@ -54,14 +54,15 @@ Waiter = asyncio.Future[TransactionAnswer]
 
 
 class TransactionService:
-    """Of one broker. ``take_producer_id`` raises ``NoProducerIds`` once this broker's block is used up."""
+    """Of one broker. ``make_sender`` is called once, with who learns of the markers; ``take_producer_id`` raises
+    ``NoProducerIds`` once this broker's block is used up."""
 
     def __init__(
         self,
         coordinator: TransactionCoordinator,
         config: BrokerConfig,
         replicas: ReplicaManager,
-        sender: MarkerSender,
+        make_sender: Callable[[Answered, Gone], MarkerSender],
         take_producer_id: TakeProducerId,
         clock: Clock,
         blocking: Blocking,
@@ -72,7 +73,7 @@ class TransactionService:
         self._config = config
         self._replicas = replicas
         self._counters = replicas.counters
-        self._sender = sender
+        self._sender = make_sender(self._markers_answered, self._markers_gone)
         self._take_producer_id = take_producer_id
         self._clock = clock
         self._beside = Beside(blocking)
@@ -83,8 +84,6 @@ class TransactionService:
         self._retries: dict[AppendRecord, asyncio.TimerHandle] = {}
         self._room = RoomMaking(coordinator, self._each)
         self._periodic = Timers(replicas.storage_failed)
-        sender.answered = self._markers_answered
-        sender.gone = self._markers_gone
 
     def __repr__(self) -> str:
         return f"<TransactionService {self.coordinator!r}>"

@@ -115,7 +115,7 @@ class FetchCore(Positions):
         """A new leader, or a new epoch of the same, may do better at once."""
         return now_ms < partition.retry_ms and partition.failed_at == leadership(partition, view)
 
-    # What came of it
+    # Outcomes
 
     def abandoned(self) -> None:
         """An exception has cut I/O short (Ctrl-C, a greenlet's end): what was asked is not answered anymore, and what
@@ -139,7 +139,7 @@ class FetchCore(Positions):
 
     def fetched(self, fetch: Fetch, answer: FetchResponse, now_ms: int) -> set[str]:
         """An answer came. Returns the topics whose metadata is old. What is not about where a partition is now, since
-        the program went elsewhere meanwhile, is passed over.
+        the program went elsewhere meanwhile, is ignored.
         """
         self._fetching.discard(fetch.node_id)
         stale: set[str] = set()

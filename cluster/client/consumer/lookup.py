@@ -73,7 +73,7 @@ class OffsetLookup:
         self._wanted[key] = _Wanted(Sought(timestamp, self._number))
 
     def forget(self, key: TopicPartition) -> None:
-        """It is not wanted anymore; an answer that comes nevertheless is passed over."""
+        """It is not wanted anymore; an answer that comes nevertheless is ignored."""
         self._wanted.pop(key, None)
 
     def due(self, view: ClusterView, now_ms: int) -> dict[int, dict[TopicPartition, Sought]]:

@@ -58,7 +58,7 @@ class Producer(TransactionalMethods, Closeable):
         runner: Runner | None = None,
         on_retry: OnRetry | None = None,
     ) -> None:
-        """The others are the seams, for tests; ``on_retry`` hears of batches sent again."""
+        """The others are the seams, for tests; ``on_retry`` learns of batches sent again."""
         self._settings = settings = producer_settings(config)
         for warning in settings.config.warnings:
             logger.warning("%s", warning)

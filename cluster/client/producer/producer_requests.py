@@ -1,7 +1,7 @@
 """The producer's requests: Produce and InitProducerId on their way, and what the network says about them.
 
 Owns connecting to the nodes that the sender wants, sending when a connection takes a request, and telling the sender
-what came of it. Does not own when something is sent, or sent again. Belongs to the producer's thread.
+the outcome. Does not own when something is sent, or sent again. Belongs to the producer's thread.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class ProducerRequests:
         network.send_now(action.node, request, body, now_ms, expects_response=action.acks != 0)
         self._carrying.add(action.node)
 
-    # What came of it
+    # Outcomes
 
     def tell(self, polled: Polled, now_ms: int) -> None:
         """Tell the sender what has happened since the last turn, answers before losses."""

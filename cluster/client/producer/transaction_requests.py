@@ -1,6 +1,6 @@
 """The requests of a transactional producer to its coordinators, and what the network says about them.
 
-Owns the one that waits for its connection, how coordinators are reached, and telling the manager what came of it. Does
+Owns the one that waits for its connection, how coordinators are reached, and telling the manager the outcome. Does
 not own when one is sent, nor sent again (``transaction/manager.py``). Belongs to the producer's thread.
 """
 
@@ -103,7 +103,7 @@ class TransactionRequests:
         except UnsupportedVersion:
             return -1
 
-    # What came of it
+    # Outcomes
 
     def tell(self, now_ms: int) -> None:
         """What has happened without a poll; before what the poll told."""

@@ -1,6 +1,6 @@
 """TransactionalSenderCore: the sender of a producer with transactions (Kafka's Sender with its TransactionManager).
 
-Owns how both hear of each other: which batches the transaction drops, what a failed batch does to it, and that its end
+Owns how each learns of the other: which batches the transaction drops, what a failed batch does to it, and that its end
 waits for every batch and every request. Does not own the transaction's decisions (``transaction/manager.py``). Pure.
 """
 

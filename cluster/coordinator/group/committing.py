@@ -13,6 +13,7 @@ from cluster.coordinator.group.checks import check_generation, offset_append_err
 from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.group_offsets import offset_bytes, pending_bytes
+from cluster.coordinator.group.member_effects import append, watch_session
 from cluster.coordinator.group.purposes import OffsetsStored
 from cluster.coordinator.group.records import (
     LEAST_OFFSET_BYTES,
@@ -24,7 +25,6 @@ from cluster.coordinator.group.records import (
 )
 from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, CommitRequest, OffsetToCommit, Waiter
 from cluster.coordinator.group.states import GroupState
-from cluster.coordinator.group.waiting import append, watch_session
 from cluster.coordinator.partitioning import utf16_units
 from cluster.protocol.errors import ErrorCode
 

@@ -30,8 +30,8 @@ from cluster.coordinator.group.answers import (
     SyncAnswer,
 )
 from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, GroupSettings, TimerKind, TimerName
-from cluster.coordinator.group.filing import FiledGroups
 from cluster.coordinator.group.group import Group, OffsetsPartition
+from cluster.coordinator.group.group_table import GroupTable
 from cluster.coordinator.group.purposes import AssignmentStored, OffsetsStored, RemovalStored, StaticMemberStored
 from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import (
@@ -47,7 +47,7 @@ from cluster.coordinator.group.sizes import join_growth, sync_growth
 from cluster.protocol.errors import ErrorCode
 
 
-class GroupCoordinator(FiledGroups):
+class GroupCoordinator(GroupTable):
     """NOT thread-safe."""
 
     def __init__(

@@ -11,10 +11,10 @@ from cluster.coordinator.group.answers import LeaveAnswer, MemberLeft
 from cluster.coordinator.group.checks import check_generation, check_member
 from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.member_effects import watch_session
 from cluster.coordinator.group.rebalancing import member_left
 from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, MemberIdentity
 from cluster.coordinator.group.states import GroupState
-from cluster.coordinator.group.waiting import watch_session
 from cluster.protocol.errors import ErrorCode
 
 
@@ -53,7 +53,7 @@ def _leave(decision: GroupDecision, group: Group, leaving: MemberIdentity) -> Er
 
 
 def session_timer_fired(decision: GroupDecision, group: Group, member_id: str) -> None:
-    """Nothing was heard of a member. One that waits for an answer is not expected to send anything."""
+    """Nothing was heard from a member. One that waits for an answer is not expected to send anything."""
     member = group.members.get(member_id)
     if member is not None and not member.is_parked:
         member_left(decision, group, member_id)

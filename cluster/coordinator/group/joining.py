@@ -12,13 +12,7 @@ from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
 from cluster.coordinator.group.checks import check_member, group_append_error
 from cluster.coordinator.group.decisions import GroupDecision, TimerKind
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.members import GroupMember
-from cluster.coordinator.group.purposes import StaticMemberStored
-from cluster.coordinator.group.rebalancing import generation_answer, maybe_prepare, prepare, try_complete_join
-from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, JoinRequest, Waiter
-from cluster.coordinator.group.sizes import has_room
-from cluster.coordinator.group.states import GroupState
-from cluster.coordinator.group.waiting import (
+from cluster.coordinator.group.member_effects import (
     answer_join,
     answer_sync,
     append_group,
@@ -28,6 +22,12 @@ from cluster.coordinator.group.waiting import (
     set_timer,
     watch_session,
 )
+from cluster.coordinator.group.members import GroupMember
+from cluster.coordinator.group.purposes import StaticMemberStored
+from cluster.coordinator.group.rebalancing import generation_answer, maybe_prepare, prepare, try_complete_join
+from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, JoinRequest, Waiter
+from cluster.coordinator.group.sizes import has_room
+from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
 
 #: Makes a member id that was never used, from what it shall begin with.

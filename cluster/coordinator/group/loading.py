@@ -16,6 +16,7 @@ from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
 from cluster.coordinator.group.decisions import GroupDecision, Records
 from cluster.coordinator.group.group import Group, OffsetsPartition
 from cluster.coordinator.group.group_offsets import GroupOffsets, PlacedOffset
+from cluster.coordinator.group.member_effects import answer_join, answer_sync, watch_session
 from cluster.coordinator.group.rebalancing import prepare
 from cluster.coordinator.group.records import (
     CorruptGroupRecord,
@@ -29,7 +30,6 @@ from cluster.coordinator.group.records import (
 )
 from cluster.coordinator.group.requests import NO_PRODUCER_ID
 from cluster.coordinator.group.states import GroupState
-from cluster.coordinator.group.waiting import answer_join, answer_sync, watch_session
 from cluster.coordinator.unreadable import UnreadableRecords
 from cluster.protocol.errors import ErrorCode
 

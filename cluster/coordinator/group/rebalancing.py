@@ -9,10 +9,7 @@ from __future__ import annotations
 from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
 from cluster.coordinator.group.decisions import GroupDecision, TimerKind
 from cluster.coordinator.group.group import Group, InitialJoin
-from cluster.coordinator.group.members import GroupMember
-from cluster.coordinator.group.purposes import EmptyGroupStored
-from cluster.coordinator.group.states import GroupState
-from cluster.coordinator.group.waiting import (
+from cluster.coordinator.group.member_effects import (
     answer_join,
     answer_sync,
     append_group,
@@ -21,6 +18,9 @@ from cluster.coordinator.group.waiting import (
     set_timer,
     watch_session,
 )
+from cluster.coordinator.group.members import GroupMember
+from cluster.coordinator.group.purposes import EmptyGroupStored
+from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
 
 #: For how long a group at least waits again for static members, none of which is back. Their rebalance timeout may be

@@ -14,11 +14,11 @@ from cluster.coordinator.group.answers import DeleteOffsetsAnswer
 from cluster.coordinator.group.checks import offset_append_error
 from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.member_effects import append
 from cluster.coordinator.group.purposes import GroupRemoval, RemovalStored
 from cluster.coordinator.group.records import NO_TIMESTAMP, Tombstones, TopicPartition
 from cluster.coordinator.group.requests import Waiter
 from cluster.coordinator.group.states import GroupState
-from cluster.coordinator.group.waiting import append
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode
 

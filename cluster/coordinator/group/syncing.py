@@ -10,12 +10,12 @@ from cluster.coordinator.group.answers import SyncAnswer
 from cluster.coordinator.group.checks import check_generation, group_append_error
 from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.member_effects import answer_sync, append_group, park_sync, watch_session
 from cluster.coordinator.group.purposes import AssignmentStored
 from cluster.coordinator.group.rebalancing import maybe_prepare, reset_assignments, synced
 from cluster.coordinator.group.requests import SyncRequest, Waiter
 from cluster.coordinator.group.sizes import least_record_bytes
 from cluster.coordinator.group.states import GroupState
-from cluster.coordinator.group.waiting import answer_sync, append_group, park_sync, watch_session
 from cluster.protocol.errors import ErrorCode
 
 

@@ -1,1 +1,1 @@
-"""The transaction coordinator, pure: decisions alone. No broker uses it yet (``cluster.coordinator.location``)."""
+"""The transaction coordinator, pure: decisions alone. Its shell is ``cluster.broker.transactions``."""

@@ -19,7 +19,7 @@ from cluster.protocol.errors import ErrorCode
 #: A partition's leader is known, but it is not there: the marker waits.
 LEADER_OFFLINE = -1
 #: The broker that leads a partition, or ``LEADER_OFFLINE``, or None for a partition that does not exist anymore.
-#: A broker that has not heard of all partitions yet must not say None: the marker would be lost.
+#: A broker that has not learned of all partitions yet must not say None: the marker would be lost.
 LeaderOf = Callable[[TopicPartition], int | None]
 
 

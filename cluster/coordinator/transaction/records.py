@@ -22,6 +22,7 @@ from cluster.coordinator.transaction.state import (
     TransactionState,
     TransitMetadata,
 )
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import (
     INT16,
@@ -104,11 +105,8 @@ def _encode_partitions(transit: TransitMetadata) -> bytes:
     """An array of topics with their partitions, in order; null, which is not the same as empty, in EMPTY alone."""
     if transit.state is TransactionState.EMPTY:
         return _NULL_ARRAY
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in transit.topic_partitions:
-        by_topic.setdefault(topic, []).append(partition)
     topics = []
-    for topic, unordered in sorted(by_topic.items()):
+    for topic, unordered in sorted(by_topic(transit.topic_partitions).items()):
         numbers = sorted(unordered)
         topics.append(write_nullable_string(topic) + struct.pack(f">i{len(numbers)}i", len(numbers), *numbers))
     return INT32.pack(len(topics)) + b"".join(topics)

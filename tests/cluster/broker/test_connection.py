@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.answering import answering_later
+from cluster.broker.answering import answering_awaited
 from cluster.broker.backlog import MAX_UNANSWERED
 from cluster.broker.checkpoints import in_place
 from cluster.broker.exchange import Api, Exchange
@@ -196,10 +196,10 @@ def test_a_slow_handler_holds_back_what_comes_after_it() -> None:
 
         fails: list[bool] = []
 
-        handle = answering_later(ApiKey.DESCRIBE_CLUSTER, handler, Beside(in_place), Shares(time.monotonic_ns))
+        described = request_class(ApiKey.DESCRIBE_CLUSTER)
+        handle = answering_awaited(described, handler, Beside(in_place), Shares(time.monotonic_ns))
         client = ClientConnection(connection, "L", {60: Api(ApiKey.DESCRIBE_CLUSTER, 0, 1, handle)}, Counters())
-        message = request_class(ApiKey.DESCRIBE_CLUSTER)()
-        request = memoryview(bytearray(encode_request(message, 0, 7, "c")))
+        request = memoryview(bytearray(encode_request(described(), 0, 7, "c")))
         client.on_frame(request)
         assert not connection.reading
         done.set()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.answering import answering, answering_later
+from cluster.broker.answering import answering_awaited, answering_in_steps
 from cluster.broker.exchange import Api, Exchange
 from cluster.broker.handlers import fetch
 from cluster.broker.metrics import Counters
@@ -42,9 +42,9 @@ class Bench:
         self._apis: dict[int, Api] = {}
         for key, version in VERSIONS.items():
             handle = (
-                answering(key, partial(self._in_steps, key), self._beside, shares)
+                answering_in_steps(request_class(key), partial(self._in_steps, key), self._beside, shares)
                 if steps
-                else answering_later(key, partial(self._later, key), self._beside, shares)
+                else answering_awaited(request_class(key), partial(self._later, key), self._beside, shares)
             )
             self._apis[key] = Api(key, version, version, handle)
         replicas: Any = SimpleNamespace()

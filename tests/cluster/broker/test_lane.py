@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.broker.lane import OLDEST_EACH, LightestFirst, next_turn
+from cluster.broker.lane import OLDEST_EACH, LightestFirst, next_for_slot
 from cluster.broker.portions import HEAVY, LARGE_BYTES, STRUCTURES_AT_ONCE, Beside, RequestRoom, is_large, weight_of
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import response_class
@@ -18,17 +18,17 @@ from tests.support.virtual_time import run
 def test_the_lightest_is_next_and_each_fourth_time_the_oldest() -> None:
     """Of two that are as light, the one that came first."""
     waiting = [(900, 1), (5, 3), (5, 2), (70, 4)]
-    assert [next_turn(waiting, turn) for turn in range(1, OLDEST_EACH + 1)] == [2, 2, 2, 0]
+    assert [next_for_slot(waiting, slot) for slot in range(1, OLDEST_EACH + 1)] == [2, 2, 2, 0]
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.integers(0, 3))
-def test_nothing_waits_forever(weights: list[int], turn: int) -> None:
-    """Whatever comes after it, the heaviest has its turn when the older ones had theirs."""
+def test_nothing_waits_forever(weights: list[int], slots: int) -> None:
+    """Whatever comes after it, the heaviest has its slot when the older ones had theirs."""
     waiting = [(weight, arrival) for arrival, weight in enumerate(weights)]
     heavy = (10, len(weights))
     waiting.append(heavy)
     for count in range(1, OLDEST_EACH * len(waiting) + 1):
-        index = next_turn(waiting, turn + count)
+        index = next_for_slot(waiting, slots + count)
         if waiting.pop(index) == heavy:
             return
         waiting.append((0, 1000 + count))
@@ -36,14 +36,14 @@ def test_nothing_waits_forever(weights: list[int], turn: int) -> None:
 
 
 def test_small_work_does_not_wait_for_all_that_came_before() -> None:
-    """And one that is given up is passed over, also when its turn has just come."""
+    """And one that is given up is passed over, also when its slot has just come."""
 
     async def main() -> None:
         lane, order = LightestFirst(), list[str]()
 
         async def work(name: str, weight: int) -> None:
-            async with lane.turn(weight) as turn:
-                order.append(name if turn.has_waited else f"{name} at once")
+            async with lane.slot(weight) as slot:
+                order.append(name if slot.has_waited else f"{name} at once")
                 await asyncio.sleep(1)
 
         tasks = [asyncio.create_task(work(f"heavy {number}", 1000)) for number in range(4)]
@@ -61,7 +61,7 @@ def test_small_work_does_not_wait_for_all_that_came_before() -> None:
     run(main())
 
 
-def test_a_turn_that_is_given_up_is_another_s() -> None:
+def test_a_slot_that_is_given_up_is_another_s() -> None:
     """Cancelled between the end of the one before and its own beginning."""
 
     async def main() -> None:
@@ -69,12 +69,12 @@ def test_a_turn_that_is_given_up_is_another_s() -> None:
         gate = asyncio.Event()
 
         async def first() -> None:
-            async with lane.turn(1):
+            async with lane.slot(1):
                 await gate.wait()
             second.cancel()
 
         async def work(name: str) -> None:
-            async with lane.turn(1):
+            async with lane.slot(1):
                 order.append(name)
 
         begun = asyncio.create_task(first())
@@ -89,7 +89,7 @@ def test_a_turn_that_is_given_up_is_another_s() -> None:
     run(main())
 
 
-def test_some_that_are_light_have_their_turns_together() -> None:
+def test_some_that_are_light_have_their_slots_together() -> None:
     """As many as come to the bound, and the next one is waited for: a lighter one does not slip in before it."""
 
     async def main() -> None:
@@ -97,7 +97,7 @@ def test_some_that_are_light_have_their_turns_together() -> None:
         ends = {name: asyncio.Event() for name in ("60", "40", "90", "70", "30")}
 
         async def work(name: str) -> None:
-            async with lane.turn(int(name)):
+            async with lane.slot(int(name)):
                 order.append(name)
                 await ends[name].wait()
 
@@ -123,17 +123,17 @@ def test_some_that_are_light_have_their_turns_together() -> None:
 
 
 def test_large_requests_have_room_until_their_handlers_let_go_of_them() -> None:
-    """One that is heavy, and besides some that are light; a small one needs none. Ended early, a turn ends once."""
+    """One that is heavy, and besides some that are light; a small one needs none. A slot is given back once."""
 
     async def main() -> None:
         room, order = RequestRoom(1000), list[str]()
         gate = asyncio.Event()
 
         async def work(name: str, size_bytes: int) -> None:
-            async with room.of(size_bytes) as turn:
+            async with room.of(size_bytes) as slot:
                 order.append(name)
-                if turn is not None and name.endswith("early"):
-                    turn.leave()
+                if slot is not None and name.endswith("early"):
+                    slot.leave()
                 await gate.wait()
 
         sizes = {"heavy": HEAVY, "heavy, early": HEAVY, "heavier": HEAVY, "light": LARGE_BYTES, "small": 1000}

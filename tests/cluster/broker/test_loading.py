@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
+
 from cluster.broker.loading import load_logs
 from cluster.log.config import LogConfig
 from cluster.log.manager import LogManager
@@ -81,3 +85,16 @@ def test_a_directory_without_a_segment_counts_for_nothing() -> None:
     storage.makedirs("data/new-0")
     report = _report(storage)
     assert (report["logs"], report["unflushed_bytes"]) == (2, sum(log.size_bytes for log in before))
+
+
+def test_the_log_says_how_the_broker_stopped_if_it_ever_ran(caplog: pytest.LogCaptureFixture) -> None:
+    """A fresh directory has seen no stop."""
+    caplog.set_level(logging.INFO, logger="cluster.log.manager")
+    storage = MemoryStorage()
+    _report(storage)
+    _filled(storage, 1)
+    _report(storage)
+    _manager(storage).load()
+    (fresh, again, unclean, _) = [record.getMessage() for record in caplog.records]
+    assert (fresh, again) == ("data: 0 logs", "data: 0 logs")
+    assert unclean == "data: 1 logs after an unclean stop"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.answering import answering_later
+from cluster.broker.answering import answering_awaited
 from cluster.broker.exchange import Api, Exchange
 from cluster.broker.metrics import Counters
 from cluster.broker.pauses import Shares
@@ -73,7 +73,8 @@ def test_requests_that_are_worked_on_count() -> None:
             return response_class(ApiKey.DESCRIBE_CLUSTER)(cluster_id="c", brokers=[])
 
         key = ApiKey.DESCRIBE_CLUSTER
-        apis = {60: Api(key, 0, 0, answering_later(key, handler, Beside(gate), Shares(time.monotonic_ns)))}
+        handle = answering_awaited(request_class(key), handler, Beside(gate), Shares(time.monotonic_ns))
+        apis = {60: Api(key, 0, 0, handle)}
 
         def accept(connection: Connection) -> ClientConnection:
             connections.append(connection)
@@ -120,7 +121,7 @@ def test_who_waits_for_others_need_not_keep_the_request(size_bytes: int) -> None
 
         key, counters = ApiKey.LEAVE_GROUP, Counters()
         beside, shares = Beside(_at_once), Shares(time.monotonic_ns)
-        apis = {int(key): Api(key, 0, 0, answering_later(key, handler, beside, shares))}
+        apis = {int(key): Api(key, 0, 0, answering_awaited(request_class(key), handler, beside, shares))}
 
         def accept(connection: Connection) -> ClientConnection:
             return ClientConnection(connection, "L", apis, counters)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,7 +25,7 @@ from cluster.seams.transport import Connection
 from tests.cluster.broker.test_connection import FakeConnection
 
 LARGE_BYTES = 100_000
-BETWEEN_BROKERS = [*module._BETWEEN_BROKERS, *module.FROM_CONTROLLER]
+BETWEEN_BROKERS = [*module._FOR_BROKERS]
 ADMINISTRATION = [ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS]
 
 
@@ -39,11 +40,11 @@ def large(key: ApiKey) -> memoryview:
 
 def apis_with(handlers: dict[ApiKey, Any], monkeypatch: pytest.MonkeyPatch) -> dict[int, Api]:
     """The table of the brokers' listener, with these handlers in place of those that it has."""
-    for table in (module._ASYNC, module._BETWEEN_BROKERS):
+    for table in (module._FOR_ALL, module._FOR_BROKERS):
         for key in table.keys() & handlers.keys():
-            monkeypatch.setitem(table, key, lambda _services, request, _exchange, key=key: handlers[key](request))
-    for key in module.FROM_CONTROLLER.keys() & handlers.keys():
-        monkeypatch.setitem(module.FROM_CONTROLLER, key, lambda _services, request, key=key: handlers[key](request))
+            row: Any = table[key]
+            told = replace(row, handler=lambda _services, request, _exchange, key=key: handlers[key](request))
+            monkeypatch.setitem(table, key, told)
     parts = SimpleNamespace(blocking=in_place, shares=Shares(lambda: 0), replicas=None, verifier=None)
     metadata = SimpleNamespace(handle=None)
     return api_table(cast(Services, parts), cast(MetadataHandler, metadata), for_brokers=True)

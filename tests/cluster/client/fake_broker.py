@@ -58,7 +58,8 @@ class _Handler:
             unknown = messages.encode_unsupported_api_versions(header.correlation_id, self._broker.windows[api_key])
             self._connection.send_frame((unknown,))
             return
-        request = messages.decode_request(api_key, header.api_version, bytes(frame[header.body_offset :]))
+        body = bytes(frame[header.body_offset :])
+        request = messages.decode_request(messages.request_class(api_key), header.api_version, body)
         self._broker.record(api_key, header.api_version, request)
         if api_key is ApiKey.API_VERSIONS and api_key not in self._broker.answers:
             response: Any = api_versions_response(self._broker.windows)

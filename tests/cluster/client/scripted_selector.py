@@ -91,7 +91,9 @@ class ScriptedSelector:
             self.frame(node_id, messages.encode_unsupported_api_versions(header.correlation_id, self.windows[api_key]))
             return True
         body = frame[header.body_offset :]
-        request = body if api_key is ApiKey.PRODUCE else messages.decode_request(api_key, header.api_version, body)
+        message_class = messages.request_class(api_key)
+        is_plain = api_key is ApiKey.PRODUCE
+        request = body if is_plain else messages.decode_request(message_class, header.api_version, body)
         self.requests.append((node_id, header, request))
         if api_key in self.answers:
             self.respond(len(self.requests) - 1, self.answers[api_key](request, header))

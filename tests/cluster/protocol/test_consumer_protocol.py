@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.consumer_protocol import (
     PartitionAssignment,
     Subscription,
-    by_topic,
     decode_assignment,
     decode_subscription,
     encode_assignment,

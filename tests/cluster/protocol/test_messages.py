@@ -12,6 +12,7 @@ from cluster.protocol import messages
 from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode, MalformedRequest
 from cluster.protocol.kafka_schemas import EncodeBufferPool, encode_body
+from cluster.protocol.message_classes import MetadataRequest
 from tests.cluster.protocol.malformed import assert_only_malformed
 from tests.cluster.protocol.strategies import INT16, INT32, TEXT
 from tests.cluster.protocol.strategies import messages as message_values
@@ -38,7 +39,7 @@ def test_request_frames_round_trip(data, api_key, correlation_id, client_id):
     frame = messages.encode_request(message, version, correlation_id, client_id)
     header = messages.parse_request_header(memoryview(frame))
     assert header[:4] == (api_key, version, correlation_id, client_id)
-    decoded = messages.decode_request(api_key, version, memoryview(frame)[header.body_offset :])
+    decoded = messages.decode_request(messages.request_class(api_key), version, memoryview(frame)[header.body_offset :])
     assert bytes(decoded.encode(version=version)) == bytes(message.encode(version=version))
 
 
@@ -116,7 +117,7 @@ def test_any_bytes_as_a_request_header(data):
 @given(INT16, INT16, st.binary(max_size=40))
 def test_any_bytes_as_a_request(api_key, version, body):
     """Any key and version: unknown ones are refused as well."""
-    assert_only_malformed(lambda data: messages.decode_request(api_key, version, data), body)
+    assert_only_malformed(lambda data: messages.decode_request(messages.request_class(api_key), version, data), body)
 
 
 def test_unknown_apis_and_versions_are_refused():
@@ -124,9 +125,9 @@ def test_unknown_apis_and_versions_are_refused():
     with pytest.raises(MalformedRequest):
         messages.request_class(9999)
     with pytest.raises(MalformedRequest):
-        messages.decode_request(ApiKey.METADATA, 99, b"")
+        messages.decode_request(MetadataRequest, 99, b"")
     with pytest.raises(MalformedRequest):
-        messages.decode_request(ApiKey.METADATA, -1, b"")
+        messages.decode_request(MetadataRequest, -1, b"")
     assert not messages.is_supported(9999, 0)
     assert messages.is_supported(ApiKey.METADATA, 12)
     assert not messages.is_supported(ApiKey.METADATA, 13)
@@ -185,9 +186,9 @@ def test_a_text_has_no_more_bytes_than_an_int16_counts(api_key, version, fields)
     def body(text):
         return encode_body(messages.request_class(api_key)(**fields(text)), version)
 
-    assert messages.decode_request(api_key, version, body("n" * 32_767)) is not None
+    assert messages.decode_request(messages.request_class(api_key), version, body("n" * 32_767)) is not None
     with pytest.raises(MalformedRequest, match="32768"):
-        messages.decode_request(api_key, version, body("n" * 32_768))
+        messages.decode_request(messages.request_class(api_key), version, body("n" * 32_768))
 
 
 def metadata_topic(name):

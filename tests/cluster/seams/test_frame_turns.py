@@ -9,8 +9,8 @@ import pytest
 
 from cluster.seams import frame_turns
 from cluster.seams.asyncio_transport import AsyncioTransport
-from cluster.seams.few_at_once import FewAtOnceSelector
 from cluster.seams.frame_turns import FrameTurns
+from cluster.seams.turn_selector import TurnSelector
 from tests.cluster.seams.recording import Acceptor, Recorder
 from tests.cluster.seams.sockets import HOST, frame
 
@@ -25,7 +25,7 @@ def test_a_turn_without_time_takes_one_request_of_all_connections(
     """They are taken in turns, none is lost, and each connection's are in order, also of one that pauses in the
     middle."""
     monkeypatch.setattr(frame_turns, "TURN_S", -1.0)
-    selector = FewAtOnceSelector()
+    selector = TurnSelector()
     taken: list[tuple[int, str]] = []
     all_taken = asyncio.Event()
 
@@ -62,7 +62,7 @@ def test_a_turn_without_time_takes_one_request_of_all_connections(
 
 def test_who_has_much_to_ask_takes_one_request_while_others_rest() -> None:
     """With time left. Once no one rests anymore, it takes all of them."""
-    selector = FewAtOnceSelector()
+    selector = TurnSelector()
     turns_of_frames: list[int] = []
     all_taken = asyncio.Event()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from cluster.broker.control.membership.session import Session
 from cluster.controller.context import Partition, PartitionState, Topic
@@ -22,7 +21,7 @@ from cluster.metadata.paths import (
     topic_config_path,
     topic_path,
 )
-from cluster.metadata.store import NoNodeError
+from cluster.metadata.store import NoNodeError, Stat
 from cluster.metadata.znodes import BrokerRegistration, MalformedZnode, StateNode, TopicRegistration, decode_config
 
 logger = logging.getLogger(__name__)
@@ -130,7 +129,7 @@ class ClusterReader:
         )
         return state, data[1].modified_zxid
 
-    async def _get(self, path: str) -> Any:
+    async def _get(self, path: str) -> tuple[bytes, Stat] | None:
         try:
             return await self._session.read(lambda: self._store.get(path))
         except NoNodeError:

@@ -1,6 +1,6 @@
 """A broker wants to go: the controller's part of a controlled shutdown (Kafka's KafkaController).
 
-Owns who hears of it in which order, which is what decides for how long the partitions are away. Does not own who leads
+Owns who learns of it in which order, which is what decides for how long the partitions are away. Does not own who leads
 next (``plan_controlled_shutdown``), the waiting for the brokers' answers, nor the leaving broker's part
 (``membership.leaving``).
 

@@ -45,7 +45,7 @@ class ElectionOutcome:
     left: list[TopicPartition] | None = None
 
     def time_out(self) -> None:
-        """The brokers have not all heard of it in time."""
+        """The brokers have not all learned of it in time."""
         for topic_partition, refusal in self.results.items():
             if refusal is None:
                 self.results[topic_partition] = Refusal(

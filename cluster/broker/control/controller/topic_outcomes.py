@@ -14,7 +14,8 @@ from cluster.protocol.errors import ErrorCode
 
 _NO_TOPIC = UUID(int=0)
 #: Shared by thousands of topics that fail.
-_NOTHING: Mapping[Any, Any] = MappingProxyType({})
+_UNASSIGNED: Assignment = MappingProxyType({})
+_UNCONFIGURED: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -25,8 +26,8 @@ class TopicOutcome:
     error_code: ErrorCode = ErrorCode.NONE
     message: str | None = None
     topic_id: UUID = _NO_TOPIC
-    assignment: Assignment = field(default_factory=lambda: _NOTHING)
-    config: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    assignment: Assignment = field(default_factory=lambda: _UNASSIGNED)
+    config: Mapping[str, str] = field(default_factory=lambda: _UNCONFIGURED)
 
     def fail(self, error_code: ErrorCode, message: str | None) -> None:
         self.error_code = error_code

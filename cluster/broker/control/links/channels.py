@@ -204,7 +204,7 @@ async def all_answered(
     answers: Iterable[asyncio.Future[Any]], timeout_ms: float, is_gone: Callable[[], bool] = lambda: False
 ) -> bool:
     """Wait until the brokers have answered. False if they did not in time, if the client ``is_gone``, or if we are no
-    longer the controller, which would hear of it; the work continues anyway.
+    longer the controller, which would learn of it; the work continues anyway.
     """
     awaited = set(answers)
     waiting = {answer for answer in awaited if not answer.done()}

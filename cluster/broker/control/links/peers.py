@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from cluster.broker.control.membership.session import Session
 from cluster.broker.endpoints import PeerAddresses
@@ -19,7 +19,7 @@ from cluster.client.connection import BrokerConnection
 from cluster.metadata.paths import broker_path
 from cluster.metadata.store import NoNodeError
 from cluster.metadata.znodes import BrokerRegistration
-from cluster.protocol.message_classes import Message, Request
+from cluster.protocol.message_classes import Request
 from cluster.seams.transport import Transport
 
 _Answer = TypeVar("_Answer")
@@ -27,8 +27,11 @@ _Answer = TypeVar("_Answer")
 #: Where the peer is now: (host, port), or None if that is not known.
 Locate = Callable[[], Awaitable[tuple[str, int] | None]]
 
-#: Handles a LeaderAndIsr, UpdateMetadata or StopReplica request and returns its response.
-Deliver = Callable[[Message], Awaitable[Message]]
+
+class Deliver(Protocol):
+    """Handles a LeaderAndIsr, UpdateMetadata or StopReplica request and returns its response."""
+
+    def __call__(self, request: Request[_Answer]) -> Awaitable[_Answer]: ...
 
 
 class Peer(Protocol):
@@ -93,7 +96,7 @@ class InProcessPeer:
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver
         self._in_order = asyncio.Lock()
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: set[asyncio.Task[object]] = set()
 
     def __repr__(self) -> str:
         return f"InProcessPeer({len(self._running)} running)"
@@ -102,14 +105,12 @@ class InProcessPeer:
         task = asyncio.get_running_loop().create_task(self._run(message))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
-        # The answer is of the class that the request names.
-        answer: _Answer = await asyncio.shield(task)
-        return answer
+        return await asyncio.shield(task)
 
     def close(self) -> None:
         """Nothing to close; running work continues."""
 
-    async def _run(self, message: Message) -> Any:
+    async def _run(self, message: Request[_Answer]) -> _Answer:
         async with self._in_order:
             return await self._deliver(message)
 
@@ -148,7 +149,7 @@ class Peers:
         return RemotePeer(self._transport, locate, f"broker-{self._broker_id}-control", self._timeout_ms)
 
     async def _locate(self, broker_id: int) -> tuple[str, int] | None:
-        """Our own link to a peer, else what it has registered, else what we last heard of it."""
+        """Our own link to a peer, else what it has registered, else what we last learned about it."""
         address = self._addresses.address(broker_id)
         if address is not None:
             return address

@@ -1,7 +1,7 @@
 """One event at a time: the queue that keeps two changes of the cluster from interleaving.
 
 Owns the order and the task: what administrators ask for is patient, and comes after everything else; long work looks
-now and then whether its turn is over (``Shift``). Does not own what an event does; one that raises is its caller's, or
+now and then whether its time is up (``Shift``). Does not own what an event does; one that raises is its caller's, or
 the log's.
 """
 
@@ -32,7 +32,7 @@ class QueueClosed(ConnectionError):
     """The queue was closed before the event was done."""
 
 
-#: Work that can be divided runs for this long, then other patient work takes its turn.
+#: Work that can be divided runs for this long, then other patient work runs.
 SHIFT_NS = 500_000_000
 
 #: Whether it is patient, its place in the order, its name, what to do, and who waits for it.
@@ -131,7 +131,7 @@ class EventQueue:
 
 
 class Shift:
-    """The turn of one patient event with long work, which continues in another event when this one is over."""
+    """The time of one patient event with long work, which continues in another event when this one is up."""
 
     def __init__(self, queue: EventQueue, clock: Clock) -> None:
         self._queue = queue

@@ -49,7 +49,7 @@ class Candidate:
         return self._office is not None
 
     def watch(self) -> None:
-        """Hear of everything that a controller, or someone who may become one, must know. Once."""
+        """Learn of everything that a controller, or someone who may become one, must know. Once."""
         store = self._parts.session.store
         store.watch_data(CONTROLLER, self.look_again)
         for path, name, heed, patient in (

@@ -35,7 +35,7 @@ def assign_range(counts: PartitionCounts, subscribers: Sequence[Subscriber]) -> 
 
 
 def assign_round_robin(counts: PartitionCounts, subscribers: Sequence[Subscriber]) -> Divided:
-    """All partitions in order, one to each member in turn; a member that does not want one is passed over."""
+    """All partitions in order, one to each member in turn; a member that does not want one is skipped."""
     divided = nothing(subscribers)
     members = in_order(subscribers)
     turn = 0

@@ -19,7 +19,8 @@ from cluster.client.consumer.assignors.subscribers import (
     wanted_topics,
 )
 from cluster.client.consumer.assignors.uniform import assign_uniform
-from cluster.protocol.consumer_protocol import NO_GENERATION, by_topic
+from cluster.protocol.by_topic import by_topic
+from cluster.protocol.consumer_protocol import NO_GENERATION
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.primitives import (
     INT32,

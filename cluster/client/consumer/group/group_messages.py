@@ -31,6 +31,7 @@ from cluster.protocol.message_classes import (
     JoinGroupResponse,
     LeaveGroupRequest,
     Message,
+    OffsetFetchResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -137,7 +138,7 @@ def _synced(response: SyncGroupResponse) -> GroupAnswer:
     )
 
 
-def _fetched(request: FetchOffsets, response: Any) -> GroupAnswer:
+def _fetched(request: FetchOffsets, response: OffsetFetchResponse) -> GroupAnswer:
     found = fetched_offsets(response)
     if isinstance(found, ErrorCode):
         return GroupAnswer(found)

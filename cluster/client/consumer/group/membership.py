@@ -62,7 +62,7 @@ class GroupMembership:
         self.generation = NO_GENERATION
         #: Whether the program wants to be a member.
         self.is_subscribed = False
-        #: In flight, one of each kind; an answer to another one is passed over.
+        #: In flight, one of each kind; an answer to another one is ignored.
         self.asked: JoinGroup | SyncGroup | None = None
         self.heartbeat: MemberHeartbeat | None = None
         self.leaving: LeaveGroup | None = None
@@ -224,7 +224,7 @@ class GroupMembership:
         self.times.joined(now_ms)
 
     def fail(self, error: ConsumerError) -> None:
-        """Nothing is asked before the program has heard of it."""
+        """Nothing is asked before the program has learned of it."""
         self._error = error
         if self.state is _S.COMPLETING_REBALANCE:
             self.state = _S.PREPARING_REBALANCE

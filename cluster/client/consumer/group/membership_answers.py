@@ -37,7 +37,7 @@ COORDINATOR_IS_GONE = frozenset(
 
 
 def membership_answered(membership: GroupMembership, request: MemberRequest, answer: GroupAnswer, now_ms: int) -> None:
-    """An answer came, or will not come. One to a request that does not count anymore is passed over."""
+    """An answer came, or will not come. One to a request that does not count anymore is ignored."""
     if isinstance(request, LeaveGroup):
         if request is membership.leaving:
             logger.debug("group %s: left: %s", request.group_id, answer.error_code.name)

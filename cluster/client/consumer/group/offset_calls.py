@@ -170,10 +170,10 @@ class OffsetCalls:
             return CommitOffsets(settings.group_id, call.generation, instance, call.offsets)
         return FetchOffsets(settings.group_id, call.partitions if isinstance(call, FetchCall) else ())
 
-    # What came of it
+    # Outcomes
 
     def answered(self, request: OffsetRequest, answer: GroupAnswer, now_ms: int) -> None:
-        """An answer came, or will not come; one that no one waits for is passed over."""
+        """An answer came, or will not come; one that no one waits for is ignored."""
         call = next((call for call in self._calls if call.asked is request), None)
         if call is None:
             return

@@ -6,7 +6,7 @@ Owns which field says what in which version. Does not own versions' negotiation,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cluster.client.cluster_view import BrokerAddress
@@ -24,6 +24,7 @@ from cluster.client.producer.transaction.txn_requests import (
     TxnRequest,
 )
 from cluster.protocol.apis import ApiKey
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (
     AddOffsetsToTxnRequest,
@@ -77,10 +78,10 @@ def message_of(request: TxnRequest) -> Message:
         return InitProducerIdRequest(**who, transaction_timeout_ms=request.timeout_ms)
     if isinstance(request, AddTxnPartitions):
         struct = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
-        by_topic = _by_topic(request.topic_partitions)
+        grouped = by_topic(request.topic_partitions)
         return AddPartitionsToTxnRequest(
             **{f"v3_and_below_{name}": value for name, value in who.items()},
-            v3_and_below_topics=[struct(name=topic, partitions=numbers) for topic, numbers in by_topic.items()],
+            v3_and_below_topics=[struct(name=topic, partitions=numbers) for topic, numbers in grouped.items()],
         )
     if isinstance(request, AddTxnOffsets):
         return AddOffsetsToTxnRequest(**who, group_id=request.group.group_id)
@@ -92,7 +93,7 @@ def message_of(request: TxnRequest) -> Message:
 def _offset_topics(request: CommitTxnOffsets) -> list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic]:
     topic_struct = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
     topics = []
-    for topic, numbers in _by_topic(request.offsets).items():
+    for topic, numbers in by_topic(request.offsets).items():
         partitions = []
         for number in numbers:
             offset, leader_epoch, metadata = request.offsets[topic, number]
@@ -106,13 +107,6 @@ def _offset_topics(request: CommitTxnOffsets) -> list[TxnOffsetCommitRequest.Txn
             )
         topics.append(topic_struct(name=topic, partitions=partitions))
     return topics
-
-
-def _by_topic(topic_partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, number in topic_partitions:
-        by_topic.setdefault(topic, []).append(number)
-    return by_topic
 
 
 def answer_of(request: TxnRequest, response: Any, version: int) -> TxnAnswer:
@@ -140,7 +134,9 @@ def coordinator_address(response: FindCoordinatorResponse, version: int) -> Brok
     return BrokerAddress(found.node_id, found.host, found.port)
 
 
-def _found(response: FindCoordinatorResponse, version: int) -> Any:
+def _found(
+    response: FindCoordinatorResponse, version: int
+) -> FindCoordinatorResponse | FindCoordinatorResponse.Coordinator | None:
     if version < _BATCHED_COORDINATORS:
         return response
     return response.coordinators[0] if response.coordinators else None

@@ -84,7 +84,7 @@ class _Server:
         while True:
             frame = memoryview(await self._requests.get())
             header = parse_request_header(frame)
-            request = decode_request(header.api_key, header.api_version, frame[header.body_offset :])
+            request = decode_request(request_class(header.api_key), header.api_version, frame[header.body_offset :])
             response = await self._broker.handle(request, header.api_version)
             self._connection.send_frame(
                 (encode_response(header.api_key, header.api_version, header.correlation_id, response),)

@@ -21,7 +21,7 @@ from cluster.metadata.store import SessionExpiredError
 from cluster.metadata.znodes import BrokerRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.messages import decode_request, encode_request, parse_request_header
+from cluster.protocol.messages import decode_request, encode_request, parse_request_header, request_class
 from tests.cluster.controller.situations import T0, context_with, led
 from tests.support.virtual_time import LoopClock, run
 
@@ -270,7 +270,7 @@ def over_the_wire(request: ControlRequest):
     frame = encode_request(request.message, request.version, 5, "c")
     header = parse_request_header(frame)
     assert header.api_version == request.version
-    return decode_request(header.api_key, header.api_version, memoryview(frame)[header.body_offset :])
+    return decode_request(request_class(header.api_key), header.api_version, memoryview(frame)[header.body_offset :])
 
 
 def test_what_is_built_reads_the_same_after_the_wire():

@@ -64,7 +64,7 @@ class Bench:
         self.writes = Writes(
             partitions, lambda topic, number: partitions[topic, number], lambda *_: True,
             replace(Rules(), acknowledgement=lambda *_: ErrorCode.NONE),
-            wheel, ManualClock(), lambda _: None, self.gate, self.shares,
+            wheel, ManualClock(), lambda _: None, self.gate, self.shares, True,
         )  # fmt: skip
 
     def produce(self, *numbers: int, plain: int | None = None, is_gone: bool = False) -> Awaitable[None]:

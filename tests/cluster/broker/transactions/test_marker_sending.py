@@ -75,9 +75,12 @@ class Scene:
             cast(MarkerLinks, self),
             cast(MarkerWriter, FakeWriter(self)),
             self._stored_partitions,
+            lambda markers, errors: self.hear(markers, errors),
+            self.gone.append,
         )
-        self.sender.answered = lambda markers, errors: self.told.append((markers, errors))
-        self.sender.gone = self.gone.append
+
+    def hear(self, markers: TransactionMarkers, errors: Mapping[TopicPartition, ErrorCode] | None) -> None:
+        self.told.append((markers, errors))
 
     def close(self) -> None:
         self.is_closed = True
@@ -268,7 +271,7 @@ def test_markers_of_a_partition_that_is_left_are_forgotten() -> None:
     scene(check)
 
 
-def test_a_surprise_keeps_nothing_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_surprise_keeps_nothing_back(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of those that hear of one answer; the log has it."""
 
     async def check(scene: Scene) -> None:
@@ -278,7 +281,7 @@ def test_a_surprise_keeps_nothing_back(caplog: pytest.LogCaptureFixture) -> None
             told.append(found)
             raise ValueError("unforeseen")
 
-        scene.sender.answered = surprised
+        monkeypatch.setattr(scene, "hear", surprised)
         scene.sender.add(markers(HERE))
         scene.sender.add(markers(HERE, producer_id=8))
         await asyncio.sleep(0.01)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,20 +9,17 @@ import pytest
 from cluster.client import (
     AbortableTransactionError,
     ConsumerGroupMetadata,
-    FatalTransactionError,
     IllegalTransactionCall,
     OffsetAndMetadata,
     ProducerFenced,
     TransactionAborted,
-    TransactionError,
     TransactionTimeout,
 )
 from cluster.client.producer.actions import FailBatch
-from cluster.client.producer.delivery import DeliveryTimeout, FatalProducerError, ProducerClosed, RecordTooLarge
+from cluster.client.producer.delivery import DeliveryTimeout, FatalProducerError, RecordTooLarge
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
-from cluster.seams.runner import ThreadRunner
-from tests.cluster.client.producer.test_producer import Bench, records_of, turn_unlocked
+from tests.cluster.client.producer.test_producer import records_of
 from tests.cluster.client.producer.transactional_bench import (
     ADD,
     ADD_OFFSETS,
@@ -32,12 +28,10 @@ from tests.cluster.client.producer.transactional_bench import (
     FIND,
     ID,
     INIT,
-    NODE,
     PRODUCER_ID,
     TransactionalBench,
     added,
     coded,
-    found,
     headers_of,
     offsets_committed,
 )
@@ -299,53 +293,6 @@ def test_offsets_that_cannot_be_sent_are_refused(offsets: Any, group: Any, error
     bench.finish(bench.producer.commit_transaction)
 
 
-def test_without_a_transactional_id_there_are_no_transactions() -> None:
-    """In Kafka's words."""
-    producer = Bench().producer
-    calls = (producer.init_transactions, producer.begin_transaction, producer.commit_transaction)
-    for call in (*calls, producer.abort_transaction, lambda: producer.send_offsets_to_transaction({}, "g")):
-        with pytest.raises(IllegalTransactionCall, match="Cannot use transactional methods without enabling"):
-            call()
-
-
-def test_calls_that_do_not_fit_the_state() -> None:
-    """Before init, before begin, and twice; nothing of it harms."""
-    bench = TransactionalBench()
-    for call in (bench.producer.begin_transaction, bench.producer.commit_transaction, bench.producer.abort_transaction):
-        with pytest.raises(IllegalTransactionCall, match="in state UNINITIALIZED"):
-            call()
-    with pytest.raises(IllegalTransactionCall, match="Cannot call send in state UNINITIALIZED"):
-        bench.producer.send("t", b"v")
-    bench.finish(bench.producer.init_transactions)
-    for what in (bench.producer.init_transactions, bench.producer.commit_transaction):
-        with pytest.raises(IllegalTransactionCall, match="in state READY"):
-            what()
-    with pytest.raises(IllegalTransactionCall, match="Cannot call send in state READY"):
-        bench.producer.send("t", b"v", partition=0)
-    bench.producer.begin_transaction()
-    with pytest.raises(IllegalTransactionCall, match="begin_transaction in state IN_TRANSACTION"):
-        bench.producer.begin_transaction()
-    bench.finish(bench.producer.commit_transaction)
-
-
-def test_a_call_that_timed_out_is_repeated() -> None:
-    """Until then no other is possible; nothing is sent twice."""
-    bench = TransactionalBench().start()
-    bench.producer.send("t", b"v")
-    bench.accept(1)
-    bench.silence(END)
-    with pytest.raises(TransactionTimeout, match="while awaiting commit_transaction; call commit_transaction again"):
-        bench.producer.commit_transaction()
-    bench.until(lambda: bench.asked(END))
-    for other in (bench.producer.abort_transaction, bench.producer.begin_transaction):
-        with pytest.raises(IllegalTransactionCall, match="`commit_transaction` timed out and must be retried"):
-            other()
-    bench.selector.respond(len(bench.selector.requests) - 1, coded(END)(None, None))
-    bench.finish(bench.producer.commit_transaction)
-    assert len(bench.asked(END)) == 1
-    bench.producer.begin_transaction()
-
-
 def test_no_record_gets_into_a_batch_that_is_dropped() -> None:
     """It is closed before anyone else can look: not when its error is told."""
     bench = TransactionalBench(partitions=2, linger_ms=100_000).start()
@@ -400,247 +347,3 @@ def test_a_record_that_was_never_sent_fails_the_transaction() -> None:
     bench.finish(bench.producer.abort_transaction)
     bench.producer.begin_transaction()
     assert bench.order() == [FIND, INIT]
-
-
-def test_the_coordinator_dies_in_a_commit() -> None:
-    """Another is found, at an address that no metadata has, and asked the same."""
-    bench = TransactionalBench().start()
-    bench.producer.send("t", b"v")
-    bench.accept(1)
-    bench.silence(END)
-    with pytest.raises(TransactionTimeout):
-        bench.producer.commit_transaction()
-    bench.until(lambda: bench.asked(END))
-    bench.selector.answers[FIND] = found(9)
-    bench.selector.answers[END] = coded(END)
-    bench.selector.close_by_peer(NODE)
-    bench.finish(bench.producer.commit_transaction)
-    assert [node for node, header, _ in bench.selector.requests if header.api_key == END] == [NODE, 9]
-    assert bench.order()[-2:] == [FIND, END] and (9, "b9", 9, 0) in bench.selector.connects
-
-
-def test_a_coordinator_that_went_away_is_looked_up_again() -> None:
-    """Its connection was closed with nothing in flight: another broker may have the id now."""
-    bench = TransactionalBench().start()
-    bench.producer.send("t", b"v")
-    bench.accept(1)
-    bench.selector.close_by_peer(NODE)
-    bench.finish(bench.producer.commit_transaction)
-    assert bench.order()[-2:] == [FIND, END]
-
-
-def test_a_coordinator_that_cannot_be_reached_is_looked_up_again() -> None:
-    """Its connection fails before anything is sent."""
-    bench = TransactionalBench()
-    answers = iter([found(8), found(8)])
-    bench.selector.answers[FIND] = lambda request, header: next(answers, found(NODE))(request, header)
-    bench.selector.refused.add(8)
-    bench.finish(bench.producer.init_transactions)
-    assert bench.order() == [FIND, FIND, FIND, INIT]
-
-
-def test_a_coordinator_that_is_not_there_yet_is_asked_again() -> None:
-    """Not available, loading, ending another one's transaction: all is retried, with pauses."""
-    bench = TransactionalBench(retry_backoff_ms=20, retry_backoff_max_ms=20)
-    finds = iter([found(code=E.COORDINATOR_NOT_AVAILABLE)])
-    bench.selector.answers[FIND] = lambda request, header: next(finds, found())(request, header)
-    codes = iter([E.NOT_COORDINATOR, E.COORDINATOR_LOAD_IN_PROGRESS, E.CONCURRENT_TRANSACTIONS])
-    bench.selector.answers[INIT] = lambda request, header: (
-        coded(INIT, code)(request, header) if (code := next(codes, None)) else bench.identify(request, header)
-    )
-    bench.finish(bench.producer.init_transactions)
-    assert bench.order() == [FIND, FIND, INIT, FIND, INIT, INIT, INIT]
-    assert bench.selector.timeouts.count(20) == 4
-
-
-def test_an_init_that_is_not_permitted_may_be_repeated() -> None:
-    """Neither fatal nor to be aborted."""
-    bench = TransactionalBench()
-    bench.selector.answers[INIT] = coded(INIT, E.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    with pytest.raises(TransactionError, match="call init_transactions again") as caught:
-        bench.finish(bench.producer.init_transactions)
-    assert not caught.value.is_fatal and bench.producer.fatal_error is None
-    bench.selector.answers[INIT] = bench.identify
-    bench.finish(bench.producer.init_transactions)
-
-
-def test_a_timeout_that_no_broker_allows_is_named() -> None:
-    """With the setting that is too high, and the one that bounds it."""
-    bench = TransactionalBench(transaction_timeout_ms=900_001)
-    bench.selector.answers[INIT] = coded(INIT, E.INVALID_TRANSACTION_TIMEOUT)
-    with pytest.raises(FatalTransactionError, match=r"transaction\.timeout\.ms 900001 is more than the brokers'"):
-        bench.finish(bench.producer.init_transactions)
-
-
-@pytest.mark.parametrize(("api_key", "window"), [(FIND, (0, 0)), (ADD, (9, 9))])
-def test_a_broker_without_transactions_is_fatal(api_key: ApiKey, window: tuple[int, int]) -> None:
-    """It is told, and nothing that means something else is sent."""
-    bench = TransactionalBench()
-    bench.selector.windows[api_key] = window
-
-    def commit() -> None:
-        bench.start().producer.send("t", b"v")
-        bench.finish(bench.producer.commit_transaction)
-
-    with pytest.raises(FatalTransactionError, match="UNSUPPORTED_VERSION"):
-        commit()
-    assert api_key not in bench.order()
-
-
-def test_a_coordinator_that_raises_no_epoch() -> None:
-    """Before InitProducerId 3 a batch that was sent and failed is the end of the producer."""
-    bench = TransactionalBench()
-    bench.selector.windows[INIT] = (0, 2)
-    bench.start().producer.send("t", b"v")
-    bench.accept(1, E.INVALID_RECORD)
-    bench.until(lambda: bench.producer.fatal_error)
-    with pytest.raises(FatalTransactionError, match="INVALID_RECORD"):
-        bench.producer.abort_transaction()
-
-
-def test_close_aborts_what_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for the coordinator's answer; afterwards nothing is taken."""
-    bench = TransactionalBench(max_block_ms=10_000, linger_ms=100_000)
-    monkeypatch.setattr(bench.producer._shared.changed, "wait", lambda timeout_s: turn_unlocked(bench))
-    bench.start()
-    future = bench.producer.send("t", b"v")
-    bench.until(lambda: bench.asked(ADD))
-    bench.producer.close()
-    assert not bench.asked(END)[0].committed
-    assert isinstance(future.exception(0), TransactionAborted)
-    with pytest.raises(ProducerClosed):
-        bench.producer.begin_transaction()
-    with pytest.raises(ProducerClosed):
-        bench.producer.send("t", b"w")
-
-
-def test_close_does_not_wait_forever(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """A coordinator that does not answer aborts by itself, in its time."""
-    bench = TransactionalBench(max_block_ms=2_000)
-    monkeypatch.setattr(bench.producer._shared.changed, "wait", lambda timeout_s: turn_unlocked(bench))
-    bench.start()
-    bench.producer.send("t", b"v")
-    bench.accept(1)
-    bench.silence(END)
-    bench.producer.close()
-    assert "closed with an open transaction" in caplog.text
-    assert bench.clock.monotonic_ms() >= 2_000
-
-
-def test_a_commit_that_is_closed_away_says_that_it_may_have_happened() -> None:
-    """Its answer never came."""
-    bench = TransactionalBench().start()
-    bench.producer.send("t", b"v")
-    bench.accept(1)
-    bench.silence(END)
-    with pytest.raises(TransactionTimeout):
-        bench.producer.commit_transaction()
-    bench.until(lambda: bench.asked(END))
-    call = bench.producer._shared.transactions._ledger.transition.call
-    bench.producer.close(0)
-    bench.producer._io._turn()
-    assert isinstance(call.error, FatalTransactionError) and call.error.may_be_committed
-
-
-def test_in_a_callback_nothing_is_waited_for() -> None:
-    """It would wait for itself: the call begins, and is to be repeated outside."""
-    bench = TransactionalBench(max_block_ms=60_000)
-    bench.runner.is_current = True
-    bench.finish(bench.producer.init_transactions)
-    bench.producer.begin_transaction()
-    bench.finish(bench.producer.commit_transaction)
-
-
-def test_a_forked_process_is_told() -> None:
-    """Nobody would send anything there; closing does not wait, not even for what is open."""
-    bench = TransactionalBench(max_block_ms=0).start()
-    bench.producer.send("t", b"v")
-    bench.producer._io._runner = thread = ThreadRunner("forked")
-    thread.start(bool)
-    assert thread.join(None)
-    for call in (bench.producer.init_transactions, bench.producer.begin_transaction):
-        with pytest.raises(RuntimeError, match="fork"):
-            call()
-    bench.producer._shared.changed.wait = None  # type: ignore[assignment, method-assign]
-    bench.producer.close(60)
-
-
-def test_a_thread_that_fails_leaves_no_call_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mistake of ours is a fatal error with its text, for a call as for a record."""
-    bench = TransactionalBench(max_block_ms=60_000)
-
-    def fail(now_ms: int) -> None:
-        raise ZeroDivisionError("a mistake")
-
-    monkeypatch.setattr(bench.producer._shared.core, "tick", fail)
-
-    def turn(timeout_s: float) -> None:
-        bench.producer._lock.release()
-        try:
-            bench.runner.step()
-        finally:
-            bench.producer._lock.acquire()
-
-    monkeypatch.setattr(bench.producer._shared.changed, "wait", turn)
-    with pytest.raises(FatalProducerError, match="ZeroDivisionError: a mistake"):
-        bench.producer.init_transactions()
-    bench.producer.close()
-
-
-def test_how_long_calls_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KIP-761: of each call the time of all that have succeeded, to the nanosecond; a failed one does not count."""
-    bench = TransactionalBench(max_block_ms=60_000)
-    monkeypatch.setattr(bench.producer._shared.changed, "wait", lambda timeout_s: turn_unlocked(bench))
-    begin = bench.producer._shared.transactions.begin_transaction
-
-    def slow_begin() -> None:
-        bench.clock.advance_ms(3)
-        begin()
-
-    monkeypatch.setattr(bench.producer._shared.transactions, "begin_transaction", slow_begin)
-    took = dict.fromkeys(("init", "begin", "send-offsets", "commit", "abort"), 0)
-
-    def told() -> dict[str, float]:
-        metrics = bench.producer.metrics()
-        return {name: metrics[f"txn-{name}-time-ns-total"] for name in took}
-
-    def make(name: str, call: Callable[[], None]) -> None:
-        began_ns = bench.clock.monotonic_ns()
-        call()
-        took[name] += bench.clock.monotonic_ns() - began_ns
-        assert told() == took
-
-    assert told() == took
-    make("init", bench.producer.init_transactions)
-    bench.until(lambda: bench.producer._shared.version)
-    bench.learn("t")
-    for _ in range(2):
-        make("begin", bench.producer.begin_transaction)
-        make("send-offsets", lambda: bench.producer.send_offsets_to_transaction({("t", 0): 1}, "group"))
-        make("commit", bench.producer.commit_transaction)
-    make("begin", bench.producer.begin_transaction)
-    future = bench.producer.send("t", b"v")
-    bench.accept(1, E.INVALID_RECORD)
-    bench.until(future.done)
-    with pytest.raises(AbortableTransactionError):
-        bench.producer.commit_transaction()
-    assert told() == took
-    make("abort", bench.producer.abort_transaction)
-    assert all(took.values())
-
-
-def test_a_call_that_times_out_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its repetition counts, from when it was made."""
-    bench = TransactionalBench(max_block_ms=1_000)
-    monkeypatch.setattr(bench.producer._shared.changed, "wait", lambda timeout_s: turn_unlocked(bench))
-    bench.silence(INIT)
-    with pytest.raises(TransactionTimeout):
-        bench.producer.init_transactions()
-    assert bench.producer.metrics()["txn-init-time-ns-total"] == 0
-    (number,) = (at for at, (_, header, _body) in enumerate(bench.selector.requests) if header.api_key == INIT)
-    _node, header, request = bench.selector.requests[number]
-    bench.selector.respond(number, bench.identify(request, header))
-    began_ns = bench.clock.monotonic_ns()
-    bench.producer.init_transactions()
-    took_ns = bench.clock.monotonic_ns() - began_ns
-    assert bench.producer.metrics()["txn-init-time-ns-total"] == took_ns > 0

@@ -6,49 +6,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.client.cluster_view import BrokerAddress
-from cluster.client.committed_offset import OffsetAndMetadata
-from cluster.client.consumer.group.group_core import GroupCore
 from cluster.client.consumer.group.group_errors import (
-    CommitFailed,
     FencedInstanceId,
     GroupError,
-    RebalanceInProgress,
-    RetriableCommitFailed,
 )
 from cluster.client.consumer.group.group_requests import (
-    CommitOffsets,
-    DropConnection,
-    FetchOffsets,
-    FindGroupCoordinator,
-    GroupAnswer,
     GroupRequest,
     JoinGroup,
     LeaveGroup,
     MemberHeartbeat,
-    SendGroupRequest,
     SyncGroup,
 )
 from cluster.client.consumer.group.membership_values import (
     DivideAmong,
-    MembershipSettings,
     MembershipState,
     PrepareJoin,
     TakeAssignment,
 )
-from cluster.client.consumer.group.offset_calls import CommitCall, FetchCall
-from cluster.client.consumer.results import PartitionError
 from cluster.protocol.errors import ErrorCode
+from tests.cluster.client.consumer.group.membership_setting import (
+    BACKOFF_MS,
+    GONE,
+    HEARTBEAT_MS,
+    MAX_POLL_MS,
+    NODE,
+    SESSION_MS,
+    Setting,
+)
 
-NODE = BrokerAddress(7, "b", 9092)
-SESSION_MS, HEARTBEAT_MS, MAX_POLL_MS, BACKOFF_MS = 6_000, 1_000, 20_000, 100
-KEY = ("t", 0)
-GONE = [
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.NETWORK_EXCEPTION,
-    ErrorCode.REQUEST_TIMED_OUT,
-]
 FATAL = [
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
@@ -59,75 +44,6 @@ FATAL = [
     ErrorCode.UNKNOWN_SERVER_ERROR,
 ]
 _S = MembershipState
-
-
-class Setting:
-    """A core whose program does at once what it is asked, and a coordinator that is this test."""
-
-    def __init__(self, instance: str | None = None) -> None:
-        settings = MembershipSettings("g", instance, SESSION_MS, HEARTBEAT_MS, MAX_POLL_MS, 30_000)
-        self.core = GroupCore(settings, lambda failures: BACKOFF_MS << failures)
-        self.membership = self.core.membership
-        self.now_ms = 0
-        self.dropped: list[DropConnection] = []
-
-    def tick(self) -> list[GroupRequest]:
-        requests = []
-        for action in self.core.tick(self.now_ms):
-            if isinstance(action, SendGroupRequest):
-                assert action.node == (None if isinstance(action.request, FindGroupCoordinator) else NODE)
-                requests.append(action.request)
-            else:
-                self.dropped.append(action)
-        return requests
-
-    def only(self, kind: type) -> GroupRequest:
-        (request,) = self.tick()
-        assert isinstance(request, kind), request
-        return request
-
-    def answer(self, request: GroupRequest, code: ErrorCode = ErrorCode.NONE, **fields: object) -> None:
-        self.core.answered(request, GroupAnswer(code, **fields), self.now_ms)  # type: ignore[arg-type]
-
-    def find(self) -> None:
-        self.answer(self.only(FindGroupCoordinator), coordinator=NODE)
-
-    def prepare(self) -> PrepareJoin:
-        step = self.membership.next_step
-        assert isinstance(step, PrepareJoin)
-        self.membership.prepared(step, (("range", b"s"),))
-        return step
-
-    def subscribe(self) -> GroupRequest:
-        """As far as the first JoinGroup."""
-        self.membership.subscribe(self.now_ms)
-        self.prepare()
-        self.find()
-        return self.only(JoinGroup)
-
-    def join(self, request: GroupRequest, leader: str = "other") -> GroupRequest:
-        """As far as SyncGroup; the member is a follower unless it is the leader."""
-        self.answer(request, member_id="me", generation_id=3, protocol_name="range", leader=leader)
-        step = self.membership.next_step
-        if leader == "me":
-            assert isinstance(step, DivideAmong)
-            self.membership.divided(step, {"me": b"a"})
-        return self.only(SyncGroup)
-
-    def settle(self) -> None:
-        """As far as Stable, with the assignment taken."""
-        self.answer(self.join(self.subscribe()), assignment=b"")
-        self.take()
-
-    def take(self) -> None:
-        step = self.membership.next_step
-        assert isinstance(step, TakeAssignment)
-        self.membership.take(step)
-        self.membership.taken(step)
-
-    def beat(self) -> GroupRequest:
-        self.now_ms += HEARTBEAT_MS
-        return self.only(MemberHeartbeat)
 
 
 def test_the_way_into_a_group():
@@ -348,118 +264,6 @@ def test_late_answers_are_passed_over():
     setting.membership.reset("out again")
     setting.answer(join, member_id="x", generation_id=9, leader="y")
     assert setting.membership.state is _S.UNJOINED and setting.membership.generation.is_lost
-
-
-# Offsets
-
-
-def commit(setting: Setting, *, is_retried: bool = True) -> CommitCall:
-    call = CommitCall({KEY: OffsetAndMetadata(5)}, float("inf"), is_retried=is_retried)
-    setting.core.offsets.add(call)
-    return call
-
-
-@pytest.mark.parametrize("code", [*GONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
-@pytest.mark.parametrize("is_retried", [True, False])
-def test_a_commit_that_may_succeed_later(code: ErrorCode, is_retried: bool):
-    """One that is waited for is sent again; another one is an error at once: a later commit may have overtaken it."""
-    setting = Setting()
-    setting.settle()
-    call = commit(setting, is_retried=is_retried)
-    setting.answer(setting.only(CommitOffsets), partitions={KEY: code})
-    assert call.is_done is not is_retried
-    if not is_retried:
-        assert isinstance(call.error, RetriableCommitFailed)
-        return
-    setting.now_ms += BACKOFF_MS
-    if code in GONE:
-        setting.find()
-    setting.answer(setting.only(CommitOffsets))
-    assert call.is_done and call.error is None
-
-
-@pytest.mark.parametrize(
-    ("code", "kind", "is_out"),
-    [
-        (ErrorCode.REBALANCE_IN_PROGRESS, RebalanceInProgress, False),
-        (ErrorCode.UNKNOWN_MEMBER_ID, CommitFailed, True),
-        (ErrorCode.ILLEGAL_GENERATION, CommitFailed, True),
-        (ErrorCode.FENCED_INSTANCE_ID, FencedInstanceId, True),
-        (ErrorCode.OFFSET_METADATA_TOO_LARGE, GroupError, None),
-        (ErrorCode.INVALID_COMMIT_OFFSET_SIZE, GroupError, None),
-        (ErrorCode.GROUP_AUTHORIZATION_FAILED, GroupError, None),
-        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, GroupError, None),
-    ],
-)
-def test_a_commit_that_is_refused(code: ErrorCode, kind: type, is_out: bool | None):
-    """The call ends; what it says about the membership has its consequences there."""
-    setting = Setting("a")
-    setting.settle()
-    call = commit(setting)
-    setting.answer(setting.only(CommitOffsets), partitions={KEY: code})
-    assert call.is_done and isinstance(call.error, kind) and call.error.error_code is code
-    step = setting.membership.next_step
-    assert step == (None if is_out is None else PrepareJoin(setting.membership.generation, is_out))
-
-
-def test_only_a_member_with_an_assignment_commits():
-    """Not one that joins, nor one that is out; a consumer that is no member commits without a generation."""
-    setting = Setting()
-    call = commit(setting)
-    setting.find()
-    sent = setting.only(CommitOffsets)
-    assert isinstance(sent, CommitOffsets) and sent.generation.is_lost and not call.is_done
-    joining = Setting()
-    joining.subscribe()
-    assert isinstance(commit(joining).error, RebalanceInProgress)
-    out = Setting()
-    out.settle()
-    out.membership.reset("out")
-    assert isinstance(commit(out).error, CommitFailed)
-
-
-def test_what_a_member_read_is_never_committed_by_a_stranger():
-    """A commit whose answer is lost is not repeated without a generation after the member has left."""
-    setting = Setting()
-    setting.settle()
-    call = commit(setting)
-    setting.answer(setting.only(CommitOffsets), partitions={KEY: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
-    setting.membership.unsubscribe("gone")
-    setting.now_ms += BACKOFF_MS
-    (leave,) = setting.tick()
-    assert isinstance(leave, LeaveGroup) and isinstance(call.error, CommitFailed)
-
-
-@pytest.mark.parametrize("code", [*GONE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.UNSTABLE_OFFSET_COMMIT])
-def test_committed_offsets_are_awaited(code: ErrorCode):
-    """Until the coordinator is there, and the outcome of transactions is known (KIP-447)."""
-    setting = Setting()
-    call = FetchCall([KEY, ("t", 1)], float("inf"))
-    setting.core.offsets.add(call)
-    setting.find()
-    request = setting.only(FetchOffsets)
-    if code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
-        setting.answer(request, partitions={KEY: code})
-    else:
-        setting.answer(request, code)
-    setting.now_ms += BACKOFF_MS
-    if code in GONE:
-        setting.find()
-    found = {KEY: OffsetAndMetadata(4, 2, "x"), ("t", 1): None}
-    setting.answer(setting.only(FetchOffsets), offsets=found)
-    assert call.is_done and call.found == found and setting.tick() == []
-
-
-def test_committed_offsets_that_are_refused():
-    """The error names the partition, or the group."""
-    for fields, kind in (({"partitions": {KEY: ErrorCode.TOPIC_AUTHORIZATION_FAILED}}, PartitionError),
-                         ({"code": ErrorCode.GROUP_AUTHORIZATION_FAILED}, GroupError)):  # fmt: skip
-        setting = Setting()
-        call = FetchCall([KEY], float("inf"))
-        setting.core.offsets.add(call)
-        setting.find()
-        setting.answer(setting.only(FetchOffsets), **fields)  # type: ignore[arg-type]
-        assert call.is_done and isinstance(call.error, kind)
 
 
 CODES = st.sampled_from(list(ErrorCode))

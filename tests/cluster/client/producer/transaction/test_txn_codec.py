@@ -57,7 +57,8 @@ VERSIONS = [
 
 def decoded(request, version):
     """The message as a broker reads it."""
-    return messages.decode_request(API_OF[type(request)], version, encode_body(message_of(request), version))
+    message_class = messages.request_class(API_OF[type(request)])
+    return messages.decode_request(message_class, version, encode_body(message_of(request), version))
 
 
 @pytest.mark.parametrize(("request_", "fields", "version"), VERSIONS)

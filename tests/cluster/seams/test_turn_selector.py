@@ -1,4 +1,4 @@
-"""FewAtOnceSelector: few sockets are served in a turn of the loop, and each in its turn."""
+"""TurnSelector: few sockets are served in a turn of the loop, and each in its turn."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from cluster.seams.few_at_once import MOST_READY, FewAtOnceSelector
+from cluster.seams.turn_selector import MOST_READY, TurnSelector
 from cluster.seams.turns import Turns
 
 
-@pytest.mark.parametrize("make", [FewAtOnceSelector, lambda: Turns(print)], ids=["FewAtOnceSelector", "Turns"])
+@pytest.mark.parametrize("make", [TurnSelector, lambda: Turns(print)], ids=["TurnSelector", "Turns"])
 def test_no_socket_is_left_out(make: type[selectors.BaseSelector]) -> None:
     """All stay readable: each is told of once before the first one is again."""
     pairs = 2 * MOST_READY

@@ -1,4 +1,5 @@
-"""What every decision about members does: answer requests that wait, watch or drop sessions, and have things stored.
+"""What decisions about members have in common: they answer waiting requests, watch or drop sessions, and append
+records.
 
 Owns that a request is answered once, that a timer of a group is known to it while it is set, and that nothing of a
 member is left when it goes. Does not own why.
@@ -32,7 +33,7 @@ def cancel_timer(decision: GroupDecision, group: Group, kind: TimerKind, member_
 
 
 def watch_session(decision: GroupDecision, group: Group, member: GroupMember) -> None:
-    """The member was heard of, or an answer to it ends a wait: its session starts over."""
+    """The member was heard from, or an answer to it ends a wait: its session starts over."""
     set_timer(decision, group, TimerKind.SESSION, member.session_timeout_ms, member.member_id)
 
 

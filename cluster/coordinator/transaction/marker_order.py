@@ -1,4 +1,4 @@
-"""MarkerTurns: in which order the markers for one broker go into requests to it.
+"""MarkerOrder: in which order the markers for one broker go into requests to it.
 
 Owns that no transaction waits for all the markers of others: of those that wait the one that lacks the fewest is next,
 and each fourth time the one that was served longest ago, a piece at a time. So a transaction of one partition is in the
@@ -20,20 +20,20 @@ PIECE = 50
 OLDEST_EACH = 4
 
 
-class MarkerTurns:
+class MarkerOrder:
     """Markers of one transaction are one, whenever they were added."""
 
     def __init__(self) -> None:
         #: What each transaction lacks, which is named by its markers without partitions. The first was served longest
         #: ago.
         self._lacking: dict[TransactionMarkers, list[TopicPartition]] = {}
-        #: (how many it lacks, when that was so, which transaction); what is no longer so is passed over.
+        #: (how many it lacks, when that was so, which transaction); what is no longer so is ignored.
         self._lightest: list[tuple[int, int, TransactionMarkers]] = []
         self._changes = 0
-        self._turns = 0
+        self._taken = 0
 
     def __repr__(self) -> str:
-        return f"MarkerTurns({len(self)} transactions)"
+        return f"MarkerOrder({len(self)} transactions)"
 
     def __len__(self) -> int:
         return len(self._lacking)
@@ -66,8 +66,8 @@ class MarkerTurns:
         return [replace(transaction, topic_partitions=frozenset(piece)) for transaction, piece in found.items()]
 
     def _next(self) -> TransactionMarkers:
-        self._turns += 1
-        if self._turns % OLDEST_EACH == 0:
+        self._taken += 1
+        if self._taken % OLDEST_EACH == 0:
             return next(iter(self._lacking))
         while True:
             count, _, transaction = heappop(self._lightest)

@@ -17,7 +17,7 @@ from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
 from chaos.conductor.segment_damage import bad_batches, flip_bit, reads_damage
 from chaos.faults.breakable import Process
 from chaos.faults.catalogue import FAULTS
-from chaos.faults.insides import FlippedBit, InnerState, LostFile
+from chaos.faults.machine import FlippedBit, LostFile, MachineState
 from chaos.schedules.model import Schedule
 from cluster.broker.loading import LOADED
 from cluster.seams.breakable_disk import RECORD
@@ -42,7 +42,7 @@ class NoFaultPort(Exception):
     """The broker has no port by which its disk and its clock could be broken."""
 
 
-class BrokerInsides:
+class BrokerMachine:
     """``listeners`` are the addresses of the broker's present process by name; without a fault port it has none of
     that name."""
 
@@ -59,7 +59,7 @@ class BrokerInsides:
         self._node = str(directory.node(broker_id))
 
     def __repr__(self) -> str:
-        return f"<BrokerInsides {self._broker_id} {self._address}>"
+        return f"<BrokerMachine {self._broker_id} {self._address}>"
 
     async def fail(self, calls: Collection[str], error: str, seed: int) -> None:
         await self._do({"do": "fail", "calls": sorted(calls), "errno": error, "seed": seed})
@@ -73,7 +73,7 @@ class BrokerInsides:
     async def set_clock(self, ahead_ms: int, drift_ppm: int) -> None:
         await self._do({"do": "set-clock", "ahead_ms": ahead_ms, "drift_ppm": drift_ppm})
 
-    async def see(self) -> InnerState | None:
+    async def see(self) -> MachineState | None:
         before_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
         try:
             said = await self._ask({"do": "see"})
@@ -84,7 +84,7 @@ class BrokerInsides:
             return None
         # what the time of day would be there if its clock were ours
         expected_ms = ms_of_ns(wall_ns + said["monotonic_ns"] - before_ns)
-        return InnerState(
+        return MachineState(
             said["failed_calls"],
             said["syncs"],
             said["delayed_syncs"],

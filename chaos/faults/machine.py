@@ -1,4 +1,4 @@
-"""What a fault may do to the disk and the clock of one broker, and what it may see of them. Decides nothing."""
+"""The machine under one broker, its disk and its clock: what a fault may do to it and observe. Owns the shapes only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class InnerState:
+class MachineState:
     """What a broker's process says about its own disk and clock.
 
-    ``failed_calls``, ``syncs`` and ``delayed_syncs`` count since its start. ``ahead_ms`` is how far its time of day is
-    from the conductor's, measured.
+    ``failed_calls``, ``syncs`` and ``delayed_syncs`` count from its start. ``ahead_ms`` is the measured difference
+    between its wall clock and the conductor's.
     """
 
     failed_calls: int
@@ -35,46 +35,47 @@ class LostFile:
 
 @dataclass(frozen=True, slots=True)
 class FlippedBit:
-    """A bit that is not what was written: the segment, the byte, and the first offset of the batch."""
+    """A flipped bit: its segment, the byte, and the first offset of the batch."""
 
     segment: str
     position: int
     offset: int
 
 
-class Insides(Protocol):
+class Machine(Protocol):
     """Disk and clock of one broker."""
 
     async def fail(self, calls: Collection[str], error: str, seed: int) -> None:
-        """Let these calls of the disk fail with this error (``EIO``) from now on."""
+        """Make these calls to the disk fail with this error (``EIO``) from now on."""
         ...
 
     async def heal(self) -> None:
-        """Let no call fail."""
+        """Make calls succeed again."""
         ...
 
     async def delay_syncs(self, delay_ms: int) -> None:
-        """Let each sync take this much longer; 0 for no longer."""
+        """Make each sync take this much longer; 0 to stop."""
         ...
 
     async def set_clock(self, ahead_ms: int, drift_ppm: int) -> None:
-        """Set the time of day, and how much faster it runs; 0 and 0 for the machine's."""
+        """Set the wall clock's lead and how much faster it runs; 0 and 0 for the real one."""
         ...
 
-    async def see(self) -> InnerState | None:
+    async def see(self) -> MachineState | None:
         """None if the process does not answer."""
         ...
 
     async def lose_power(self, seed: int, word: str) -> int:
-        """End the process and take what was not synced, of files with ``word`` in their paths; the bytes lost."""
+        """Kill the process and remove what was not synced in files with ``word`` in their paths; returns the bytes
+        lost."""
         ...
 
     async def failures(self) -> int:
-        """Failed calls on record, of all lives of the broker."""
+        """The number of failed calls on record, over all lives of the broker."""
         ...
 
     async def loaded(self) -> Mapping[str, Any]:
-        """What the broker's journal says last about loading its logs."""
+        """What the broker's journal last said about loading its logs."""
         ...
 
     async def remove(self, directory: str, endings: Collection[str]) -> list[LostFile]:
@@ -82,7 +83,7 @@ class Insides(Protocol):
         ...
 
     async def present(self, files: Collection[str]) -> int:
-        """How many of these files of the data directory there are, and hold something."""
+        """How many of these files in the data directory exist and are not empty."""
         ...
 
     async def remove_directory(self, directory: str) -> None:
@@ -102,5 +103,5 @@ class Insides(Protocol):
         ...
 
     async def reads_damage(self, topic: str, partition: int, offset: int) -> bool:
-        """Whether a reader of this broker finds the batch at this offset damaged."""
+        """Whether a reader of this broker finds the batch at this offset to be damaged."""
         ...

@@ -1,7 +1,7 @@
-"""Where the groups of one broker are filed: by partition of ``__consumer_offsets``, then by id.
+"""The groups of one broker, by partition of ``__consumer_offsets`` and by id.
 
-Owns which partitions are led here, which of them are loaded, whether this broker answers for a group, and that a group
-is counted while it is filed. Does not own what happens to a group.
+Owns which partitions are led here, which of them are loaded, whether this broker answers for a group, and that each
+group in the table is counted (``room``). Does not own what happens to a group.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cluster.coordinator.partitioning import partition_for
 from cluster.protocol.errors import ErrorCode
 
 
-class FiledGroups:
+class GroupTable:
     """``homes`` are the partitions that are led here, ``groups`` what is loaded of each, ``room`` what these take."""
 
     def __init__(self, settings: GroupSettings) -> None:

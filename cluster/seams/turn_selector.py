@@ -1,7 +1,9 @@
-"""How many sockets a turn of an event loop serves: thousands may be ready together, and each takes some 50 us.
+"""A selector that gives an event loop its turns: few sockets in each, and each with its number.
 
-Owns that bound, on systems with epoll, and the number of turns. What one turn leaves out comes first in the next: the
-kernel goes round. Does not own what is done with a socket.
+Owns how many sockets a turn serves, on systems with epoll: thousands may be ready together, and each takes some 50 us.
+What one turn leaves out comes first in the next, as the kernel goes round. Also owns the count of turns, by which
+others see that a new one has begun (``frame_turns``). Does not own how long a turn takes (``turns``), nor what is done
+with a socket.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 MOST_READY = 200
 
 
-class FewAtOnce:
+class BoundedEpoll:
     """An epoll object that reports few sockets at once."""
 
     def __init__(self, epoll: Any) -> None:
@@ -26,24 +28,24 @@ class FewAtOnce:
         self.close = epoll.close
 
     def __repr__(self) -> str:
-        return f"FewAtOnce({MOST_READY})"
+        return f"BoundedEpoll({MOST_READY})"
 
     def poll(self, timeout: float, maxevents: int) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = self._poll(timeout, min(maxevents, MOST_READY))
         return found
 
 
-class FewAtOnceSelector(selectors.DefaultSelector):
-    """A selector of that kind; the usual one where there is no epoll."""
+class TurnSelector(selectors.DefaultSelector):
+    """Bounded where there is epoll, the usual one elsewhere."""
 
     _selector: Any
 
     def __init__(self) -> None:
         super().__init__()
-        #: Of the turn that begins with the last ``select``.
+        #: The number of the turn that begins with the last ``select``.
         self.number = 0
         if hasattr(select, "epoll") and isinstance(self, selectors.EpollSelector):
-            self._selector = FewAtOnce(self._selector)
+            self._selector = BoundedEpoll(self._selector)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         self.number += 1

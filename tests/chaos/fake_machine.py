@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos.faults.insides import FlippedBit, InnerState, LostFile
+from chaos.faults.machine import FlippedBit, LostFile, MachineState
 
 
 @dataclass
-class FakeInsides:
+class FakeMachine:
     """``end`` ends the broker's process; ``deaf`` makes whatever is done to it do nothing. Each look sees a sync."""
 
     end: Callable[[], None]
@@ -39,11 +39,11 @@ class FakeInsides:
     async def set_clock(self, ahead_ms: int, drift_ppm: int) -> None:
         self.ahead_ms = 0 if self.deaf else ahead_ms + drift_ppm // 250
 
-    async def see(self) -> InnerState | None:
+    async def see(self) -> MachineState | None:
         self.syncs += 1
         self.delayed += self.delay_ms > 0
         is_well = not self.failing and not self.delay_ms
-        return InnerState(
+        return MachineState(
             self.failed, self.syncs, self.delayed, self.delay_ms, self.delay_ms, is_well, 100, self.ahead_ms
         )
 

@@ -1,8 +1,8 @@
 """The exit status of a standalone load that wrote nothing. Owns the line that says so, and what workers tell their
 master.
 
-Locust ends with 0 where it saw no failure, and records without a reported outcome do not count. A status that Locust
-gives for failures stays as it is, and a run of the conductor's has its verdict.
+Locust exits with 0 if it saw no failure, and records without a reported outcome do not count. A status that Locust sets
+for failures is kept, and a conducted run has its verdict.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ NOTHING_HEARD = "nothing was acknowledged while it ran"
 
 
 class MasterTeller:
-    """Tells a worker's master as soon as anything was written, and until then why not; without a master, no one.
+    """Reports to a worker's master whether anything was written, and until then why not. Does nothing without a master.
 
-    Locust's own reports come every three seconds, and the last one too late for a master that ends.
+    Locust's own reports come every three seconds, and the last one comes too late for a master that is ending.
     """
 
     def __init__(self, runner: Any) -> None:
@@ -45,30 +45,30 @@ class MasterTeller:
 
 
 class Workers:
-    """What its workers told a master; of any other runner nothing."""
+    """What workers reported to this master; nothing if the runner is not a master."""
 
     def __init__(self) -> None:
         self._told: dict[str, WrittenState] = {}
 
     def listen(self, runner: Any) -> None:
-        """Hear what they tell."""
+        """Receive their reports."""
         if isinstance(runner, MasterRunner):
             runner.register_message(MESSAGE, self.hear)
 
     def hear(self, msg: Any, **_: Any) -> None:
-        """One message of Locust's. What was written stays so, though the worker may start over."""
+        """One message. What was written stays written, even if the worker starts over."""
         told = WrittenState(**msg.data)
         before = self._told.get(msg.node_id, told)
         self._told[msg.node_id] = before if before.has_written else told
 
     @property
     def told(self) -> WrittenState:
-        """All of them together."""
+        """The reports of all workers together."""
         return WrittenState.together(self._told.values())
 
 
 def fail_unless_written(environment: Any, told: WrittenState, where: str) -> None:
-    """Say that nothing was written, and let Locust end with 1, unless it would end with a status of its own."""
+    """Report that nothing was written, and make Locust exit with 1, unless it would exit with another status."""
     if told.has_written or environment.process_exit_code:
         return
     logger.critical("nothing was written to %s: %s", where, told.cause or NOTHING_HEARD)
