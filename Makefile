@@ -9,8 +9,9 @@ ARGS ?=
 PYTHON ?=
 export PYTHON
 
-# Processes that run tests side by side; ARGS="-n 0" runs them in one, as a debugger wants.
-WORKERS ?= 2
+# Processes that run tests side by side, one more than the cores of the smallest machine, since real processes are often
+# waited for; ARGS="-n 0" runs tests in one, as a debugger wants.
+WORKERS ?= 3
 # Where it is told to keep no bytecode, each of them would compile again every test that has changed since the set-up.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest $(TESTS) -n $(WORKERS) --no-loadscope-reorder --durations=20
 
