@@ -97,7 +97,7 @@ class Excuses:
         if by_sequence:
             own = found.filter(F.col("check").isin(by_sequence))
             judgeable = F.col("stream").isNotNull() & F.col("sequence").isNotNull()
-            parts += [self._by_sequence(by_sequence, own.filter(judgeable)), unexcused(own.filter(~judgeable))]
+            parts += [self._by_sequence(by_sequence, own.filter(judgeable)), unexcused(own.filter(~judgeable), "check")]
         if _AT_OFFSETS in checks:
             parts.append(self._at_offsets(found.filter(F.col("check") == _AT_OFFSETS)))
         if others:
