@@ -34,7 +34,7 @@ from verifier.places import Place, judged, partition_rows, replica_rows
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
 from verifier.spark_settings import is_tiny
-from verifier.suspects import seen, suspects
+from verifier.suspects import examine, suspects
 from verifier.transactions.evidence import aborted_ranges, has_transactions
 from verifier.transactions.model import AbortedRange
 from verifier.wall_clock import STEADY, ClockShift, known_shift
@@ -200,7 +200,7 @@ def _to_ask(
     """The checks that may find something. Of much evidence all are asked: that costs little beside the rows."""
     if here is None or not is_tiny(spark):
         return findings.CHECKED
-    found = suspects(seen(here, replica_rows(places), partition_rows(places, readers)))
+    found = suspects(examine(here, replica_rows(places), partition_rows(places, readers)))
     return [name for name in findings.CHECKED if name not in found or found[name]]
 
 

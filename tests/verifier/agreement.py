@@ -38,7 +38,7 @@ from verifier.groups.judge import of_groups
 from verifier.places import partition_rows, replica_rows
 from verifier.run_checks import RunEvidence, audit, judged_places, staged
 from verifier.staging import Staged
-from verifier.suspects import seen, suspects
+from verifier.suspects import examine, suspects
 from verifier.transactions.judge import transactional
 
 #: Runs that are drawn from one seed and judged in one audit.
@@ -120,7 +120,7 @@ def suspected(evidence: Sequence[RunEvidence], rows: Staged, audits: Mapping[str
     places = judged_places(evidence)
     readers = [reader for each in audits.values() for reader in each.facts.readers]
     found: dict[str, Suspected] = {each.name: {} for each in evidence}
-    for check, numbers in suspects(seen(rows, replica_rows(places), partition_rows(places, readers))).items():
+    for check, numbers in suspects(examine(rows, replica_rows(places), partition_rows(places, readers))).items():
         for number in numbers:
             found[places[number].run].setdefault(check, set()).add(places[number].final.partition)
     return found

@@ -15,16 +15,16 @@ from __future__ import annotations
 from verifier.files.model import ABORTED_INDEX, CHECKPOINT, INDEX, SNAPSHOT, TAIL
 from verifier.suspects.clients import of_history, of_jumps
 from verifier.suspects.headers import of_batches, of_spans
-from verifier.suspects.rows import Places, Seen, merged, seen
+from verifier.suspects.rows import Places, Examined, merged, examine
 from verifier.suspects.values import of_claims, of_ledger
 
-__all__ = ["Places", "Seen", "seen", "suspects"]
+__all__ = ["Places", "Examined", "examine", "suspects"]
 
 #: The checks of files beside the logs.
 BESIDE = (ABORTED_INDEX, CHECKPOINT, INDEX, SNAPSHOT, TAIL)
 
 
-def suspects(rows: Seen) -> dict[str, Places]:
+def suspects(rows: Examined) -> dict[str, Places]:
     """The places in which each check may find something, by the check's name."""
     return merged(
         of_batches(rows.batches, rows.replicas),

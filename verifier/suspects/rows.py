@@ -112,8 +112,8 @@ def reached(values: Ints, begins: Flags, none: int = LEAST) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What is looked at. ``batches`` and ``spans`` are those of ``segments``, with what is known of their replica.
+class Examined:
+    """What is examined. ``batches`` and ``spans`` are those of ``segments``, with what is known of their replica.
 
     ``replicas`` has a row for each. ``contradictable``: where clients may contradict each other about deleted offsets.
     """
@@ -129,12 +129,12 @@ class Seen:
     contradictable: Places
 
 
-def seen(staged: Staged, replicas: pa.Table, partitions: pa.Table) -> Seen:
+def examine(staged: Staged, replicas: pa.Table, partitions: pa.Table) -> Examined:
     """All rows of judged partitions. ``replicas`` and ``partitions`` are those of ``verifier.places``."""
     own = Rows(_read(staged.segments).join(replicas, _REPLICA, join_type="inner"))
     whole = Rows(partitions)
     deleted = whole.flags("judges_deleted") & (whole.ints("from_offset", 0) > 0)
-    return Seen(
+    return Examined(
         replicas=Rows(replicas),
         batches=own.where(own.equal("kind", "batch", "file")),
         spans=own.where(own.equal("kind", "span")),

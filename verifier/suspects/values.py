@@ -59,7 +59,7 @@ def _told(rows: Rows) -> tuple[Ints, Flags]:
 
 
 def _late(rows: Rows, at: Ints, placed: Flags) -> Places:
-    """Of a stream, a later value stands below the end of an earlier one."""
+    """Of a stream, a later value is below the end of an earlier one."""
     own = rows.having("at", at).where(placed).ordered("place", "stream", "sequence")
     ends = own.ints("at") + own.ints("values") - 1
     return own.places(own.ints("at") < before(ends, own.begins("place", "stream"), LEAST))
