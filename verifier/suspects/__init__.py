@@ -15,10 +15,10 @@ from __future__ import annotations
 from verifier.files.model import ABORTED_INDEX, CHECKPOINT, INDEX, SNAPSHOT, TAIL
 from verifier.suspects.clients import of_history, of_jumps
 from verifier.suspects.headers import of_batches, of_spans
-from verifier.suspects.rows import Places, Examined, merged, examine
+from verifier.suspects.rows import Examined, Places, examine, merged
 from verifier.suspects.values import of_claims, of_ledger
 
-__all__ = ["Places", "Examined", "examine", "suspects"]
+__all__ = ["Examined", "Places", "examine", "suspects"]
 
 #: The checks of files beside the logs.
 BESIDE = (ABORTED_INDEX, CHECKPOINT, INDEX, SNAPSHOT, TAIL)
