@@ -10,9 +10,11 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from chaos.commands.commit import commit
 from chaos.commands.interrupts import Interrupts
@@ -46,8 +48,19 @@ RESULTS = "results"
 VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")
 
 
+#: What a command has to say of a run beside its verdict: it prints that, and returns what the object for programs gets.
+More = Callable[[RunDirectory], Mapping[str, Any]]
+
+
 def conduct(
-    experiment: Experiment, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool, talk: Talk
+    experiment: Experiment,
+    schedule: Schedule,
+    warnings: list[str],
+    repro: str,
+    *,
+    as_json: bool,
+    talk: Talk,
+    more: More | None = None,
 ) -> str:
     """Run one experiment. Returns the verdict; raises BadRequest before anything was started, or what failed."""
     clock, storage = SystemClock(), OsStorage()
@@ -89,7 +102,7 @@ def conduct(
                     f"interrupted before the verdict; judge it with: {command(['verify', str(directory.path)])}",
                 )
         interrupts.ignore()
-        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk)
+        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk, more=more)
 
 
 def _conclude(
@@ -100,9 +113,10 @@ def _conclude(
     is_judged: bool,
     as_json: bool,
     talk: Talk = Talk.PROGRESS,
+    more: More | None = None,
 ) -> str:
     """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
-    verdict = say(directory, as_json=as_json)
+    verdict = say(directory, as_json=as_json, more=None if more is None else more(directory))
     # without a verdict of its own the run has no exit status: a sweep that continues runs it again
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)

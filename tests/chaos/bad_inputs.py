@@ -325,7 +325,7 @@ BAD += [
         for command, says in (
             *(("serve", "'gapless report'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' to break")),
             *(("demo", "--defect lose-acked:0.01"), ("start", "'gapless up --detach'"), ("stop", "'gapless down'")),
-            *(("check", "'gapless verify PATH'"), ("replay", "--schedule RUN/schedule.yaml"), ("help", "--help")),
+            *(("check", "'gapless verify PATH'"), ("rerun", "'gapless replay RUN'"), ("help", "--help")),
             ("nightly", "'gapless sweep nightly --minutes 20'"),
             *(("version", "--version"), ("faults", "'gapless list faults'"), ("bench", "--faults none")),
             *(
