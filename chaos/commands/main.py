@@ -31,6 +31,7 @@ PACKAGES = ("chaos", "cluster", "loadgen", "verifier")
 COMMANDS = {
     "run": "run",
     "replay": "replay",
+    "shrink": "shrink",
     "sweep": "sweep",
     "verify": "verify",
     "report": "verify",

@@ -17,7 +17,8 @@ from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.recorded import recorded
 from chaos.replay.happened import happened
-from chaos.schedules.model import Schedule, ScheduleError, from_yaml
+from chaos.schedules.model import Injection, Schedule, ScheduleError, from_yaml
+from cluster.seams.units import ns_of_seconds
 from loadgen.documents import DocumentError, read_text
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import RunDirectory
@@ -37,6 +38,11 @@ class StoredRun:
     asked: Asked
     schedule: Schedule
     notes: tuple[str, ...]
+    load_started_ns: int
+
+    def begins_ns(self, injection: Injection) -> int:
+        """When an injection of the schedule was due there."""
+        return self.load_started_ns + ns_of_seconds(injection.at_s)
 
 
 def read_stored(directory: RunDirectory, *, with_faults: bool = True) -> StoredRun:
@@ -64,7 +70,7 @@ def read_stored(directory: RunDirectory, *, with_faults: bool = True) -> StoredR
     limit_s = max(asked.time_limit_s, float(math.ceil(ends_s)))
     played = replace(asked, schedule=file, faults=None, overlap=False, time_limit_s=limit_s)
     notes = [f"{count} planned faults are left out: there they {why}" for why, count in what.without.items()]
-    return StoredRun(directory, model, played, schedule, tuple(notes))
+    return StoredRun(directory, model, played, schedule, tuple(notes), load_started_ns)
 
 
 def load_started(directory: RunDirectory, model: RunModel) -> int:

@@ -1,0 +1,68 @@
+"""How a run fails, from its ``verdict.json``: which anomalies, whether a try has the same ones. Pure.
+
+Two runs fail in the same way if the second has every anomaly that leads in the first; what those explain may differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from chaos.shrinking.candidate import Outcome
+
+
+def forbidden(verdict: Mapping[str, Any]) -> dict[str, int]:
+    """What was found that the settings do not allow: how often, by the anomaly."""
+    return {
+        name: int(check["count"] - check["allowed_count"])
+        for name, check in verdict["checks"].items()
+        if check["count"] > check["allowed_count"]
+    }
+
+
+def leading(verdict: Mapping[str, Any]) -> tuple[str, ...]:
+    """Those of them that no other one explains."""
+    found, checks = forbidden(verdict), verdict["checks"]
+
+    def is_led(name: str) -> bool:
+        leader = checks[name].get("explained_by")
+        while leader is not None and checks[leader].get("explained_by") is not None:
+            leader = checks[leader]["explained_by"]
+        return leader in found
+
+    return tuple(name for name in found if not is_led(name))
+
+
+def outcome(verdict: Mapping[str, Any] | None, wanted: Sequence[str]) -> Outcome:
+    """What a run shows with this verdict, None if it has none, of the anomalies that are looked for."""
+    if verdict is None:
+        return Outcome.UNRESOLVED
+    found = forbidden(verdict)
+    if all(name in found for name in wanted):
+        return Outcome.FAILED
+    silent = [verdict["checks"].get(name, {}) for name in wanted if name not in found]
+    if all(check.get("withheld") or check.get("failure") or "count" not in check for check in silent):
+        return Outcome.UNRESOLVED
+    return Outcome.PASSED
+
+
+def first_seen_ns(verdict: Mapping[str, Any], wanted: Sequence[str], begin_ns: int, end_ns: int) -> int | None:
+    """The earliest time within these bounds that an example of what is looked for names: a guess where to look."""
+    times = (
+        time
+        for name in wanted
+        for example in verdict["checks"].get(name, {}).get("examples", ())
+        for time in _times(example, "")
+    )
+    return min((time for time in times if begin_ns < time <= end_ns), default=None)
+
+
+def _times(value: Any, key: str) -> Iterator[int]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _times(each, str(name))
+    elif isinstance(value, list):
+        for each in value:
+            yield from _times(each, key)
+    elif key.endswith("_ns") and isinstance(value, int) and not isinstance(value, bool):
+        yield value
