@@ -1,4 +1,4 @@
-"""``gapless replay``: plays again what really happened in a stored run. Owns its options and what it says of times.
+"""``gapless replay``: plays again what really happened in a stored run. Owns its options and what it says about times.
 
 What happened is read by ``chaos.replay``; the run is conducted as any other.
 """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -127,7 +128,9 @@ def _run(
             for note in notes:
                 progress.note(f"warning: {note}")
             runs = ChildRuns(supervisor, clock, progress, lambda: interrupts.count > 1)
-            shrinker = Shrinker(of, wanted, search, directory, runs, clock, progress, started, max_runs=max_runs)
+            shrinker = Shrinker(
+                of, wanted, search, directory, runs, clock, progress, started, _remove, max_runs=max_runs
+            )
             try:
                 shrinker.run()
             except KeyboardInterrupt:
@@ -139,6 +142,10 @@ def _run(
     if is_interrupted:
         return int(Exit.INTERRUPTED)
     return int(Exit.VALID if search.best is not None else Exit.UNKNOWN)
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _verdict(run: Path, of: StoredRun) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from chaos.shrinking.candidate import Outcome
+from chaos.shrinking.smaller_run import TryOutcome
 
 
 def forbidden(verdict: Mapping[str, Any]) -> dict[str, int]:
@@ -33,17 +33,17 @@ def leading(verdict: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in found if not is_led(name))
 
 
-def outcome(verdict: Mapping[str, Any] | None, wanted: Sequence[str]) -> Outcome:
+def outcome(verdict: Mapping[str, Any] | None, wanted: Sequence[str]) -> TryOutcome:
     """What a run shows with this verdict, None if it has none, of the anomalies that are looked for."""
     if verdict is None:
-        return Outcome.UNRESOLVED
+        return TryOutcome.UNRESOLVED
     found = forbidden(verdict)
     if all(name in found for name in wanted):
-        return Outcome.FAILED
+        return TryOutcome.FAILED
     silent = [verdict["checks"].get(name, {}) for name in wanted if name not in found]
     if all(check.get("withheld") or check.get("failure") or "count" not in check for check in silent):
-        return Outcome.UNRESOLVED
-    return Outcome.PASSED
+        return TryOutcome.UNRESOLVED
+    return TryOutcome.PASSED
 
 
 def first_seen_ns(verdict: Mapping[str, Any], wanted: Sequence[str], begin_ns: int, end_ns: int) -> int | None:

@@ -15,7 +15,7 @@ from textwrap import fill
 from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import words
 from chaos.schedules.model import Schedule, to_yaml
-from chaos.shrinking.candidate import Tally
+from chaos.shrinking.smaller_run import TryCount
 from cluster.process.invocation import command
 
 #: How likely a bug that is still there may go unnoticed.
@@ -25,13 +25,13 @@ MOST_TRIES = 10
 TRY_S = 600
 
 
-def tries_needed(after: Tally) -> int:
-    """So many runs that a bug which fails as often as that is hardly ever missed."""
+def tries_needed(after: TryCount) -> int:
+    """As many runs as it takes so that a bug which fails as often as that is hardly ever missed."""
     passes = 1 - (after.failures + 0.5) / (after.runs + 1)
     return max(1, min(MOST_TRIES, math.ceil(math.log(MISS) / math.log(passes))))
 
 
-def story(anomalies: Sequence[str], run: str, before: Tally, after: Tally) -> list[str]:
+def story(anomalies: Sequence[str], run: str, before: TryCount, after: TryCount) -> list[str]:
     """What it shows and where it comes from, in lines."""
     return [
         f"{', '.join(anomalies)}: the smallest schedule, duration and load found by 'gapless shrink {run}'.",

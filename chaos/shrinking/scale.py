@@ -14,7 +14,7 @@ from chaos.experiment.forms import ScheduleFile
 from chaos.faults.catalogue import FAULTS
 from chaos.replay.happened import DIGITS
 from chaos.schedules.model import Injection, Schedule
-from chaos.shrinking.candidate import Candidate, Pace
+from chaos.shrinking.smaller_run import Pace, SmallerRun
 
 #: The load after the last fault.
 TAIL_S = 10.0
@@ -25,7 +25,7 @@ LEAST_RATE = 20
 _SHARES = (16, 4, 2)
 
 
-def scaled(asked: Asked, schedule: Schedule, candidate: Candidate, path: Path) -> Asked:
+def scaled(asked: Asked, schedule: Schedule, candidate: SmallerRun, path: Path) -> Asked:
     """What the candidate asks of ``gapless run``; its schedule is to be written to ``path``."""
     chosen = [schedule.injections[number] for number in candidate.events]
     if candidate.pace >= Pace.SHIFTED:

@@ -12,22 +12,22 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chaos.shrinking.candidate import Candidate, Outcome, Pace, Tally
+from chaos.shrinking.smaller_run import Pace, SmallerRun, TryCount, TryOutcome
 
 #: How likely something that fails as often as the whole may be held for harmless.
 MISS = 0.15
 #: Tries, at most, of what does not fail.
 MOST_TRIES = 4
 
-Steps = Generator[Candidate, Outcome, bool]
-Stage = Generator[Candidate, Outcome, None]
+Steps = Generator[SmallerRun, TryOutcome, bool]
+Stage = Generator[SmallerRun, TryOutcome, None]
 
 
 class Search:
     """Asks for one try after the other: ``candidate`` is the next one, None at the end; ``told`` says what came of it.
 
     ``best`` is the smallest that failed so far, None while nothing has. ``before`` and ``after`` count fresh tries of
-    the whole and of what is left. ``likely``: so many of the injections, from the first on, are likely to do.
+    the whole and of what is left. ``likely``: this many of the injections, from the first on, are likely to do.
     ``load`` has the values to try for settings of the load, from the smallest on.
     """
 
@@ -40,26 +40,26 @@ class Search:
         likely: int | None = None,
         load: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
-        self._whole = Candidate(tuple(range(events)))
+        self._whole = SmallerRun(tuple(range(events)))
         self._max_runs, self._tries, self._likely = max_runs, tries, likely
         self._load = dict(load or {})
-        self._tallies: dict[Candidate, Tally] = {}
-        self._accepted: list[Candidate] = []
+        self._tallies: dict[SmallerRun, TryCount] = {}
+        self._accepted: list[SmallerRun] = []
         self._patience = 1
-        self.before, self.after = Tally(), Tally()
+        self.before, self.after = TryCount(), TryCount()
         self.runs = 0
         self.stage = "before"
         self._steps = self._search()
-        self.candidate: Candidate | None = next(self._steps)
+        self.candidate: SmallerRun | None = next(self._steps)
 
     @property
-    def best(self) -> Candidate | None:
+    def best(self) -> SmallerRun | None:
         """The smallest that failed."""
         return self._accepted[-1] if self._accepted else None
 
-    def told(self, outcome: Outcome) -> Candidate | None:
+    def told(self, outcome: TryOutcome) -> SmallerRun | None:
         """Hear what came of ``candidate``; the next one."""
-        self.runs += outcome is not Outcome.IMPOSSIBLE
+        self.runs += outcome is not TryOutcome.IMPOSSIBLE
         try:
             self.candidate = self._steps.send(outcome)
         except StopIteration:
@@ -85,7 +85,7 @@ class Search:
         self.stage = "after"
         yield from self._confirm()
 
-    def _measure(self, candidate: Candidate, tally: Tally, most: int) -> Stage:
+    def _measure(self, candidate: SmallerRun, tally: TryCount, most: int) -> Stage:
         """Fresh tries, and more of them while it has not failed."""
         while tally.tries < (self._tries if tally.failures else most) and self.runs < self._max_runs:
             tally.add((yield candidate))
@@ -93,23 +93,23 @@ class Search:
     def _confirm(self) -> Stage:
         """How often fails what is left. If it does not fail again it was luck, and what was accepted before counts."""
         while len(self._accepted) > 1:
-            self.after = Tally()
+            self.after = TryCount()
             yield from self._measure(self._accepted[-1], self.after, self._tries)
             if self.after.failures or self.runs >= self._max_runs:
                 return
             self._accepted.pop()
         self.after = self.before
 
-    def _fails(self, candidate: Candidate) -> Steps:
+    def _fails(self, candidate: SmallerRun) -> Steps:
         """Whether it fails; if so it is the best. Each is tried until it fails, as often as patience has it."""
-        tally = self._tallies.setdefault(candidate, Tally())
+        tally = self._tallies.setdefault(candidate, TryCount())
         while tally.is_possible and not tally.failures and tally.tries < self._patience and self._left > 0:
             tally.add((yield candidate))
         if tally.failures:
             self._accepted.append(candidate)
         return tally.failures > 0
 
-    def _now(self) -> Candidate:
+    def _now(self) -> SmallerRun:
         return self._accepted[-1]
 
     def _events(self) -> Stage:
@@ -131,7 +131,7 @@ class Search:
         while high - low > 1:
             middle = likely if likely is not None and low < likely < high else (low + high) // 2
             likely = None
-            if (yield from self._fails(Candidate(events[:middle], Pace.CUT))):
+            if (yield from self._fails(SmallerRun(events[:middle], Pace.CUT))):
                 high = middle
             else:
                 low = middle
@@ -142,7 +142,7 @@ class Search:
         low, high = 0, len(events)
         while high - low > 1:
             near = high - 1 if high > len(events) - 2 else (low + high) // 2
-            if (yield from self._fails(Candidate(events[near:], Pace.SHIFTED))):
+            if (yield from self._fails(SmallerRun(events[near:], Pace.SHIFTED))):
                 low = near
             else:
                 high = near
@@ -184,7 +184,7 @@ class Search:
                     break
 
 
-def patience(before: Tally) -> int:
+def patience(before: TryCount) -> int:
     """Tries after which it is unlikely that something fails as often as that and has not yet."""
     passes = 1 - (before.failures + 0.5) / (before.runs + 1)
     tries, missed = 1, passes

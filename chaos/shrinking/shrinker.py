@@ -6,7 +6,6 @@ Owns the tries and their record, ``shrink.json``, which is rewritten after each.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -21,10 +20,10 @@ from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import resolve
 from chaos.replay.stored_run import StoredRun
 from chaos.schedules.model import to_yaml
-from chaos.shrinking.candidate import Candidate, Outcome, Tally
 from chaos.shrinking.failure import forbidden, outcome
 from chaos.shrinking.scale import scaled, words_of
 from chaos.shrinking.search import Search
+from chaos.shrinking.smaller_run import SmallerRun, TryCount, TryOutcome
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import (
@@ -88,8 +87,8 @@ class Try:
     """One try as it went."""
 
     stage: str
-    candidate: Candidate
-    outcome: Outcome
+    candidate: SmallerRun
+    outcome: TryOutcome
     asked: str
     found: dict[str, int]
     seconds: float
@@ -109,7 +108,9 @@ class Try:
 
 
 class Shrinker:
-    """``command`` makes the arguments that start a run; ``wanted`` are the anomalies that a try must have."""
+    """``command`` makes the arguments that start a run, ``remove`` removes a run directory; ``wanted`` are the anomalies
+    that a try must have.
+    """
 
     def __init__(
         self,
@@ -121,12 +122,13 @@ class Shrinker:
         clock: Clock,
         progress: Progress,
         command: Callable[[Asked], list[str]],
+        remove: Callable[[Path], None],
         *,
         max_runs: int,
     ) -> None:
         self._of, self._wanted, self.search = of, tuple(wanted), search
         self._directory, self._runs, self._clock, self._progress = directory, runs, clock, progress
-        self._command, self._max_runs = command, max_runs
+        self._command, self._remove, self._max_runs = command, remove, max_runs
         self.tries: list[Try] = []
         #: The run directory of the newest failure of a candidate; those before it are removed.
         self._kept: RunDirectory | None = None
@@ -146,7 +148,7 @@ class Shrinker:
             self.search.told(done.outcome)
             self.record()
 
-    def asked(self, candidate: Candidate, schedule: Path) -> Asked:
+    def asked(self, candidate: SmallerRun, schedule: Path) -> Asked:
         """What a candidate asks for."""
         return replace(scaled(self._of.asked, self._of.schedule, candidate, schedule), name=NAME)
 
@@ -168,12 +170,12 @@ class Shrinker:
         write_json_atomic(self._directory.shrink_json, whole)
         return whole
 
-    def _best_json(self, best: Candidate) -> dict[str, Any]:
+    def _best_json(self, best: SmallerRun) -> dict[str, Any]:
         asked = self.asked(best, self._directory.scenario_yaml)
         events = len(best.events)
         return {"events": events, "time_limit_s": asked.time_limit_s, "load": dict(best.load), "asked": words_of(asked)}
 
-    def _try(self, candidate: Candidate) -> Try:
+    def _try(self, candidate: SmallerRun) -> Try:
         number = len(self.tries) + 1
         path, directory = self._directory.schedule(number), self._directory.run(number)
         asked = replace(self.asked(candidate, path), out=str(directory.path))
@@ -182,7 +184,7 @@ class Shrinker:
         try:
             check_record_size(resolve(asked)[0])
         except ValueError as error:
-            came, said = Outcome.IMPOSSIBLE, f"{Outcome.IMPOSSIBLE.value}: {error}"
+            came, said = TryOutcome.IMPOSSIBLE, f"{TryOutcome.IMPOSSIBLE.value}: {error}"
         else:
             self._progress.note(f"try {self.search.runs + 1}/{self._max_runs}: {what}")
             if asked.schedule is not None:
@@ -193,7 +195,7 @@ class Shrinker:
             said = came.value + (
                 f": {', '.join(f'{name} {count:,}' for name, count in found.items())}" if found else ""
             )
-            self._keep(directory, failed=came is Outcome.FAILED)
+            self._keep(directory, failed=came is TryOutcome.FAILED)
         self._progress.note(f"  {said}")
         seconds = seconds_of_ms(self._clock.monotonic_ms() - started_ms)
         done = Try(self.search.stage, candidate, came, what, found, seconds)
@@ -201,14 +203,14 @@ class Shrinker:
         return done
 
     def _keep(self, directory: RunDirectory, *, failed: bool) -> None:
-        """The newest failure stays to be looked at; the evidence of sixty runs would fill a disk."""
+        """The newest failure stays for people; the evidence of sixty runs would fill a disk."""
         if failed:
             directory, self._kept = self._kept or directory, directory
         if directory is not self._kept:
-            shutil.rmtree(directory.path, ignore_errors=True)
+            self._remove(directory.path)
 
     def _left(self, elapsed_s: float) -> str:
-        took = [each.seconds for each in self.tries if each.outcome is not Outcome.IMPOSSIBLE]
+        took = [each.seconds for each in self.tries if each.outcome is not TryOutcome.IMPOSSIBLE]
         left = self._max_runs - self.search.runs
         most = f", at most {(left * fmean(took) - elapsed_s) / 60:.0f} min" if took else ""
         best = self.search.best
@@ -232,5 +234,5 @@ def _verdict(directory: RunDirectory) -> dict[str, Any] | None:
         return None
 
 
-def _counted(tally: Tally) -> dict[str, int]:
+def _counted(tally: TryCount) -> dict[str, int]:
     return {"tries": tally.runs, "failed": tally.failures, "without_verdict": tally.unresolved}

@@ -18,10 +18,10 @@ from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import resolve
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule, from_yaml
-from chaos.shrinking.candidate import Candidate, Outcome, Pace, Tally
 from chaos.shrinking.failure import first_seen_ns, forbidden, leading, outcome
 from chaos.shrinking.regression import regression_test, scenario, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
+from chaos.shrinking.smaller_run import Pace, SmallerRun, TryCount, TryOutcome
 
 PATH = Path("there.yaml")
 SCHEDULE = Schedule(
@@ -36,7 +36,7 @@ ASKED = Asked(seed=9, time_limit_s=90.0)
 
 
 def _times(pace: Pace, *events: int) -> tuple[list[float], float]:
-    asked = scaled(ASKED, SCHEDULE, Candidate(events, pace), PATH)
+    asked = scaled(ASKED, SCHEDULE, SmallerRun(events, pace), PATH)
     assert asked.schedule is not None
     return [each.at_s for each in asked.schedule.schedule.injections], asked.time_limit_s
 
@@ -56,7 +56,7 @@ def test_each_pace_takes_more_time_away() -> None:
 @given(st.sets(st.integers(0, 2)), st.sampled_from(Pace))
 def test_a_candidate_is_never_longer_than_the_whole(events: set[int], pace: Pace) -> None:
     """Nothing comes later than it did, each keeps its draws, and the schedule can be run as it is."""
-    asked = scaled(ASKED, SCHEDULE, Candidate(tuple(sorted(events)), pace), PATH)
+    asked = scaled(ASKED, SCHEDULE, SmallerRun(tuple(sorted(events)), pace), PATH)
     resolve(asked)
     assert asked.schedule is not None and asked.time_limit_s <= ASKED.time_limit_s
     of = {each.replays: each for each in SCHEDULE.injections}
@@ -77,7 +77,7 @@ def test_the_load_may_do_with_less() -> None:
     least, _ = resolve(replace(ASKED, rate=20, users=1, partitions=1, readers=("native",)))
     assert load_steps(least) == {}
     assert set(load_steps(resolve(replace(ASKED, workload="bank"))[0])) <= {"readers", "rate"}
-    asked = scaled(ASKED, SCHEDULE, Candidate((), Pace.CUT, (("users", 1), ("rate", 62))), PATH)
+    asked = scaled(ASKED, SCHEDULE, SmallerRun((), Pace.CUT, (("users", 1), ("rate", 62))), PATH)
     assert (asked.users, asked.rate) == (1, 62)
 
 
@@ -101,18 +101,18 @@ def test_a_run_fails_as_the_anomalies_do_that_lead() -> None:
     """What the settings forbid and no other forbidden one explains; a try must have all of them."""
     assert forbidden(VERDICT) == {"lost-write": 3, "log-gap": 3, "unseen": 1, "poll-skip": 2}
     assert leading(VERDICT) == ("lost-write", "poll-skip")
-    assert outcome(VERDICT, ("lost-write", "poll-skip")) is Outcome.FAILED
-    assert outcome(VERDICT, ("lost-write", "stale")) is Outcome.PASSED
-    assert outcome(VERDICT, ("duplicate",)) is Outcome.PASSED, "it is allowed"
+    assert outcome(VERDICT, ("lost-write", "poll-skip")) is TryOutcome.FAILED
+    assert outcome(VERDICT, ("lost-write", "stale")) is TryOutcome.PASSED
+    assert outcome(VERDICT, ("duplicate",)) is TryOutcome.PASSED, "it is allowed"
 
 
 @pytest.mark.parametrize("silent", [{"withheld": True}, {"failure": "no"}])
 def test_a_check_that_says_nothing_is_no_pass(silent: dict[str, Any]) -> None:
     """Nor is a run without a verdict; what was found all the same counts."""
-    assert outcome({"checks": {"lost-write": _check(0, **silent)}}, ("lost-write",)) is Outcome.UNRESOLVED
-    assert outcome({"checks": {}}, ("lost-write",)) is Outcome.UNRESOLVED
-    assert outcome(None, ("lost-write",)) is Outcome.UNRESOLVED
-    assert outcome({"checks": {"lost-write": _check(1, **silent)}}, ("lost-write",)) is Outcome.FAILED
+    assert outcome({"checks": {"lost-write": _check(0, **silent)}}, ("lost-write",)) is TryOutcome.UNRESOLVED
+    assert outcome({"checks": {}}, ("lost-write",)) is TryOutcome.UNRESOLVED
+    assert outcome(None, ("lost-write",)) is TryOutcome.UNRESOLVED
+    assert outcome({"checks": {"lost-write": _check(1, **silent)}}, ("lost-write",)) is TryOutcome.FAILED
 
 
 def test_when_an_anomaly_was_seen_is_looked_for_in_its_examples() -> None:
@@ -124,8 +124,10 @@ def test_when_an_anomaly_was_seen_is_looked_for_in_its_examples() -> None:
     assert first_seen_ns(verdict, ("stale",), 10, 100) is None
 
 
-@pytest.mark.parametrize(("after", "tries"), [(Tally(3, 3), 2), (Tally(3, 2), 4), (Tally(3, 1), 7), (Tally(40, 1), 10)])
-def test_a_test_runs_as_often_as_it_takes(after: Tally, tries: int) -> None:
+@pytest.mark.parametrize(
+    ("after", "tries"), [(TryCount(3, 3), 2), (TryCount(3, 2), 4), (TryCount(3, 1), 7), (TryCount(40, 1), 10)]
+)
+def test_a_test_runs_as_often_as_it_takes(after: TryCount, tries: int) -> None:
     """A bug that is still there goes unnoticed once in twenty times, at most; ten runs are enough for anyone."""
     assert tries_needed(after) == tries
 
@@ -135,7 +137,7 @@ def test_a_scenario_and_a_test_are_left(defects: tuple[str, ...], tmp_path: Path
     """The schedule can be played, its story and its command stand above it; the test is Python that names all of it."""
     file = ScheduleFile(tmp_path / "scenario.yaml", SCHEDULE)
     asked = replace(ASKED, schedule=file, acks="1", defects=defects)
-    lines = story(("lost-write", "log-gap"), "results/latest", Tally(3, 3), Tally(3, 2, 1))
+    lines = story(("lost-write", "log-gap"), "results/latest", TryCount(3, 3), TryCount(3, 2, 1))
     text = scenario(asked, SCHEDULE, lines)
     assert from_yaml(text) == SCHEDULE
     assert "# The whole run failed in 3 of 3 tries, this in 2 of 3 tries (1 more without a verdict).\n" in text

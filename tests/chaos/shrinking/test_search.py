@@ -11,19 +11,19 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.shrinking.candidate import Candidate, Outcome, Pace, Tally
 from chaos.shrinking.search import Search, patience
+from chaos.shrinking.smaller_run import Pace, SmallerRun, TryCount, TryOutcome
 
 LOAD: dict[str, Sequence[Any]] = {"users": (1, 3), "rate": (100, 400, 800)}
-Fails = Callable[[Candidate], bool]
+Fails = Callable[[SmallerRun], bool]
 
 
-def searched(search: Search, fails: Fails) -> list[tuple[Candidate, Outcome]]:
+def searched(search: Search, fails: Fails) -> list[tuple[SmallerRun, TryOutcome]]:
     """Work the search off; what was tried."""
     tried = []
     while search.candidate is not None:
         candidate = search.candidate
-        outcome = Outcome.FAILED if fails(candidate) else Outcome.PASSED
+        outcome = TryOutcome.FAILED if fails(candidate) else TryOutcome.PASSED
         tried.append((candidate, outcome))
         search.told(outcome)
     return tried
@@ -42,7 +42,7 @@ def flaky(fails: Fails, chance: float, seed: int) -> Fails:
 def arbitrary(seed: int) -> Fails:
     """Neither monotone nor otherwise kind, but the same each time; the whole fails."""
 
-    def fails(candidate: Candidate) -> bool:
+    def fails(candidate: SmallerRun) -> bool:
         text = f"{seed} {candidate}"
         return len(candidate.events) >= 12 or hashlib.sha256(text.encode()).digest()[0] < 60
 
@@ -54,9 +54,9 @@ def test_two_faults_of_forty_are_found_within_sixty_runs(one: int, other: int) -
     """A defect that needs two faults: these two are left, with the tries before and after; little time and load."""
     search = Search(40, max_runs=60, load=LOAD)
     searched(search, needing(one, other))
-    assert search.best == Candidate(tuple(sorted({one, other})), Pace.SHORT, (("users", 1), ("rate", 100)))
+    assert search.best == SmallerRun(tuple(sorted({one, other})), Pace.SHORT, (("users", 1), ("rate", 100)))
     assert search.runs <= 25
-    assert (search.before, search.after) == (Tally(3, 3), Tally(3, 3))
+    assert (search.before, search.after) == (TryCount(3, 3), TryCount(3, 3))
 
 
 def test_two_faults_are_found_though_it_seldom_fails() -> None:
@@ -88,13 +88,13 @@ def test_what_is_needed_is_left_and_nothing_else(drawn: tuple[int, set[int]]) ->
 def test_what_is_left_fails_and_no_single_fault_can_be_left_out(count: int, seed: int) -> None:
     """Also where less may fail though more does not: of what is left each one is needed, at the pace of that stage."""
     fails = arbitrary(seed)
-    search, at_last = Search(count, max_runs=5_000), Candidate(tuple(range(count)))
-    passed, failed = set[Candidate](), set[Candidate]()
+    search, at_last = Search(count, max_runs=5_000), SmallerRun(tuple(range(count)))
+    passed, failed = set[SmallerRun](), set[SmallerRun]()
     while (candidate := search.candidate) is not None:
-        does = candidate == Candidate(tuple(range(count))) or fails(candidate)
+        does = candidate == SmallerRun(tuple(range(count))) or fails(candidate)
         (failed if does else passed).add(candidate)
         stage = search.stage
-        search.told(Outcome.FAILED if does else Outcome.PASSED)
+        search.told(TryOutcome.FAILED if does else TryOutcome.PASSED)
         at_last = search.best or at_last if stage == "faults" else at_last
     assert search.best in failed
     assert search.best is not None and search.best.events == at_last.events
@@ -110,10 +110,10 @@ def test_nothing_is_accepted_that_has_not_failed(
     needed = Random(seed).sample(range(count), min(2, count))
     fails = flaky(needing(*needed), chance, seed)
     search = Search(count, max_runs=max_runs, tries=tries, load=LOAD)
-    failed: set[Candidate] = set()
+    failed: set[SmallerRun] = set()
     while (candidate := search.candidate) is not None:
-        outcome = Outcome.FAILED if fails(candidate) else Outcome.PASSED
-        if outcome is Outcome.FAILED:
+        outcome = TryOutcome.FAILED if fails(candidate) else TryOutcome.PASSED
+        if outcome is TryOutcome.FAILED:
             failed.add(candidate)
         search.told(outcome)
         assert (search.best is None) == (not failed) or search.stage == "before"
@@ -126,23 +126,23 @@ def test_a_run_that_does_not_fail_again_is_not_shrunk() -> None:
     """It gets twice the tries, and that is the end."""
     search = Search(9, max_runs=60)
     tried = searched(search, lambda _: False)
-    assert search.best is None and search.runs == 6 and search.before == Tally(6, 0)
-    assert {candidate for candidate, _ in tried} == {Candidate(tuple(range(9)))}
+    assert search.best is None and search.runs == 6 and search.before == TryCount(6, 0)
+    assert {candidate for candidate, _ in tried} == {SmallerRun(tuple(range(9)))}
 
 
 def test_what_failed_by_luck_is_given_up_in_the_end() -> None:
     """If what is left never fails again, one accepted before it counts; here that is the whole."""
-    seen: set[Candidate] = set()
+    seen: set[SmallerRun] = set()
 
-    def fails(candidate: Candidate) -> bool:
+    def fails(candidate: SmallerRun) -> bool:
         lucky = candidate not in seen
         seen.add(candidate)
         return len(candidate.events) >= 5 or (len(candidate.events) >= 2 and lucky)
 
     search = Search(8, max_runs=200)
     searched(search, fails)
-    assert search.best == Candidate(tuple(range(8)))
-    assert search.after == search.before == Tally(3, 3)
+    assert search.best == SmallerRun(tuple(range(8)))
+    assert search.after == search.before == TryCount(3, 3)
 
 
 def test_what_cannot_be_run_costs_nothing_and_what_has_no_verdict_is_no_failure() -> None:
@@ -150,11 +150,11 @@ def test_what_cannot_be_run_costs_nothing_and_what_has_no_verdict_is_no_failure(
     search = Search(2, max_runs=60, load={"users": (1, 2)})
     while (candidate := search.candidate) is not None:
         if candidate.load == (("users", 1),):
-            search.told(Outcome.IMPOSSIBLE)
+            search.told(TryOutcome.IMPOSSIBLE)
         elif not candidate.events:
-            search.told(Outcome.UNRESOLVED)
+            search.told(TryOutcome.UNRESOLVED)
         else:
-            search.told(Outcome.FAILED)
+            search.told(TryOutcome.FAILED)
     assert search.best is not None
     assert search.best.load == (("users", 2),)
     assert len(search.best.events) == 1
@@ -173,5 +173,5 @@ def test_a_guess_is_tried_first() -> None:
 
 def test_patience_grows_with_luck() -> None:
     """What always failed is tried once, what seldom fails again and again."""
-    assert [patience(Tally(3, failures)) for failures in (3, 2, 1)] == [1, 2, 4]
-    assert patience(Tally(10, 10)) == 1 and patience(Tally(10, 2)) == 4
+    assert [patience(TryCount(3, failures)) for failures in (3, 2, 1)] == [1, 2, 4]
+    assert patience(TryCount(10, 10)) == 1 and patience(TryCount(10, 2)) == 4

@@ -7,7 +7,7 @@ from enum import Enum, IntEnum
 from typing import Any
 
 
-class Outcome(Enum):
+class TryOutcome(Enum):
     """What one try showed."""
 
     FAILED = "failed"
@@ -33,7 +33,7 @@ class Pace(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class SmallerRun:
     """Some of the injections, by their numbers; at this pace; with these settings of the load instead of its own."""
 
     events: tuple[int, ...]
@@ -42,7 +42,7 @@ class Candidate:
 
 
 @dataclass(slots=True)
-class Tally:
+class TryCount:
     """In how many of the tries that came to a verdict it failed."""
 
     runs: int = 0
@@ -50,15 +50,15 @@ class Tally:
     unresolved: int = 0
     is_possible: bool = True
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: TryOutcome) -> None:
         """Count one more."""
-        if outcome is Outcome.IMPOSSIBLE:
+        if outcome is TryOutcome.IMPOSSIBLE:
             self.is_possible = False
-        elif outcome is Outcome.UNRESOLVED:
+        elif outcome is TryOutcome.UNRESOLVED:
             self.unresolved += 1
         else:
             self.runs += 1
-            self.failures += outcome is Outcome.FAILED
+            self.failures += outcome is TryOutcome.FAILED
 
     @property
     def tries(self) -> int:
