@@ -48,7 +48,7 @@ RESULTS = "results"
 VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")
 
 
-#: What a command has to say about a run beside its verdict: it prints that, and returns what the object for programs gets.
+#: What a command has to say about a run beside its verdict: it prints that, and returns it for the object for programs.
 More = Callable[[RunDirectory], Mapping[str, Any]]
 
 

@@ -108,8 +108,9 @@ class Try:
 
 
 class Shrinker:
-    """``command`` makes the arguments that start a run, ``remove`` removes a run directory; ``wanted`` are the anomalies
-    that a try must have.
+    """``command`` makes the arguments that start a run, ``remove`` removes a run directory.
+
+    ``wanted`` are the anomalies that a try must have.
     """
 
     def __init__(
