@@ -10,7 +10,8 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +24,7 @@ from chaos.commands.talk import Talk
 from chaos.commands.verdict_lines import say
 from chaos.commands.verifier_process import run_verifier, write_unjudged
 from chaos.conductor.conductor import Conductor
+from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
 from chaos.conductor.workbench import Workbench
@@ -33,7 +35,7 @@ from chaos.experiment.verdict_settings import settings_of
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, reason
-from cluster.process.supervisor import Supervisor
+from cluster.process.supervisor import ChildRecord, Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
@@ -79,20 +81,22 @@ def conduct(
     with Interrupts() as interrupts:
         with Progress(clock, is_silent=talk.is_silent) as progress:
             try:
+                for line in clean(Path(RESULTS)):
+                    progress.note(line)
                 progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
                 progress.note(f"expects to write about {expected_gb:.1f} GB")
                 for line in overrun(experiment, schedule):
                     progress.note(line)
                 for warning in warnings:
                     progress.note(f"warning: {warning}")
-                with Supervisor(str(directory.path), record.children) as supervisor:
+                with _supervised(directory, record) as supervisor:
                     bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
                     conductor = Conductor(experiment, schedule, bench, record)
                     asyncio.run(_conduct(conductor, interrupts, progress))
                 record.seal()
                 interrupts.raise_if_insistent()
                 progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
-                with Supervisor(str(directory.path), record.children) as supervisor:
+                with _supervised(directory, record) as supervisor:
                     run_verifier(supervisor, directory, experiment.asked.spark_master)
             except KeyboardInterrupt:
                 is_judged = False
@@ -103,6 +107,19 @@ def conduct(
                 )
         interrupts.ignore()
         return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk, more=more)
+
+
+@contextmanager
+def _supervised(directory: RunDirectory, record: RunRecord) -> Iterator[Supervisor]:
+    """A Supervisor whose children are on record, with the run and beside it for who cleans up if we are killed."""
+    with WorkedOn(directory.path, record.model.run_id) as worked_on:
+
+        def changed(children: list[ChildRecord]) -> None:
+            worked_on.children(children)
+            record.children(children)
+
+        with Supervisor(str(directory.path), changed) as supervisor:
+            yield supervisor
 
 
 def _conclude(

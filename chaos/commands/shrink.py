@@ -22,6 +22,7 @@ from chaos.commands.preflight import check_outside
 from chaos.commands.replay import other_code, stored_run
 from chaos.commands.talk import PlainQuiet, Talk, talk_of
 from chaos.conductor.child_runs import ChildRuns
+from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest, Exit
 from chaos.experiment.asked import Asked
@@ -39,6 +40,7 @@ from cluster.process.invocation import command
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
+from cluster.seams.randomness import fresh_seed
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import read_json, write_text_atomic
 
@@ -123,7 +125,13 @@ def _run(
     talk.show_log()
     clock, is_interrupted = SystemClock(), False
     with Interrupts() as interrupts:
-        with Progress(clock, is_silent=talk.is_silent) as progress, Supervisor(str(directory.path)) as supervisor:
+        with (
+            Progress(clock, is_silent=talk.is_silent) as progress,
+            WorkedOn(directory.path, fresh_seed()) as worked_on,
+            Supervisor(str(directory.path), worked_on.children) as supervisor,
+        ):
+            for line in clean(Path(RESULTS)):
+                progress.note(line)
             progress.note(f"shrink {of.directory.path}: {directory.path}; a try fails with {', '.join(wanted)}")
             for note in notes:
                 progress.note(f"warning: {note}")

@@ -80,8 +80,10 @@ class SweepRunner:
         """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised."""
         self._leave_out({cell.name for cell in self._sweep.cells} - {cell.name for cell in cells})
         open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "interrupted")]
-        if judged := sum(self.outcomes[cell.name].status == "judged" for cell in cells):
-            self._progress.note(f"{judged} cells have a verdict already")
+        if judged := [cell.name for cell in cells if self.outcomes[cell.name].status == "judged"]:
+            self._progress.note(f"{len(judged)} cells have a verdict already and are not run again:")
+            for name in judged:
+                self._progress.note(f"  {name}: {self.outcomes[name].verdict}")
         self.record()
         for number, cell in enumerate(open_cells, 1):
             if not self._has_time():

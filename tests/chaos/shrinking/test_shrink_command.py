@@ -62,7 +62,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     monkeypatch.setattr(command, "check_outside", lambda _: None)
-    monkeypatch.setattr(command, "Supervisor", lambda _: nullcontext())
+    monkeypatch.setattr(command, "Supervisor", lambda *_: nullcontext())
     yield
     for handler in logging.getLogger().handlers:
         handler.close()
