@@ -72,6 +72,20 @@ def test_what_a_run_was_asked_is_read_back(asked: Asked) -> None:
     assert recorded(json.loads(json.dumps(resolve(asked)[0].to_json()))) == asked
 
 
+def test_what_a_profile_drew_is_asked_for_by_name() -> None:
+    """A smaller schedule draws no other settings."""
+    plain = json.loads(json.dumps(resolve(ASKED)[0].to_json()))
+    plain["asked"]["profile"] = "historic"
+    producers = {"acks": "all", "batch.size": "2000"}
+    plain["resolved"]["drawn"] = {"faults": {}, "producers": producers, "topic": {"segment.bytes": "131072"}}
+    asked = recorded(plain)
+    assert (asked.profile, asked.acks) == ("chaos", "all")
+    assert asked.producer_config == ("linger.ms=3", "batch.size=2000") and asked.topic_config == (
+        "segment.bytes=131072",
+    )
+    assert "drawn" not in " ".join(differences(plain, resolve(asked)[0]))
+
+
 def test_a_replay_asks_for_the_same_but_its_faults(tmp_path: Path) -> None:
     """Same seed, settings and load; the schedule is what happened, and the load lasts until that is over."""
     run = make_run(tmp_path / "run", ASKED, [KILL, replace(KILL, at_s=18.0)], {0: 4.25, 1: 23.0})
