@@ -32,7 +32,7 @@ from chaos.experiment.recorded import differences
 from chaos.experiment.resolve import resolve
 from chaos.replay.stored_run import StoredRun
 from chaos.shrinking import regression
-from chaos.shrinking.failure import first_seen_ns, forbidden, leading
+from chaos.shrinking.failure import Failure, first_seen_ns, forbidden, found, leading
 from chaos.shrinking.scale import load_steps, words_of
 from chaos.shrinking.search import Search
 from chaos.shrinking.shrinker import ShrinkDirectory, Shrinker
@@ -85,7 +85,7 @@ def shrink(
         raise BadRequest(f"--max-runs {max_runs} leaves nothing beside {tries} tries before and after; raise it")
     of = stored_run(run, with_faults=False)
     verdict = _verdict(run, of)
-    wanted = _wanted(run, verdict, anomaly)
+    failure = _failure(run, verdict, anomaly)
     try:
         experiment, _ = resolve(of.asked)
     except ValueError as error:
@@ -95,7 +95,7 @@ def shrink(
         len(of.schedule.injections),
         max_runs=max_runs,
         tries=tries,
-        likely=_likely(of, verdict, wanted),
+        likely=_likely(of, verdict, failure.names),
         load=load_steps(experiment),
     )
     notes = [*of.notes, *differences(of.model.experiment, experiment), *other_code(of.model)]
@@ -104,13 +104,13 @@ def shrink(
         chosen = replace(asked, keep=Keep.FAILED.value, spark_master=spark_master, web=False, web_port=None)
         return [sys.executable, "-m", "chaos.commands.main", *words(chosen, everything=True)]
 
-    return _run(of, str(run), wanted, search, _directory(out), started, notes, max_runs, as_json=as_json, talk=talk)
+    return _run(of, str(run), failure, search, _directory(out), started, notes, max_runs, as_json=as_json, talk=talk)
 
 
 def _run(
     of: StoredRun,
     called: str,
-    wanted: Sequence[str],
+    failure: Failure,
     search: Search,
     directory: ShrinkDirectory,
     started: Callable[[Asked], list[str]],
@@ -132,19 +132,19 @@ def _run(
         ):
             for line in clean(Path(RESULTS)):
                 progress.note(line)
-            progress.note(f"shrink {of.directory.path}: {directory.path}; a try fails with {', '.join(wanted)}")
+            progress.note(f"shrink {of.directory.path}: {directory.path}; a try fails with {failure}")
             for note in notes:
                 progress.note(f"warning: {note}")
             runs = ChildRuns(supervisor, clock, progress, lambda: interrupts.count > 1)
             shrinker = Shrinker(
-                of, wanted, search, directory, runs, clock, progress, started, _remove, max_runs=max_runs
+                of, failure, search, directory, runs, clock, progress, started, _remove, max_runs=max_runs
             )
             try:
                 shrinker.run()
             except KeyboardInterrupt:
                 is_interrupted = True
         interrupts.ignore()
-        written = _write(shrinker, directory, wanted, called)
+        written = _write(shrinker, directory, failure, called)
         whole = {**shrinker.record(), "shrink_dir": str(directory.path)}
     _say(whole, search, written, of, as_json=as_json)
     if is_interrupted:
@@ -164,16 +164,19 @@ def _verdict(run: Path, of: StoredRun) -> dict[str, Any]:
         raise BadRequest(f"{run} has no verdict that can be read ({error}); judge it with: {judge}") from error
 
 
-def _wanted(run: Path, verdict: Mapping[str, Any], asked: Sequence[str] | None) -> tuple[str, ...]:
-    """The anomalies that a try must have. Raises BadRequest for a run that has none, or not those."""
-    found = forbidden(verdict)
-    if not found:
-        raise BadRequest(f"{run} is {verdict.get('verdict')}, and nothing was found that its settings forbid; "
-                         "name an invalid run")  # fmt: skip
+def _failure(run: Path, verdict: Mapping[str, Any], asked: Sequence[str] | None) -> Failure:
+    """How a try must fail. Raises BadRequest for a run that does not fail, or not so."""
+    wrong, anything = forbidden(verdict), found(verdict)
     for name in asked or ():
-        if name not in found:
-            raise BadRequest(f"--anomaly {name} was not found in {run}; use one of {', '.join(found)}")
-    return tuple(dict.fromkeys(asked)) if asked else leading(verdict)
+        if name not in anything:
+            among = f"use one of {', '.join(anything)}" if anything else "nothing was"
+            raise BadRequest(f"--anomaly {name} was not found in {run}; {among}")
+    if asked:
+        return Failure(tuple(dict.fromkeys(asked)), frozenset(asked) - wrong.keys())
+    if not wrong:
+        hint = f"to shrink to what they allow, use --anomaly {next(iter(anything))}" if anything else "name another run"
+        raise BadRequest(f"{run} is {verdict.get('verdict')}: nothing was found that its settings forbid; {hint}")
+    return Failure(leading(verdict))
 
 
 def _likely(of: StoredRun, verdict: Mapping[str, Any], wanted: Sequence[str]) -> int | None:
@@ -197,20 +200,20 @@ def _directory(out: str | None) -> ShrinkDirectory:
 
 
 def _write(
-    shrinker: Shrinker, directory: ShrinkDirectory, wanted: Sequence[str], called: str
+    shrinker: Shrinker, directory: ShrinkDirectory, failure: Failure, called: str
 ) -> tuple[Asked, Path, Path] | None:
     """The scenario and the test of the smallest that failed: what it asks, and both files; None if nothing failed."""
     search = shrinker.search
     if search.best is None:
         return None
     asked = shrinker.asked(search.best, directory.scenario_yaml)
-    lines = regression.story(wanted, called, search.before, search.after)
+    lines = regression.story(failure, called, search.before, search.after)
     if asked.schedule is not None:
         text = regression.scenario(asked, asked.schedule.schedule, lines)
         write_text_atomic(directory.scenario_yaml, text)
-    test = directory.test_py(wanted[0])
+    test = directory.test_py(failure.names[0])
     tries = regression.tries_needed(search.after if search.after.runs else search.before)
-    text = regression.regression_test(asked, directory.scenario_yaml.name, wanted, lines, tries)
+    text = regression.regression_test(asked, directory.scenario_yaml.name, failure, lines, tries)
     write_text_atomic(test, text)
     return asked, directory.scenario_yaml, test
 

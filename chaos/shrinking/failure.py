@@ -6,6 +6,7 @@ Two runs fail in the same way if the second has every anomaly that leads in the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from chaos.shrinking.smaller_run import TryOutcome
@@ -33,17 +34,32 @@ def leading(verdict: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name in found if not is_led(name))
 
 
-def outcome(verdict: Mapping[str, Any] | None, wanted: Sequence[str]) -> TryOutcome:
-    """What a run shows with this verdict, None if it has none, of the anomalies that are looked for."""
-    if verdict is None:
-        return TryOutcome.UNRESOLVED
-    found = forbidden(verdict)
-    if all(name in found for name in wanted):
-        return TryOutcome.FAILED
-    silent = [verdict["checks"].get(name, {}) for name in wanted if name not in found]
-    if all(check.get("withheld") or check.get("failure") or "count" not in check for check in silent):
-        return TryOutcome.UNRESOLVED
-    return TryOutcome.PASSED
+def found(verdict: Mapping[str, Any]) -> dict[str, int]:
+    """What was found at all, what the settings allow included."""
+    return {name: int(check["count"]) for name, check in verdict["checks"].items() if check["count"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The anomalies that a try must have: ``names``. Those in ``allowed`` count though the settings allow them."""
+
+    names: tuple[str, ...]
+    allowed: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} (allowed)" if name in self.allowed else name for name in self.names)
+
+    def outcome(self, verdict: Mapping[str, Any] | None) -> TryOutcome:
+        """What a run shows with this verdict, None if it has none."""
+        if verdict is None:
+            return TryOutcome.UNRESOLVED
+        there = forbidden(verdict).keys() | (self.allowed & found(verdict).keys())
+        silent = [verdict["checks"].get(name, {}) for name in self.names if name not in there]
+        if not silent:
+            return TryOutcome.FAILED
+        if all(check.get("withheld") or check.get("failure") or "count" not in check for check in silent):
+            return TryOutcome.UNRESOLVED
+        return TryOutcome.PASSED
 
 
 def first_seen_ns(verdict: Mapping[str, Any], wanted: Sequence[str], begin_ns: int, end_ns: int) -> int | None:

@@ -1,7 +1,7 @@
 """What shrinking leaves: a schedule with the story of it, and a test that plays it. Pure texts.
 
-The test expects a valid run, as often as it takes to be sure. Where bugs were planted it expects the verifier to find
-them, in one of its runs.
+The test expects a valid run, as often as it takes to be sure. Where bugs were planted, or the settings allow what is
+shown, it expects the verifier to find that, in one of its runs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from textwrap import fill
 from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import words
 from chaos.schedules.model import Schedule, to_yaml
+from chaos.shrinking.failure import Failure
 from chaos.shrinking.smaller_run import TryCount
 from cluster.process.invocation import command
 
@@ -31,10 +32,10 @@ def tries_needed(after: TryCount) -> int:
     return max(1, min(MOST_TRIES, math.ceil(math.log(MISS) / math.log(passes))))
 
 
-def story(anomalies: Sequence[str], run: str, before: TryCount, after: TryCount) -> list[str]:
+def story(failure: Failure, run: str, before: TryCount, after: TryCount) -> list[str]:
     """What it shows and where it comes from, in lines."""
     return [
-        f"{', '.join(anomalies)}: the smallest schedule, duration and load found by 'gapless shrink {run}'.",
+        f"{failure}: the smallest schedule, duration and load found by 'gapless shrink {run}'.",
         f"The whole run failed in {before}, this in {after}.",
     ]
 
@@ -78,20 +79,20 @@ def test_{name}(tmp_path: Path) -> None:
 '''
 _VALID = """        assert verdict["verdict"] == "valid", (verdict["reasons"], out)"""
 _FOUND = """        checks = verdict["checks"].items()
-        found = [name for name, check in checks if check["count"] > check["allowed_count"]]
+        found = [name for name, check in checks if check["count"] > {least}]
         if {anomalies} <= {{*found}}:
             return
     pytest.fail(f"none of {{TRIES}} runs had {named}")"""
 
 
-def regression_test(
-    asked: Asked, scenario_name: str, anomalies: Sequence[str], lines: Sequence[str], tries: int
-) -> str:
+def regression_test(asked: Asked, scenario_name: str, failure: Failure, lines: Sequence[str], tries: int) -> str:
     """The text of the test, which lies beside the scenario."""
     options = words(replace(asked, schedule=None))[1:]
-    named = ", ".join(anomalies)
-    planted = bool(asked.defects)
-    judged = _FOUND.format(anomalies=f"{{{', '.join(map(repr, anomalies))}}}", named=named) if planted else _VALID
+    names, named = failure.names, ", ".join(failure.names)
+    is_due = bool(asked.defects or failure.allowed)
+    least = "0" if failure.allowed else 'check["allowed_count"]'
+    anomalies = "{" + ", ".join(f'"{name}"' for name in names) + "}"
+    judged = _FOUND.format(anomalies=anomalies, named=named, least=least) if is_due else _VALID
     return _TEST.format(
         title=f"A schedule that showed {named}.",
         story=fill(" ".join(lines), 110),
@@ -99,7 +100,7 @@ def regression_test(
         options=pformat(options, width=110, compact=True),
         tries=tries,
         timeout_s=TRY_S,
-        name="_".join(anomalies).lower().replace("-", "_"),
-        rule=f"The planted bug is found as {named}." if planted else f"No {named} anymore: every run is valid.",
+        name="_".join(names).lower().replace("-", "_"),
+        rule=f"One of its runs has {named}." if is_due else f"No {named} anymore: every run is valid.",
         judged=judged,
     )

@@ -6,7 +6,7 @@ Owns the tries and their record, ``shrink.json``, which is rewritten after each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import resolve
 from chaos.replay.stored_run import StoredRun
 from chaos.schedules.model import to_yaml
-from chaos.shrinking.failure import forbidden, outcome
+from chaos.shrinking.failure import Failure, found
 from chaos.shrinking.scale import scaled, words_of
 from chaos.shrinking.search import Search
 from chaos.shrinking.smaller_run import SmallerRun, TryCount, TryOutcome
@@ -110,13 +110,13 @@ class Try:
 class Shrinker:
     """``command`` makes the arguments that start a run, ``remove`` removes a run directory.
 
-    ``wanted`` are the anomalies that a try must have.
+    ``failure`` says how a try must fail.
     """
 
     def __init__(
         self,
         of: StoredRun,
-        wanted: Sequence[str],
+        failure: Failure,
         search: Search,
         directory: ShrinkDirectory,
         runs: ChildRuns,
@@ -127,7 +127,7 @@ class Shrinker:
         *,
         max_runs: int,
     ) -> None:
-        self._of, self._wanted, self.search = of, tuple(wanted), search
+        self._of, self._failure, self.search = of, failure, search
         self._directory, self._runs, self._clock, self._progress = directory, runs, clock, progress
         self._command, self._remove, self._max_runs = command, remove, max_runs
         self.tries: list[Try] = []
@@ -159,7 +159,7 @@ class Shrinker:
         whole = {
             "schema": SCHEMA,
             "run": str(self._of.directory.path),
-            "anomalies": list(self._wanted),
+            "anomalies": list(self._failure.names),
             "runs": self.search.runs,
             "max_runs": self._max_runs,
             "events_before": len(self._of.schedule.injections),
@@ -181,7 +181,7 @@ class Shrinker:
         path, directory = self._directory.schedule(number), self._directory.run(number)
         asked = replace(self.asked(candidate, path), out=str(directory.path))
         what, started_ms = words_of(asked), self._clock.monotonic_ms()
-        found: dict[str, int] = {}
+        anomalies: dict[str, int] = {}
         try:
             check_record_size(resolve(asked)[0])
         except ValueError as error:
@@ -192,14 +192,13 @@ class Shrinker:
                 write_text_atomic(path, to_yaml(asked.schedule.schedule))
             self._runs.conduct(f"try {number}", self._command(asked), self._directory.log(number), self._left)
             verdict = _verdict(directory)
-            came, found = outcome(verdict, self._wanted), {} if verdict is None else forbidden(verdict)
-            said = came.value + (
-                f": {', '.join(f'{name} {count:,}' for name, count in found.items())}" if found else ""
-            )
+            came, anomalies = self._failure.outcome(verdict), {} if verdict is None else found(verdict)
+            named = ", ".join(f"{name} {count:,}" for name, count in anomalies.items())
+            said = f"{came.value}: {named}" if named else came.value
             self._keep(directory, failed=came is TryOutcome.FAILED)
         self._progress.note(f"  {said}")
         seconds = seconds_of_ms(self._clock.monotonic_ms() - started_ms)
-        done = Try(self.search.stage, candidate, came, what, found, seconds)
+        done = Try(self.search.stage, candidate, came, what, anomalies, seconds)
         self.tries.append(done)
         return done
 

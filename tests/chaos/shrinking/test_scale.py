@@ -18,7 +18,7 @@ from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import resolve
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule, from_yaml
-from chaos.shrinking.failure import first_seen_ns, forbidden, leading, outcome
+from chaos.shrinking.failure import Failure, first_seen_ns, forbidden, leading
 from chaos.shrinking.regression import regression_test, scenario, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
 from chaos.shrinking.smaller_run import Pace, SmallerRun, TryCount, TryOutcome
@@ -32,6 +32,7 @@ SCHEDULE = Schedule(
         Injection(60.0, "reset", 0.3, {"partition": 1}, overlap=True, replays=4),
     ),
 )
+LOST = Failure(("lost-write",))
 ASKED = Asked(seed=9, time_limit_s=90.0)
 
 
@@ -101,18 +102,19 @@ def test_a_run_fails_as_the_anomalies_do_that_lead() -> None:
     """What the settings forbid and no other forbidden one explains; a try must have all of them."""
     assert forbidden(VERDICT) == {"lost-write": 3, "log-gap": 3, "unseen": 1, "poll-skip": 2}
     assert leading(VERDICT) == ("lost-write", "poll-skip")
-    assert outcome(VERDICT, ("lost-write", "poll-skip")) is TryOutcome.FAILED
-    assert outcome(VERDICT, ("lost-write", "stale")) is TryOutcome.PASSED
-    assert outcome(VERDICT, ("duplicate",)) is TryOutcome.PASSED, "it is allowed"
+    assert Failure(("lost-write", "poll-skip")).outcome(VERDICT) is TryOutcome.FAILED
+    assert Failure(("lost-write", "stale")).outcome(VERDICT) is TryOutcome.PASSED
+    assert Failure(("duplicate",)).outcome(VERDICT) is TryOutcome.PASSED, "it is allowed"
+    assert Failure(("duplicate",), frozenset({"duplicate"})).outcome(VERDICT) is TryOutcome.FAILED, "that was asked for"
 
 
 @pytest.mark.parametrize("silent", [{"withheld": True}, {"failure": "no"}])
 def test_a_check_that_says_nothing_is_no_pass(silent: dict[str, Any]) -> None:
     """Nor is a run without a verdict; what was found all the same counts."""
-    assert outcome({"checks": {"lost-write": _check(0, **silent)}}, ("lost-write",)) is TryOutcome.UNRESOLVED
-    assert outcome({"checks": {}}, ("lost-write",)) is TryOutcome.UNRESOLVED
-    assert outcome(None, ("lost-write",)) is TryOutcome.UNRESOLVED
-    assert outcome({"checks": {"lost-write": _check(1, **silent)}}, ("lost-write",)) is TryOutcome.FAILED
+    assert LOST.outcome({"checks": {"lost-write": _check(0, **silent)}}) is TryOutcome.UNRESOLVED
+    assert LOST.outcome({"checks": {}}) is TryOutcome.UNRESOLVED
+    assert LOST.outcome(None) is TryOutcome.UNRESOLVED
+    assert LOST.outcome({"checks": {"lost-write": _check(1, **silent)}}) is TryOutcome.FAILED
 
 
 def test_when_an_anomaly_was_seen_is_looked_for_in_its_examples() -> None:
@@ -137,12 +139,12 @@ def test_a_scenario_and_a_test_are_left(defects: tuple[str, ...], tmp_path: Path
     """The schedule can be played, its story and its command stand above it; the test is Python that names all of it."""
     file = ScheduleFile(tmp_path / "scenario.yaml", SCHEDULE)
     asked = replace(ASKED, schedule=file, acks="1", defects=defects)
-    lines = story(("lost-write", "log-gap"), "results/latest", TryCount(3, 3), TryCount(3, 2, 1))
+    lines = story(Failure(("lost-write", "log-gap")), "results/latest", TryCount(3, 3), TryCount(3, 2, 1))
     text = scenario(asked, SCHEDULE, lines)
     assert from_yaml(text) == SCHEDULE
     assert "# The whole run failed in 3 of 3 tries, this in 2 of 3 tries (1 more without a verdict).\n" in text
     assert f"--schedule {file.path}" in text and "--acks 1" in text
-    test = regression_test(asked, "scenario.yaml", ("lost-write", "log-gap"), lines, 4)
+    test = regression_test(asked, "scenario.yaml", Failure(("lost-write", "log-gap")), lines, 4)
     (function,) = (node for node in ast.parse(test).body if isinstance(node, ast.FunctionDef))
     assert function.name == "test_lost_write_log_gap"
     assert "TRIES = 4" in test and "'--acks', '1'" in test.replace('"', "'") and "--schedule" in test
@@ -151,22 +153,32 @@ def test_a_scenario_and_a_test_are_left(defects: tuple[str, ...], tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("defects", "found", "passes"),
+    ("defects", "is_allowed", "count", "passes"),
     [
-        ((), {}, True),
-        ((), {"lost-write": 1}, False),
-        (("lose-acked",), {}, False),
-        (("lose-acked",), {"lost-write": 1}, True),
+        ((), False, 0, True),
+        ((), False, 1, False),
+        (("lose-acked",), False, 0, False),
+        (("lose-acked",), False, 1, True),
+        ((), True, 0, False),
+        ((), True, 1, True),
     ],
 )
 def test_the_test_that_is_left_judges(
-    defects: tuple[str, ...], found: dict[str, int], passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    defects: tuple[str, ...],
+    is_allowed: bool,
+    count: int,
+    passes: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A valid run passes it, one with the anomaly fails it; with a bug planted it is the other way round."""
-    checks = {"lost-write": _check(found.get("lost-write", 0))}
-    verdict = {"verdict": "invalid" if found else "valid", "reasons": list(found), "checks": checks}
+    """A valid run passes it, one with the anomaly fails it; the other way round if a bug was planted, or if the settings
+    allow it.
+    """
+    checks = {"lost-write": _check(count, count if is_allowed else 0)}
+    verdict = {"verdict": "invalid" if count and not is_allowed else "valid", "reasons": [], "checks": checks}
     asked = replace(ASKED, schedule=ScheduleFile(tmp_path / "scenario.yaml", SCHEDULE), defects=defects)
-    text = regression_test(asked, "scenario.yaml", ("lost-write",), [], 2)
+    failure = Failure(("lost-write",), frozenset({"lost-write"} if is_allowed else ()))
+    text = regression_test(asked, "scenario.yaml", failure, [], 2)
     place: dict[str, Any] = {"__file__": str(tmp_path / "test_it.py"), "__name__": "it"}
     exec(compile(text, "test_it.py", "exec"), place)
     calls: list[list[str]] = []
@@ -181,7 +193,7 @@ def test_the_test_that_is_left_judges(
     monkeypatch.setattr(place["subprocess"], "run", run)
     if passes:
         place["test_lost_write"](tmp_path)
-        assert len(calls) == (1 if defects else 2)
+        assert len(calls) == (1 if defects or is_allowed else 2)
     else:
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             place["test_lost_write"](tmp_path)

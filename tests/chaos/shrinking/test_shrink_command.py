@@ -130,10 +130,27 @@ def test_a_run_that_does_not_fail_again_is_said_to(
     assert json.loads(capsys.readouterr().out)["best"]["events"] == 2
 
 
+def test_what_the_settings_allow_is_shrunk_to_if_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With acks=1, what loses something at all; without a name the line says how."""
+    run = _stored(tmp_path / "run", lost_write=9)
+    allowed = _verdict(lost_write=9)
+    for check in allowed["checks"].values():
+        check["allowed_count"] = check["count"]
+    write_json_atomic(run.verdict_json, {**allowed, "verdict": "valid"})
+    assert run_command(["shrink", str(run.path), "--out", "small", "-q"]) == 254
+    assert "to shrink to what they allow, use --anomaly lost-write" in capsys.readouterr().err
+    monkeypatch.setattr(command, "ChildRuns", Tried().made)
+    assert run_command(["shrink", str(run.path), "--out", "small", "-q", "--anomaly", "lost-write"]) == 0
+    assert "SHRUNK 8 faults to 2" in capsys.readouterr().out
+    assert "# lost-write (allowed): the smallest" in Path("small/scenario.yaml").read_text()
+
+
 @pytest.mark.parametrize(
     ("found", "options", "said"),
     [
-        ({}, [], "is valid, and nothing was found that its settings forbid"),
+        ({}, [], "is valid: nothing was found that its settings forbid; name another run"),
         ({"stale": 1}, ["--anomaly", "lost-write"], "--anomaly lost-write was not found in"),
         ({"stale": 1}, ["--max-runs", "6"], "--max-runs 6 leaves nothing beside 3 tries before and after"),
     ],
