@@ -32,7 +32,7 @@ from chaos.experiment.recorded import differences
 from chaos.experiment.resolve import resolve
 from chaos.replay.stored_run import StoredRun
 from chaos.shrinking import regression
-from chaos.shrinking.failure import Failure, first_seen_ns, forbidden, found, leading
+from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, found, leading
 from chaos.shrinking.scale import load_steps, words_of
 from chaos.shrinking.search import Search
 from chaos.shrinking.shrinker import ShrinkDirectory, Shrinker
@@ -110,7 +110,7 @@ def shrink(
 def _run(
     of: StoredRun,
     called: str,
-    failure: Failure,
+    failure: SameFailure,
     search: Search,
     directory: ShrinkDirectory,
     started: Callable[[Asked], list[str]],
@@ -164,7 +164,7 @@ def _verdict(run: Path, of: StoredRun) -> dict[str, Any]:
         raise BadRequest(f"{run} has no verdict that can be read ({error}); judge it with: {judge}") from error
 
 
-def _failure(run: Path, verdict: Mapping[str, Any], asked: Sequence[str] | None) -> Failure:
+def _failure(run: Path, verdict: Mapping[str, Any], asked: Sequence[str] | None) -> SameFailure:
     """How a try must fail. Raises BadRequest for a run that does not fail, or not so."""
     wrong, anything = forbidden(verdict), found(verdict)
     for name in asked or ():
@@ -172,11 +172,11 @@ def _failure(run: Path, verdict: Mapping[str, Any], asked: Sequence[str] | None)
             among = f"use one of {', '.join(anything)}" if anything else "nothing was"
             raise BadRequest(f"--anomaly {name} was not found in {run}; {among}")
     if asked:
-        return Failure(tuple(dict.fromkeys(asked)), frozenset(asked) - wrong.keys())
+        return SameFailure(tuple(dict.fromkeys(asked)), frozenset(asked) - wrong.keys())
     if not wrong:
         hint = f"to shrink to what they allow, use --anomaly {next(iter(anything))}" if anything else "name another run"
         raise BadRequest(f"{run} is {verdict.get('verdict')}: nothing was found that its settings forbid; {hint}")
-    return Failure(leading(verdict))
+    return SameFailure(leading(verdict))
 
 
 def _likely(of: StoredRun, verdict: Mapping[str, Any], wanted: Sequence[str]) -> int | None:
@@ -200,7 +200,7 @@ def _directory(out: str | None) -> ShrinkDirectory:
 
 
 def _write(
-    shrinker: Shrinker, directory: ShrinkDirectory, failure: Failure, called: str
+    shrinker: Shrinker, directory: ShrinkDirectory, failure: SameFailure, called: str
 ) -> tuple[Asked, Path, Path] | None:
     """The scenario and the test of the smallest that failed: what it asks, and both files; None if nothing failed."""
     search = shrinker.search

@@ -40,7 +40,7 @@ def found(verdict: Mapping[str, Any]) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class SameFailure:
     """The anomalies that a try must have: ``names``. Those in ``allowed`` count though the settings allow them."""
 
     names: tuple[str, ...]

@@ -15,7 +15,7 @@ from textwrap import fill
 from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import words
 from chaos.schedules.model import Schedule, to_yaml
-from chaos.shrinking.failure import Failure
+from chaos.shrinking.failure import SameFailure
 from chaos.shrinking.smaller_run import TryCount
 from cluster.process.invocation import command
 
@@ -32,7 +32,7 @@ def tries_needed(after: TryCount) -> int:
     return max(1, min(MOST_TRIES, math.ceil(math.log(MISS) / math.log(passes))))
 
 
-def story(failure: Failure, run: str, before: TryCount, after: TryCount) -> list[str]:
+def story(failure: SameFailure, run: str, before: TryCount, after: TryCount) -> list[str]:
     """What it shows and where it comes from, in lines."""
     return [
         f"{failure}: the smallest schedule, duration and load found by 'gapless shrink {run}'.",
@@ -85,7 +85,7 @@ _FOUND = """        checks = verdict["checks"].items()
     pytest.fail(f"none of {{TRIES}} runs had {named}")"""
 
 
-def regression_test(asked: Asked, scenario_name: str, failure: Failure, lines: Sequence[str], tries: int) -> str:
+def regression_test(asked: Asked, scenario_name: str, failure: SameFailure, lines: Sequence[str], tries: int) -> str:
     """The text of the test, which lies beside the scenario."""
     options = words(replace(asked, schedule=None))[1:]
     names, named = failure.names, ", ".join(failure.names)

@@ -20,7 +20,7 @@ from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import resolve
 from chaos.replay.stored_run import StoredRun
 from chaos.schedules.model import to_yaml
-from chaos.shrinking.failure import Failure, found
+from chaos.shrinking.failure import SameFailure, found
 from chaos.shrinking.scale import scaled, words_of
 from chaos.shrinking.search import Search
 from chaos.shrinking.smaller_run import SmallerRun, TryCount, TryOutcome
@@ -116,7 +116,7 @@ class Shrinker:
     def __init__(
         self,
         of: StoredRun,
-        failure: Failure,
+        failure: SameFailure,
         search: Search,
         directory: ShrinkDirectory,
         runs: ChildRuns,

@@ -18,7 +18,7 @@ from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import resolve
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule, from_yaml
-from chaos.shrinking.failure import Failure, first_seen_ns, forbidden, leading
+from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, leading
 from chaos.shrinking.regression import regression_test, scenario, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
 from chaos.shrinking.smaller_run import Pace, SmallerRun, TryCount, TryOutcome
@@ -32,7 +32,7 @@ SCHEDULE = Schedule(
         Injection(60.0, "reset", 0.3, {"partition": 1}, overlap=True, replays=4),
     ),
 )
-LOST = Failure(("lost-write",))
+LOST = SameFailure(("lost-write",))
 ASKED = Asked(seed=9, time_limit_s=90.0)
 
 
@@ -102,10 +102,12 @@ def test_a_run_fails_as_the_anomalies_do_that_lead() -> None:
     """What the settings forbid and no other forbidden one explains; a try must have all of them."""
     assert forbidden(VERDICT) == {"lost-write": 3, "log-gap": 3, "unseen": 1, "poll-skip": 2}
     assert leading(VERDICT) == ("lost-write", "poll-skip")
-    assert Failure(("lost-write", "poll-skip")).outcome(VERDICT) is TryOutcome.FAILED
-    assert Failure(("lost-write", "stale")).outcome(VERDICT) is TryOutcome.PASSED
-    assert Failure(("duplicate",)).outcome(VERDICT) is TryOutcome.PASSED, "it is allowed"
-    assert Failure(("duplicate",), frozenset({"duplicate"})).outcome(VERDICT) is TryOutcome.FAILED, "that was asked for"
+    assert SameFailure(("lost-write", "poll-skip")).outcome(VERDICT) is TryOutcome.FAILED
+    assert SameFailure(("lost-write", "stale")).outcome(VERDICT) is TryOutcome.PASSED
+    assert SameFailure(("duplicate",)).outcome(VERDICT) is TryOutcome.PASSED, "it is allowed"
+    assert SameFailure(("duplicate",), frozenset({"duplicate"})).outcome(VERDICT) is TryOutcome.FAILED, (
+        "that was asked for"
+    )
 
 
 @pytest.mark.parametrize("silent", [{"withheld": True}, {"failure": "no"}])
@@ -139,12 +141,12 @@ def test_a_scenario_and_a_test_are_left(defects: tuple[str, ...], tmp_path: Path
     """The schedule can be played, its story and its command stand above it; the test is Python that names all of it."""
     file = ScheduleFile(tmp_path / "scenario.yaml", SCHEDULE)
     asked = replace(ASKED, schedule=file, acks="1", defects=defects)
-    lines = story(Failure(("lost-write", "log-gap")), "results/latest", TryCount(3, 3), TryCount(3, 2, 1))
+    lines = story(SameFailure(("lost-write", "log-gap")), "results/latest", TryCount(3, 3), TryCount(3, 2, 1))
     text = scenario(asked, SCHEDULE, lines)
     assert from_yaml(text) == SCHEDULE
     assert "# The whole run failed in 3 of 3 tries, this in 2 of 3 tries (1 more without a verdict).\n" in text
     assert f"--schedule {file.path}" in text and "--acks 1" in text
-    test = regression_test(asked, "scenario.yaml", Failure(("lost-write", "log-gap")), lines, 4)
+    test = regression_test(asked, "scenario.yaml", SameFailure(("lost-write", "log-gap")), lines, 4)
     (function,) = (node for node in ast.parse(test).body if isinstance(node, ast.FunctionDef))
     assert function.name == "test_lost_write_log_gap"
     assert "TRIES = 4" in test and "'--acks', '1'" in test.replace('"', "'") and "--schedule" in test
@@ -171,13 +173,11 @@ def test_the_test_that_is_left_judges(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A valid run passes it, one with the anomaly fails it; the other way round if a bug was planted, or if the settings
-    allow it.
-    """
+    """A valid run passes it, one with the anomaly fails it; if that was planted, or is allowed, the other way round."""
     checks = {"lost-write": _check(count, count if is_allowed else 0)}
     verdict = {"verdict": "invalid" if count and not is_allowed else "valid", "reasons": [], "checks": checks}
     asked = replace(ASKED, schedule=ScheduleFile(tmp_path / "scenario.yaml", SCHEDULE), defects=defects)
-    failure = Failure(("lost-write",), frozenset({"lost-write"} if is_allowed else ()))
+    failure = SameFailure(("lost-write",), frozenset({"lost-write"} if is_allowed else ()))
     text = regression_test(asked, "scenario.yaml", failure, [], 2)
     place: dict[str, Any] = {"__file__": str(tmp_path / "test_it.py"), "__name__": "it"}
     exec(compile(text, "test_it.py", "exec"), place)
