@@ -36,7 +36,7 @@ NAME = "replay"
 HELP = """Play again what really happened in a run: the same faults at the times at which they struck, with the same
 seed, settings and load.
 
-A fault that waited (for one before it, or for something to break) waits again. The line 'replay:' tells how far the
+A fault that waited for something to break waits again. The line 'replay:' tells how far the
 others were from their times. The last lines on stdout and the exit status are those of 'gapless run'.
 """
 

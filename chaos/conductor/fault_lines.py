@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from chaos.faults.base import Fault, Probe
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
-
-#: What kept an injection waiting: those before it were not over, or there was nothing to break.
-WaitedFor = Literal["faults", "precondition"]
 
 
 class Lines(Protocol):
@@ -35,17 +32,21 @@ class FaultLines:
         self._clock = clock
         self.numbers: dict[Fault, int] = {}
 
-    def begun(self, fault: Fault, target: str, start_ns: int, probe: Probe, waited_for: WaitedFor | None) -> None:
-        """It was injected, and the first probe has looked."""
-        self._of(fault, target, "inject", start_ns, probe.seen, effective=probe.effective, waited_for=waited_for)
+    def begun(self, fault: Fault, target: str, start_ns: int, probe: Probe, *, asked_ns: int, waited: bool) -> None:
+        """It was injected, and the first probe has looked.
+
+        Its target was looked for from ``asked_ns`` on; ``waited``: at first there was nothing to break.
+        """
+        more = {"asked_ns": asked_ns, "waited": waited}
+        self._of(fault, target, "inject", start_ns, probe.seen, effective=probe.effective, **more)
 
     def ended(self, fault: Fault, target: str, start_ns: int, probe: Probe, *, effective: bool, healed: bool) -> None:
         """It was healed, or could not be, and the second probe has looked."""
         self._of(fault, target, "heal", start_ns, probe.seen, effective=effective, healed=healed)
 
-    def skipped(self, fault: Fault, start_ns: int, reason: str, waited_for: WaitedFor) -> None:
+    def skipped(self, fault: Fault, start_ns: int, reason: str) -> None:
         """There was nothing to break for too long."""
-        self._of(fault, "none", "skip", start_ns, {"reason": reason}, effective=False, waited_for=waited_for)
+        self._of(fault, "none", "skip", start_ns, {"reason": reason}, effective=False)
 
     def leave_out(self, number: int, injection: Injection) -> None:
         """Every planned injection is accounted for, those that there was no time for as well."""

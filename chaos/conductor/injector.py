@@ -10,10 +10,10 @@ import asyncio
 import logging
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 
-from chaos.conductor.fault_lines import FaultLines, Lines, WaitedFor
+from chaos.conductor.fault_lines import FaultLines, Lines
 from chaos.faults.base import ClusterUnderTest, Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule
@@ -62,7 +62,8 @@ class Injector:
         self._note = note
         self._changed = changed
         self._broken: list[Fault] = []
-        self._waited: dict[Fault, WaitedFor] = {}
+        self._waited: set[Fault] = set()
+        self._asked_ns: dict[Fault, int] = {}
         self._lasting: dict[Fault, ActiveFault] = {}
         self.past: deque[PastFault] = deque(maxlen=MOST_PAST)
         self.effective = 0
@@ -100,13 +101,10 @@ class Injector:
                     due_ms = load_started_ms + ms_of_seconds(injection.at_s)
                     if injection.replays is not None:
                         await self._until(due_ms - EARLY_MS)
-                        after = () if injection.overlap else tuple(running)
-                        running.add(group.create_task(self._replay(seed, index, injection, due_ms, after)))
+                        running.add(group.create_task(self._replay(seed, index, injection, due_ms)))
                         continue
                     await self._until(due_ms)
-                    held = False
                     if not injection.overlap and running:
-                        held = not all(task.done() for task in running)
                         await asyncio.wait(running)
                         running.clear()
                     enough = injection.fault in self._bit or tried[injection.fault] >= MOST_TRIES
@@ -115,7 +113,7 @@ class Injector:
                         self._lines.leave_out(index, injection)
                         continue
                     tried[injection.fault] += 1
-                    running.add(group.create_task(self.inject(seed, index, injection, held=held)))
+                    running.add(group.create_task(self.inject(seed, index, injection)))
             if self.left_out:
                 self._note(f"{self.left_out} planned faults were left out: the time was up, and their kinds had bitten")
         except ExceptionGroup as failed:
@@ -133,36 +131,24 @@ class Injector:
         for fault in tuple(self._lasting):
             self._over(fault, "cut short")
 
-    async def inject(self, seed: int, index: int, injection: Injection, *, held: bool = False) -> None:
-        """One injection, from its target to its healing; ``index`` is its number in the record. Raises NotHealed.
-
-        ``held``: it comes later than planned, since those before it were not over.
-        """
+    async def inject(self, seed: int, index: int, injection: Injection) -> None:
+        """One injection, from its target to its healing; ``index`` is its number in the record. Raises NotHealed."""
         fault = self._fault(seed, index, injection)
-        if held:
-            self._waited[fault] = "faults"
         target = await self._choose(fault)
         if target is not None:
             await self._strike(fault, target)
 
-    async def _replay(
-        self, seed: int, index: int, injection: Injection, due_ms: float, after: Collection[asyncio.Task[None]]
-    ) -> None:
-        """The same at the very time that it is due, unless it waits: for these tasks, or for something to break."""
-        held = any(not task.done() for task in after)
-        if held:
-            await asyncio.wait(after)
+    async def _replay(self, seed: int, index: int, injection: Injection, due_ms: float) -> None:
+        """The same at the very time that it is due, or later if there is nothing to break by then."""
         fault = self._fault(seed, index, injection)
         target = await self._choose(fault, ns_of_ms(int(due_ms)))
         if target is None:
             return
         if self._clock.monotonic_ms() <= due_ms:
-            self._waited.pop(fault, None)
             await self._until(due_ms - AGAIN_MS)
             fault, target = await self._chosen_again(seed, index, fault, target, due_ms)
+            self._waited.discard(fault)
             await self._until(due_ms)
-        elif held:
-            self._waited[fault] = "faults"
         await self._strike(fault, target)
 
     async def _chosen_again(self, seed: int, index: int, fault: Fault, target: str, due_ms: float) -> tuple[Fault, str]:
@@ -178,6 +164,7 @@ class Injector:
         drawn_as = index if injection.replays is None else injection.replays
         fault = FAULTS[injection.fault](injection, self._cluster, self._clock, derive(seed, "fault", drawn_as))
         self._lines.numbers[fault] = index
+        self._asked_ns[fault] = self._clock.monotonic_ns()
         return fault
 
     async def _until(self, due_ms: float) -> None:
@@ -223,7 +210,7 @@ class Injector:
         self._over(fault, effect, _sentence(after))
 
     def _begun(self, fault: Fault, target: str, start_ns: int, probe: Probe) -> None:
-        self._lines.begun(fault, target, start_ns, probe, self._waited.get(fault))
+        self._lines.begun(fault, target, start_ns, probe, asked_ns=self._asked_ns[fault], waited=fault in self._waited)
 
     async def _choose(self, fault: Fault, due_ns: int = 0) -> str | None:
         """The target, waiting for the precondition, long after ``due_ns`` too; None and a record if it never comes."""
@@ -232,10 +219,10 @@ class Injector:
             try:
                 return await fault.choose()
             except PreconditionMissing as reason:
-                self._waited.setdefault(fault, "precondition")
+                self._waited.add(fault)
                 if self._clock.monotonic_ns() - start_ns > ns_of_ms(PRECONDITION_MS):
                     self._note(f"fault {fault.name} skipped: {reason}")
-                    self._lines.skipped(fault, start_ns, str(reason), self._waited[fault])
+                    self._lines.skipped(fault, start_ns, str(reason))
                     self.done += 1
                     self._lasts(fault, ActiveFault(fault.name, "none", start_ns))
                     self._over(fault, "skipped", str(reason))

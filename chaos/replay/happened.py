@@ -1,7 +1,8 @@
 """What really happened in a run, as a schedule. Pure; owns which record of a fault becomes which injection.
 
-An injection that waited for nothing comes again at the very time at which it struck. One that waited (for those before
-it to be over, or for something to break) waits again. What was skipped or left out broke nothing, and is not repeated.
+An injection comes again at the very time at which it struck, whether or not those before it are over. One that waited
+for something to break is due when it began to wait, and waits again. What was skipped or left out broke nothing, and is
+not repeated.
 What a fault drew from its seed and told in its record is fixed by name, so that it is the same again whatever the
 cluster looks like then.
 """
@@ -61,12 +62,10 @@ def _again(injection: Injection, number: int, begun: Mapping[str, Any], load_sta
         raise ValueError(f"injection {number} is {injection.fault} in schedule.yaml, {begun['fault']} in faults.jsonl")
     drawn_as = number if injection.replays is None else injection.replays
     fixed = replace(injection, replays=drawn_as, parameters={**_drawn(injection, begun), **injection.parameters})
-    waited_for = begun.get("waited_for")
-    if waited_for is not None:
-        # the precondition alone: those before it were over, or did not matter
-        return replace(fixed, overlap=waited_for != "faults")
-    at_s = round(seconds_of_ns(int(begun["start_ns"]) - load_started_ns), DIGITS)
-    return replace(fixed, at_s=max(0.0, at_s), overlap=True)
+    due_ns = int(begun["asked_ns"] if begun.get("waited") else begun["start_ns"])
+    at_s = round(seconds_of_ns(due_ns - load_started_ns), DIGITS)
+    # what is replayed looks for its target before it is due
+    return replace(fixed, at_s=max(at_s, injection.at_s) if begun.get("waited") else max(at_s, 0.0), overlap=True)
 
 
 def _drawn(injection: Injection, begun: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """How punctually a schedule was played: its record beside its times. Pure; owns the figures and their sentence.
 
-An event is the beginning or the end of an injection. One that waits (for faults before it, for something to break, for
-its probe to have looked) has no time of its own: it is told, and not counted.
+An event is the beginning or the end of an injection. One that waits has no time of its own, and is not counted: the
+beginning, if there is nothing to break when it is due, and is told; the end, if the first probe has not looked by then.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from chaos.replay.happened import by_number
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.units import ms_of_ns, ns_of_seconds
 
-_WAITED = {"faults": "those before it were not over", "precondition": "there was nothing to break"}
 MOST_TOLD = 5
 
 
@@ -66,10 +65,8 @@ def punctuality(schedule: Schedule, entries: Iterable[Mapping[str, Any]], load_s
             missing.append(f"{_name(injection)} {'found nothing to break' if 'skip' in phases else 'never came'}")
             continue
         start_ns, due_ns = int(begun["start_ns"]), load_started_ns + ns_of_seconds(injection.at_s)
-        if (why := begun.get("waited_for")) is not None:
-            waited.append(
-                f"{_name(injection)} came {ms_of_ns(start_ns - due_ns):,.0f} ms later: {_WAITED.get(why, why)}"
-            )
+        if begun.get("waited"):
+            waited.append(f"{_name(injection)} found nothing to break for {ms_of_ns(start_ns - due_ns):,.0f} ms")
             due_ns = start_ns
         else:
             deviations.append(ms_of_ns(start_ns - due_ns))

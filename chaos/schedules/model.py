@@ -7,8 +7,8 @@ injections:
 ```
 ``at_s`` counts from the start of the load (warm-up included); ``target`` and ``parameters`` are the fault's own. An
 injection waits until those before it are over, unless it says ``overlap: true``: so faults are composed. One that says
-``replays: N`` draws what injection N of the run with this seed drew, and strikes at ``at_s`` to within milliseconds:
-its target is chosen before (docs/replay.md).
+``replays: N`` draws what injection N of the run with this seed drew, waits for no other, and strikes at ``at_s`` to
+within milliseconds: its target is chosen before (docs/replay.md).
 """
 
 from __future__ import annotations

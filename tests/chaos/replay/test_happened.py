@@ -25,14 +25,13 @@ PLANNED = Schedule(
 )
 
 
-def begun(
-    number: int, at_s: float, waited_for: str | None = None, probed_s: float = 0.1, **seen: Any
-) -> dict[str, Any]:
+def begun(number: int, at_s: float, asked_s: float | None = None, probed_s: float = 0.1, **seen: Any) -> dict[str, Any]:
     start_ns = BEGAN + int(at_s * SECOND)
     fault = PLANNED.injections[number].fault
     end_ns = start_ns + int(probed_s * SECOND)
     times = {"start_ns": start_ns, "end_ns": end_ns}
-    return {"number": number, "fault": fault, "phase": "inject", **times, "probe": seen, "waited_for": waited_for}
+    asked = {"asked_ns": BEGAN + int((asked_s or at_s) * SECOND), "waited": asked_s is not None}
+    return {"number": number, "fault": fault, "phase": "inject", **times, "probe": seen, **asked}
 
 
 def over(number: int, at_s: float) -> dict[str, Any]:
@@ -60,11 +59,12 @@ def test_each_injection_comes_again_when_it_came() -> None:
     assert from_yaml(to_yaml(found.schedule)) == found.schedule
 
 
-def test_what_waited_keeps_its_planned_time() -> None:
-    """It is due then, and waits again: for those before it, or for something to break."""
-    record = [begun(0, 4.0), begun(1, 15.0, "faults"), begun(2, 18.0, "precondition")]
-    times = [(each.at_s, each.overlap) for each in happened(PLANNED, record, BEGAN).schedule.injections]
-    assert times == [(4.0, True), (12.0, False), (13.0, True)]
+def test_what_waited_is_due_when_it_began_to_wait() -> None:
+    """It waits again; of a replay, which looks for its targets before they are due, the time when they were."""
+    record = [begun(0, 4.0), begun(1, 15.0, asked_s=14.5), begun(2, 18.0, asked_s=11.5)]
+    injections = happened(PLANNED, record, BEGAN).schedule.injections
+    assert [(each.at_s, each.replays) for each in injections] == [(4.0, 0), (13.0, 2), (14.5, 1)]
+    assert all(each.overlap for each in injections)
 
 
 def test_what_broke_nothing_is_not_repeated() -> None:
@@ -96,7 +96,7 @@ def test_punctuality_counts_what_has_a_time_of_its_own() -> None:
     """Beginnings and ends; what waited is told, an end that waited for its probe is neither."""
     record = [
         begun(0, 4.012), over(0, 6.995),
-        begun(1, 12.5, "faults"), over(1, 14.5),
+        begun(1, 12.5, asked_s=12.0), over(1, 14.5),
         begun(2, 13.0, probed_s=3.5), over(2, 16.5),
         {**begun(3, 20.0), "phase": "skip"},
     ]  # fmt: skip
@@ -105,7 +105,7 @@ def test_punctuality_counts_what_has_a_time_of_its_own() -> None:
     assert found.largest_ms == pytest.approx(12.0)
     assert found.sentence == (
         "4 events, largest deviation 12 ms, 1 waited, 1 missing "
-        "(cut-link at 12 s came 500 ms later: those before it were not over; reset at 20 s found nothing to break)"
+        "(cut-link at 12 s found nothing to break for 500 ms; reset at 20 s found nothing to break)"
     )
     nothing = punctuality(PLANNED, [], BEGAN)
     assert nothing.largest_ms is None and nothing.sentence.startswith(

@@ -46,7 +46,7 @@ def make_run(
         start_ns = SECOND + int(at_s * SECOND)
         entry = {"number": number, "fault": planned[number].fault, "phase": "inject", "start_ns": start_ns}
         with run.faults_jsonl.open("a") as file:
-            file.write(json.dumps({**entry, "end_ns": start_ns, "probe": {}, "waited_for": None}) + "\n")
+            file.write(json.dumps({**entry, "end_ns": start_ns, "probe": {}, "waited": False}) + "\n")
     return run
 
 
