@@ -236,7 +236,9 @@ def _say(
     else:
         asked, scenario, test = written
         lines = [
-            f"SHRUNK {len(of.schedule.injections)} faults to {whole['best']['events']} in {search.runs} runs",
+            f"SHRUNK {len(of.schedule.injections)} faults to {whole['best']['events']} in {search.runs} runs"
+            if search.is_smaller
+            else f"NOT SHRUNK in {search.runs} runs: nothing smaller failed",
             f"before: failed in {search.before}: {words_of(of.asked)}",
             f"after: failed in {search.after}: {words_of(asked)}",
             f"scenario: {scenario}",

@@ -57,6 +57,11 @@ class Search:
         """The smallest that failed."""
         return self._accepted[-1] if self._accepted else None
 
+    @property
+    def is_smaller(self) -> bool:
+        """Whether anything smaller than the whole failed."""
+        return len(self._accepted) > 1
+
     def told(self, outcome: TryOutcome) -> SmallerRun | None:
         """Hear what came of ``candidate``; the next one."""
         self.runs += outcome is not TryOutcome.IMPOSSIBLE

@@ -111,6 +111,10 @@ def test_an_interrupt_leaves_the_smallest_so_far(
     out = capsys.readouterr().out
     assert "SHRUNK 8 faults to 5 in 5 runs\n" in out and "after: failed in no tries: 5 faults" in out
     assert len(from_yaml(Path("small/scenario.yaml").read_text()).injections) == 5
+    monkeypatch.setattr(command, "ChildRuns", Tried(stop_at=4).made)
+    assert run_command(["shrink", str(run.path), "--out", "whole", "-q"]) == 130
+    assert capsys.readouterr().out.startswith("NOT SHRUNK in 3 runs: nothing smaller failed\n")
+    assert len(from_yaml(Path("whole/scenario.yaml").read_text()).injections) == 8
     monkeypatch.setattr(command, "ChildRuns", Tried(stop_at=1).made)
     assert run_command(["shrink", str(run.path), "--out", "nothing", "-q"]) == 130
     assert not Path("nothing/scenario.yaml").exists()
