@@ -474,6 +474,18 @@ BAD += [
     (["verify", "begun", "--spark-master", "nonsense"], ["--spark-master takes local[N]", "'nonsense'"]),
 ]
 
+#: What is no run that could be played again.
+BAD += [
+    (["replay"], ["RUN", "'gapless replay --help'"]),
+    (["replay", "absent"], ["absent: there is no such file or directory", "results/latest"]),
+    (["replay", "late.yaml"], ["late.yaml is a schedule, not a run", "run --schedule late.yaml"]),
+    (["replay", ".", "--keep", "some"], ["--keep", "some"]),
+    (["shrink"], ["RUN", "'gapless shrink --help'"]),
+    (["shrink", "absent"], ["absent: there is no such file or directory"]),
+    (["shrink", "absent", "--max-runs", "3"], ["--max-runs must be at least 4, not 3"]),
+    (["shrink", "absent", "--tries", "0"], ["--tries must be at least 1, not 0"]),
+]
+
 BAD += [
     (["run", "--schedule", f"{name}.schedule", *beside], [f"--schedule {name}.schedule", *said])
     for name, (_, beside, said) in UNPLAYABLE.items()
