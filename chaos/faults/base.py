@@ -17,6 +17,7 @@ from chaos.faults.accepted import Rule
 from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
 from chaos.faults.insides import Insides
+from chaos.faults.reaction import Reaction
 from chaos.schedules.generator import FaultKind, Hits
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
@@ -90,6 +91,18 @@ class ClusterUnderTest(Protocol):
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
         """(leader, leader epoch) as the other brokers tell it, None if there is none now."""
+        ...
+
+    async def replicas(self, partition: int) -> tuple[int, ...]:
+        """The brokers that have a replica, in the order of the assignment; empty if no broker knows."""
+        ...
+
+    async def isr(self, partition: int) -> frozenset[int]:
+        """The ISR as its leader tells it; empty if no broker knows."""
+        ...
+
+    async def reaction(self) -> Reaction:
+        """What the controllers' journals hold of the topic's partitions so far."""
         ...
 
     async def controller(self) -> int | None: ...

@@ -27,6 +27,7 @@ TIME_LIMIT_S = 40.0
 #: Name -> the faults, and whether some begin while another lasts. All but the last one share out all faults there are.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart", False),
+    "storms": ("kill-all,kill-majority,kill-and-wipe,restart-storm,double-failover", False),
     "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
     "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
     "transactions": (

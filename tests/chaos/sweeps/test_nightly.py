@@ -37,7 +37,7 @@ SUITED = {
     for name, (faults, _) in FAULT_SETS.items()
 }
 #: The sets that go with any workload.
-ANY_LOAD = ("crashes", "network", "zookeeper", "disks", "files", "clocks", "composed")
+ANY_LOAD = ("crashes", "storms", "network", "zookeeper", "disks", "files", "clocks", "composed")
 
 
 def test_the_matrix_is_all_there_is() -> None:

@@ -1,0 +1,38 @@
+"""How a cluster reacted to a fault, as the controllers' journals tell it: leader epochs and changes of ISRs. Pure.
+
+Owns the counting. Reads no file; what a fault makes of the figures is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: The event of a journal that tells a partition's new leader, leader epoch and ISR.
+PARTITION_CHANGED = "partition-changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """Counts over all partitions of a topic: leader epochs that began, and changes of an ISR."""
+
+    leader_epochs: int = 0
+    isr_changes: int = 0
+
+    def since(self, before: Reaction) -> Reaction:
+        """What came after ``before``, which is an earlier count of the same journals."""
+        return Reaction(self.leader_epochs - before.leader_epochs, self.isr_changes - before.isr_changes)
+
+
+def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> Reaction:
+    """Count the changes of this topic's partitions in the entries of all journals."""
+    changes = [each for each in entries if each.get("event") == PARTITION_CHANGED and each.get("topic") == topic]
+    epochs = {(each["partition"], each["leader_epoch"]) for each in changes}
+    isrs: dict[int, frozenset[int]] = {}
+    changed = 0
+    for each in sorted(changes, key=lambda entry: int(entry["monotonic_ns"])):
+        isr = frozenset(each["isr"])
+        changed += isrs.get(each["partition"], isr) != isr
+        isrs[each["partition"]] = isr
+    return Reaction(len(epochs), changed)
