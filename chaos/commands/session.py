@@ -68,6 +68,8 @@ def conduct(
             try:
                 progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
                 progress.note(f"expects to write about {expected_gb:.1f} GB")
+                if experiment.drawn is not None:
+                    progress.note(experiment.drawn.line())
                 for line in overrun(experiment, schedule):
                     progress.note(line)
                 for warning in warnings:

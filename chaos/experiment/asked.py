@@ -212,7 +212,8 @@ class Asked:
         unset="2, or 1 with fewer than 3 replicas",
     )
     profile: str = declared(
-        "Base configuration: chaos (short timeouts) or kafka (Kafka's defaults).",
+        "Base configuration: chaos (short timeouts) or kafka (Kafka's defaults). Or survivable, harsh or historic: as "
+        "chaos, and the seed draws faults and settings.",
         CLUSTER,
         default="chaos",
     )

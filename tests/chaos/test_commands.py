@@ -56,7 +56,7 @@ COMMANDS = {
     "down": ("--data",),
     "broker": ("--config", "--node-directory", "--defect"),
     "proxy": ("--host", "--port"),
-    "list": ("faults", "checks", "defects", "workloads", "sweeps", "links", "--brokers"),
+    "list": ("faults", "checks", "defects", "workloads", "profiles", "sweeps", "links", "--brokers"),
     "dump": ("--records", "--offsets", "--json"),
 }
 
@@ -232,7 +232,7 @@ def test_every_example_can_be_typed() -> None:
     [
         ("gapless ru", 1, "run\nruns"),
         ("gapless run --time", 2, "--time-limit"),
-        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nsweeps\nlinks"),
+        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nprofiles\nsweeps\nlinks"),
         ("gapless frobnicate --x", 2, ""),
     ],
 )
