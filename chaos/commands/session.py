@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import platform
 import shutil
 import sys
@@ -152,8 +151,9 @@ def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns:
     return RunModel(
         name=experiment.asked.name,
         seed=seed,
-        # Two runs with one seed must not take each other's values for their own.
-        run_id=derive(seed, "run", now_ns, os.getpid()).getrandbits(63),
+        # All that the load draws follows from it: sizes, keys, what is aborted, lives of members (docs/load.md). A run
+        # has brokers of its own, so no values of another run with this seed are in its logs.
+        run_id=derive(seed, "run").getrandbits(63),
         started=datetime.now(UTC).isoformat(),
         started_ns=now_ns,
         settings=settings_of(experiment),
