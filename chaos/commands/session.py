@@ -27,6 +27,7 @@ from chaos.exits import VERDICTS, BadRequest
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import load_seconds, overrun
 from chaos.experiment.verdict_settings import settings_of
+from chaos.reached import REACHED_FILE, reached_by
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, reason
@@ -36,7 +37,13 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import derive
 from verifier.evidence.declared import DeclaredEvidence
-from verifier.evidence.run_directory import RunDirectory, read_json, update_latest, write_text_atomic
+from verifier.evidence.run_directory import (
+    RunDirectory,
+    read_json,
+    update_latest,
+    write_json_atomic,
+    write_text_atomic,
+)
 from verifier.evidence.run_model import HarnessHealth, RunModel
 
 logger = logging.getLogger(__name__)
@@ -77,6 +84,7 @@ def conduct(
                     bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
                     conductor = Conductor(experiment, schedule, bench, record)
                     asyncio.run(_conduct(conductor, interrupts, progress))
+                _tell_reached(directory, progress)
                 record.seal()
                 interrupts.raise_if_insistent()
                 progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
@@ -113,6 +121,13 @@ def _conclude(
         headline = read_json(directory.verdict_json)["headline"]
         print(f"{headline} See a run that is invalid: make demo-red", file=sys.stderr)
     return verdict
+
+
+def _tell_reached(directory: RunDirectory, progress: Progress) -> None:
+    """Say and write down what the run reached, as its journals tell it; the seal covers the file."""
+    whole = reached_by(directory)
+    write_json_atomic(directory.path / REACHED_FILE, whole.to_json())
+    progress.note(f"reached: {whole.line()}")
 
 
 async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progress) -> None:

@@ -16,7 +16,7 @@ from chaos.experiment.experiment import WARMUP_S
 from chaos.experiment.planned import impossible
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.kinds import FaultKind
-from chaos.schedules.profiles import PROFILES, Profile
+from chaos.schedules.profiles import PROFILES, SwarmProfile
 from chaos.schedules.swarm import Draw, draw, draw_settings
 from cluster.config import profiles
 from cluster.config.keys import suggestion
@@ -56,7 +56,7 @@ def over(drawn: Drawn, asked: Asked) -> Asked:
 def drawn_for(asked: Asked, workload: Workload) -> Drawn | None:
     """What the profile draws for this run; None if it draws nothing. Raises ExperimentError.
 
-    A schedule that was given replaces the drawn faults; the settings are drawn all the same.
+    A schedule that was given replaces the drawn faults; the settings are drawn nevertheless.
     """
     profile = PROFILES.get(asked.profile)
     if profile is None:
@@ -77,7 +77,7 @@ def drawn_for(asked: Asked, workload: Workload) -> Drawn | None:
     return Drawn(drawn, producers, topic)
 
 
-def possible(asked: Asked, workload: Workload, profile: Profile) -> list[FaultKind]:
+def possible(asked: Asked, workload: Workload, profile: SwarmProfile) -> list[FaultKind]:
     """The kinds of the profile that can bite in this run."""
     names = (name for name in FAULTS if profile.has(name))
     return [FAULTS[name].kind() for name in names if impossible(name, asked, workload) is None]
@@ -88,7 +88,7 @@ def _planned(asked: Asked, drawn: Draw) -> Iterable[str]:
 
 
 def _settings(
-    profile: Profile, asked: Asked, workload: Workload, *, loses: bool
+    profile: SwarmProfile, asked: Asked, workload: Workload, *, loses: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The drawn keys that no option and no workload decides."""
     largest = workload.sizes.most

@@ -25,11 +25,11 @@ _TOPIC: Mapping[str, tuple[str, ...]] = {"segment.bytes": ("131072", "1048576", 
 
 
 class UnknownProfile(ValueError):
-    """A profile that there is not; the message suggests the nearest."""
+    """A profile that does not exist; the message suggests the nearest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class SwarmProfile:
     """What a seed may draw.
 
     ``kinds`` are the faults, all of the catalogue if it is empty, but for those of ``without``; those of ``always``
@@ -54,23 +54,23 @@ class Profile:
         return kind not in self.without and (not self.kinds or kind in self.kinds)
 
 
-PROFILES: Mapping[str, Profile] = {
+PROFILES: Mapping[str, SwarmProfile] = {
     each.name: each
     for each in (
-        Profile(
+        SwarmProfile(
             "survivable",
             "any faults that leave a majority: at most one broker is away at a time; a run must be valid",
             Limits(down=1, at_once=2),
             always=("kill-leader",),
             acks=("all", "all", "all", "1"),
         ),
-        Profile(
+        SwarmProfile(
             "harsh",
             "any faults, several brokers away at once: the cluster may be unavailable, and must not be wrong",
             Limits(down=3, at_once=4),
             always=("kill-leader",),
         ),
-        Profile(
+        SwarmProfile(
             "historic",
             "what the historic bugs needed: a second broker dies before the first is back in its ISRs, disks lose what "
             "was not synced, within the replication factor; a run must be valid",
@@ -86,7 +86,7 @@ PROFILES: Mapping[str, Profile] = {
 }
 
 
-def find_profile(name: str) -> Profile:
+def find_profile(name: str) -> SwarmProfile:
     """The profile of that name. Raises UnknownProfile."""
     if name not in PROFILES:
         near = difflib.get_close_matches(name, PROFILES, n=1)

@@ -13,7 +13,7 @@ from typing import Any
 from chaos.schedules.kinds import FaultKind
 from chaos.schedules.model import Injection, Schedule
 from chaos.schedules.outages import Limits, may_join
-from chaos.schedules.profiles import Profile
+from chaos.schedules.profiles import SwarmProfile
 from cluster.seams.randomness import Random, derive
 
 #: The share of a run's time that one turn of all drawn kinds may take, so that each comes and some come again.
@@ -51,7 +51,9 @@ class Draw:
         return {**asdict(self), "weights": dict(self.weights), "quiet_s": list(self.quiet_s)}
 
 
-def draw(profile: Profile, possible: Sequence[FaultKind], *, seed: int, warmup_s: float, time_limit_s: float) -> Draw:
+def draw(
+    profile: SwarmProfile, possible: Sequence[FaultKind], *, seed: int, warmup_s: float, time_limit_s: float
+) -> Draw:
     """What this seed draws of the faults that are possible in the run.
 
     Those that the profile always has come first. Of the others some are drawn, as many as have the time for one turn.
@@ -86,7 +88,7 @@ def draw(profile: Profile, possible: Sequence[FaultKind], *, seed: int, warmup_s
 
 
 def draw_settings(
-    profile: Profile, *, seed: int, largest_bytes: int, loses: bool
+    profile: SwarmProfile, *, seed: int, largest_bytes: int, loses: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     """What this seed draws of the producers' and of the topic's keys.
 
