@@ -19,7 +19,7 @@ from cluster.config import profiles
 from cluster.defects import CATALOGUE
 from cluster.process.topology import ZOOKEEPER, LinkName, link_names
 
-HELP = "List the available faults, checks, defects, workloads, profiles, sweeps or links."
+HELP = "List the available faults, checks, defects, workloads, profiles, scenarios, sweeps or links."
 #: Of the list of links, where nothing is said.
 BROKERS = 3
 
@@ -32,15 +32,16 @@ class What(StrEnum):
     DEFECTS = "defects"
     WORKLOADS = "workloads"
     PROFILES = "profiles"
+    SCENARIOS = "scenarios"
     SWEEPS = "sweeps"
     LINKS = "links"
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list", help="List the available faults, checks, defects, workloads, profiles, sweeps or links.")(
-        list_what
-    )
+    app.command(
+        "list", help="List the available faults, checks, defects, workloads, profiles, scenarios, sweeps or links."
+    )(list_what)
 
 
 def list_what(
@@ -103,6 +104,10 @@ def _entries(what: What) -> dict[str, str]:
     if what is What.PROFILES:
         configurations = {name: profile.doc for name, profile in profiles.PROFILES.items()}
         return {**configurations, **{name: profile.summary for name, profile in PROFILES.items()}}
+    if what is What.SCENARIOS:
+        from chaos.scenarios.catalogue import scenarios
+
+        return {each.name: f"{each.title} ({each.source})" for each in scenarios()}
     if what is What.SWEEPS:
         from chaos.sweeps.catalogue import SWEEPS
 

@@ -76,6 +76,12 @@ class Asked:
         default=None,
         form=SCHEDULE,
     )
+    scenario: str | None = declared(
+        "A named scenario: its schedule, and the load and settings that it needs (see 'gapless list scenarios').",
+        CHAOS,
+        default=None,
+        metavar="NAME",
+    )
     defects: tuple[str, ...] = declared(
         "Plant a known bug in the brokers: NAME[:probability]; repeatable (see 'gapless list defects').",
         CHAOS,
