@@ -17,7 +17,7 @@ from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.insides import Insides
-from chaos.faults.reaction import Reaction, reaction
+from chaos.faults.reaction import ClusterReaction, reaction
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
@@ -146,7 +146,7 @@ class Target:
     async def journaled(self, event: str) -> int:
         return await asyncio.to_thread(lambda: sum(entry.get("event") == event for entry in self._entries()))
 
-    async def reaction(self) -> Reaction:
+    async def reaction(self) -> ClusterReaction:
         return await asyncio.to_thread(lambda: reaction(self._entries(), self.topic))
 
     def _entries(self) -> Iterator[Mapping[str, Any]]:

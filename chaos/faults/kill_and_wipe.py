@@ -1,7 +1,7 @@
 """``kill-and-wipe``: SIGKILL the broker that leads a chosen partition, and let it come back with an empty disk.
 
 Only where every replica is in sync and no other fault lasts: what it loses, others have. It must then fetch everything
-again before it may be elected, whatever was said of its former life (KIP-903).
+again before it may be elected, whatever was known about its former life (KIP-903).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ class KillAndWipe(KillLeader):
     recovery_s = 6.0
     #: Who else went away now could take the only copy of what is lost here.
     hits = "everything"
+    loses_data = True
 
     _lost_bytes = 0
 

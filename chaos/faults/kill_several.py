@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chaos.faults.base import Fault, PreconditionMissing, Probe
-from chaos.faults.reaction import Reaction
+from chaos.faults.reaction import ClusterReaction
 
 
 class KillSeveral(Fault):
@@ -26,7 +26,7 @@ class KillSeveral(Fault):
     hits = "everything"
 
     _steps: list[dict[str, Any]]
-    _before: Reaction
+    _before: ClusterReaction
 
     async def _begin(self) -> None:
         """Look at the cluster before it is broken. Raises PreconditionMissing if a broker is down already."""

@@ -14,18 +14,18 @@ PARTITION_CHANGED = "partition-changed"
 
 
 @dataclass(frozen=True, slots=True)
-class Reaction:
+class ClusterReaction:
     """Counts over all partitions of a topic: leader epochs that began, and changes of an ISR."""
 
     leader_epochs: int = 0
     isr_changes: int = 0
 
-    def since(self, before: Reaction) -> Reaction:
+    def since(self, before: ClusterReaction) -> ClusterReaction:
         """What came after ``before``, which is an earlier count of the same journals."""
-        return Reaction(self.leader_epochs - before.leader_epochs, self.isr_changes - before.isr_changes)
+        return ClusterReaction(self.leader_epochs - before.leader_epochs, self.isr_changes - before.isr_changes)
 
 
-def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> Reaction:
+def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> ClusterReaction:
     """Count the changes of this topic's partitions in the entries of all journals."""
     changes = [each for each in entries if each.get("event") == PARTITION_CHANGED and each.get("topic") == topic]
     epochs = {(each["partition"], each["leader_epoch"]) for each in changes}
@@ -35,4 +35,4 @@ def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> Reaction:
         isr = frozenset(each["isr"])
         changed += isrs.get(each["partition"], isr) != isr
         isrs[each["partition"]] = isr
-    return Reaction(len(epochs), changed)
+    return ClusterReaction(len(epochs), changed)

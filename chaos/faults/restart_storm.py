@@ -19,7 +19,7 @@ class RestartStorm(KillSeveral):
 
     name = "restart-storm"
     summary = "SIGKILL random brokers one after the other, restarting each at once without waiting for its ISRs"
-    #: It takes what it takes: a broker that comes back waits for the end of its former session.
+    #: It takes what it takes: a broker that comes back waits for the end of its previous session.
     duration_s = (10.0, 14.0)
     accepts = (integer("rounds", 2, 20),)
 

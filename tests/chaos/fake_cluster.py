@@ -9,7 +9,7 @@ from functools import partial
 from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
-from chaos.faults.reaction import Reaction
+from chaos.faults.reaction import ClusterReaction
 from cluster.process.topology import link_names
 from loadgen.membership import MemberName
 from tests.chaos.fake_insides import FakeInsides
@@ -255,10 +255,10 @@ class FakeCluster:
     async def isr(self, partition: int) -> frozenset[int]:
         return frozenset(self._reachable())
 
-    async def reaction(self) -> Reaction:
+    async def reaction(self) -> ClusterReaction:
         """Each death costs a leader epoch, and each return an ISR change as well."""
         dead = sum(not process.running for process in self.processes.values())
-        return Reaction(self.restarts + dead, 2 * self.restarts + dead)
+        return ClusterReaction(self.restarts + dead, 2 * self.restarts + dead)
 
     async def controller(self) -> int | None:
         reachable = self._reachable()

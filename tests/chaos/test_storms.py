@@ -11,7 +11,7 @@ import pytest
 from chaos.conductor.insides import BrokerInsides
 from chaos.faults.base import Probe
 from chaos.faults.catalogue import FAULTS
-from chaos.faults.reaction import Reaction, reaction
+from chaos.faults.reaction import ClusterReaction, reaction
 from chaos.schedules.model import Injection
 from cluster.seams.clock import SystemClock
 from tests.chaos.fake_cluster import FakeCluster, FakeProcess
@@ -34,8 +34,8 @@ def test_a_reaction_counts_epochs_and_changes_of_isrs_over_all_journals() -> Non
         _change(7, 3, [3], 7, topic="__consumer_offsets"),
     ]
     seen = reaction([*first, *second], "t")
-    assert seen == Reaction(leader_epochs=4, isr_changes=2)
-    assert seen.since(reaction(first[:2], "t")) == Reaction(2, 2)
+    assert seen == ClusterReaction(leader_epochs=4, isr_changes=2)
+    assert seen.since(reaction(first[:2], "t")) == ClusterReaction(2, 2)
 
 
 async def _during(name: str, cluster: FakeCluster, seed: int = 3, **parameters: object) -> Probe:
