@@ -51,7 +51,8 @@ class KillSeveral(Fault):
     async def _reacted(self) -> Mapping[str, Any]:
         """The cluster's reaction until now, for the record."""
         now = (await self.cluster.reaction()).since(self._before)
-        return {"leader_epochs": now.leader_epochs, "isr_changes": now.isr_changes}
+        seen = {"leader_epochs": now.leader_epochs, "isr_changes": now.isr_changes}
+        return {**seen, "truncations": now.truncations} if now.truncations else seen
 
     async def heal(self) -> None:
         dead = [each for each in self.cluster.broker_ids if not self.cluster.process(each).is_running()]

@@ -11,10 +11,11 @@ import pytest
 from chaos.conductor.insides import BrokerInsides
 from chaos.faults.base import Probe
 from chaos.faults.catalogue import FAULTS
+from chaos.faults.damage import Marks
 from chaos.faults.reaction import ClusterReaction, reaction
 from chaos.schedules.model import Injection
 from cluster.seams.clock import SystemClock
-from tests.chaos.fake_cluster import FakeCluster, FakeProcess
+from tests.chaos.fake_cluster import FakeCluster, FakeLinks, FakeProcess
 from tests.chaos.test_faults import FastClock
 from verifier.evidence.run_directory import RunDirectory
 
@@ -32,10 +33,12 @@ def test_a_reaction_counts_epochs_and_changes_of_isrs_over_all_journals() -> Non
         _change(0, 1, [2, 3], 5),
         _change(0, 1, [3, 2], 6),
         _change(7, 3, [3], 7, topic="__consumer_offsets"),
+        {"event": "log-truncated", "monotonic_ns": 8, "topic": "t", "offset": 4, "log_end_offset": 9},
+        {"event": "log-truncated", "monotonic_ns": 9, "topic": "t", "offset": 4, "log_end_offset": 4},
     ]
     seen = reaction([*first, *second], "t")
-    assert seen == ClusterReaction(leader_epochs=4, isr_changes=2)
-    assert seen.since(reaction(first[:2], "t")) == ClusterReaction(2, 2)
+    assert seen == ClusterReaction(leader_epochs=4, isr_changes=2, truncations=1)
+    assert seen.since(reaction(first[:2], "t")) == ClusterReaction(2, 2, 1)
 
 
 async def _during(name: str, cluster: FakeCluster, seed: int = 3, **parameters: object) -> Probe:
@@ -49,10 +52,25 @@ async def _during(name: str, cluster: FakeCluster, seed: int = 3, **parameters: 
         await fault.heal()
 
 
+@pytest.mark.parametrize("tail", [True, False])
 @pytest.mark.parametrize("back", [True, False])
-def test_a_double_failover_kills_two_leaders(back: bool) -> None:
+def test_a_double_failover_kills_two_leaders(back: bool, tail: bool) -> None:
     """The first, and the next one while the first is no longer in the ISR, whether or not it starts again."""
-    probe = asyncio.run(_during("double-failover", FakeCluster(), back=back))
+
+    class Watched(FakeLinks):
+        cuts: list[tuple[str, str, bool]]
+
+        async def cut(self, link: str, direction: str, *, lossless: bool) -> Marks:
+            self.cuts.append((link, direction, lossless))
+            return await super().cut(link, direction, lossless=lossless)
+
+    cluster = FakeCluster()
+    links = cluster.links = Watched()
+    links.cuts = []
+    probe = asyncio.run(_during("double-failover", cluster, back=back, tail=tail))
+    # the tail of the first one must not reach its followers when it is dead
+    assert links.cuts == [("b2-b1", "response", False), ("b3-b1", "response", False)] * tail
+    assert not any(links.toxics.values())
     assert [(step["broker"], step["dead"]) for step in probe.seen["steps"]] == [(1, True), (2, True)]
     assert probe.effective
 
