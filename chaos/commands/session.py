@@ -126,7 +126,7 @@ def _conclude(
 def _tell_reached(directory: RunDirectory, progress: Progress) -> None:
     """Say and write down what the run reached, as its journals tell it; the seal covers the file."""
     whole = reached_by(directory)
-    write_json_atomic(directory.path / REACHED_FILE, whole.to_json())
+    write_json_atomic(directory.path / REACHED_FILE, {**whole.to_json(), "figures": whole.figures()})
     progress.note(f"reached: {whole.line()}")
 
 
