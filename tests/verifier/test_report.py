@@ -17,6 +17,7 @@ from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, audit, closing, decide, facts, found
 from verifier.anomalies import NAMES
 from verifier.effectiveness import Injected
+from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import DefectSetting, HarnessHealth, PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
@@ -46,6 +47,7 @@ from verifier.surroundings.model import (
     ToldSpan,
     example_key,
 )
+from verifier.surroundings.reached import reached
 from verifier.verdict import Verdict, undecidable
 
 SECOND = 1_000_000_000
@@ -225,6 +227,23 @@ def test_junit_survives_control_characters() -> None:
     suite = ET.fromstring(text.encode())
     assert suite.get("errors") == str(len(NAMES) + 1)
     assert suite.get("name") == "gapless.odd\N{REPLACEMENT CHARACTER}"
+
+
+def test_what_a_run_reached_is_shown_as_it_says(bad: Verdict, tmp_path: Path) -> None:
+    """On the page and in the summary, escaped and bounded; a run that says nothing, or nonsense, has no such table."""
+    directory = RunDirectory(tmp_path)
+    assert reached(directory) == {}
+    (tmp_path / "reached.json").write_text('{"figures": {"ISR | sizes": "1, 2 <b>", "long": "' + "x" * 9000 + '"}}')
+    found = reached(directory)
+    assert len(found["long"]) == 500
+    html = report_html(a_run(), FAULTS, bad, series(3), Surroundings(reached=found))
+    assert "<h2>Reached</h2>" in html and "1, 2 &lt;b&gt;" in html
+    text = summary_md(a_run(), FAULTS, bad, reached=found)
+    assert "## Reached" in text and "| ISR \\| sizes |" in text
+    assert "Reached" not in report_html(a_run(), FAULTS, bad, series(3)) + summary_md(a_run(), FAULTS, bad)
+    for damage in ("[]", "{}", '{"figures": 3}', '{"figures": [1]}', "no json"):
+        (tmp_path / "reached.json").write_text(damage)
+        assert reached(directory) == {}
 
 
 def test_the_summary_fits_a_page_and_is_markdown(bad: Verdict) -> None:
