@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from itertools import chain
 from statistics import median
 from typing import Any
 
@@ -21,6 +20,7 @@ REACHED_FILE = "reached.json"
 _COORDINATORS = {"__consumer_offsets": "group", "__transaction_state": "transaction"}
 #: Of a figure it is told apart whether it is at least this much.
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
+_OR_MORE = " or more"
 #: A change of a partition that is no election, and one that leaves it without a leader.
 _NEW, _NO_LEADER = "new partition", "none"
 
@@ -115,8 +115,19 @@ def _by_kind(counts: Mapping[str, int], after: str = "", unit: str = "") -> str:
     return f"{sum(counts.values()):,}{after} ({kinds})"
 
 
+def told(marks: Iterable[str]) -> list[str]:
+    """Marks for people, sorted: of each figure the largest alone."""
+    largest: dict[str, tuple[int, str]] = {}
+    for mark in marks:
+        what, separator, step = mark.rpartition(": ")
+        number = int(step.removesuffix(_OR_MORE)) if separator and step.endswith(_OR_MORE) else 0
+        name = what if number else mark
+        largest[name] = max(largest.get(name, (0, "")), (number, mark))
+    return [mark for _, (_, mark) in sorted(largest.items())]
+
+
 def _steps(what: str, count: int) -> Iterator[str]:
-    return (f"{what}: {step} or more" for step in _STEPS if count >= step)
+    return (f"{what}: {step}{_OR_MORE}" for step in _STEPS if count >= step)
 
 
 def reached(entries: Iterable[Mapping[str, Any]]) -> Reached:
@@ -205,8 +216,3 @@ def total(found: Iterable[Reached]) -> Reached:
     for each in found:
         summed = summed.and_also(each)
     return summed
-
-
-def seen(found: Iterable[Reached]) -> frozenset[str]:
-    """The marks of all of them."""
-    return frozenset(chain.from_iterable(each.marks() for each in found))

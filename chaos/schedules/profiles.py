@@ -7,7 +7,6 @@ and most bugs need much of two or three.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -22,10 +21,6 @@ _PRODUCERS: Mapping[str, tuple[str, ...]] = {
 }
 #: The same of the topic: segments that are closed every few seconds, or never.
 _TOPIC: Mapping[str, tuple[str, ...]] = {"segment.bytes": ("131072", "1048576", "16777216", "1073741824")}
-
-
-class UnknownProfile(ValueError):
-    """A profile that does not exist; the message suggests the nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +81,3 @@ PROFILES: Mapping[str, SwarmProfile] = {
         ),
     )
 }
-
-
-def find_profile(name: str) -> SwarmProfile:
-    """The profile of that name. Raises UnknownProfile."""
-    if name not in PROFILES:
-        near = difflib.get_close_matches(name, PROFILES, n=1)
-        raise UnknownProfile(
-            f"unknown profile {name!r}; "
-            + (f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(PROFILES)}")
-        )
-    return PROFILES[name]

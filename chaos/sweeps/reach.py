@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from chaos.reached import Reached, total
+from chaos.reached import Reached, told, total
 from chaos.sweeps.model import Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome
 
@@ -41,7 +41,7 @@ def kept(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> list[Kept]:
         outcome = outcomes[cell.name]
         if new := outcome.reached.marks() - known:
             known |= new
-            found.append(Kept(cell.name, cell.asked.seed, tuple(sorted(new)), outcome.repro))
+            found.append(Kept(cell.name, cell.asked.seed, tuple(told(new)), outcome.repro))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from chaos.reached import Reached, reached, reached_by, seen, total
+from chaos.reached import Reached, reached, reached_by, told, total
 from verifier.evidence.run_directory import RunDirectory, append_json_line
 
 
@@ -98,8 +98,9 @@ def test_what_is_new_is_a_kind_or_a_larger_figure() -> None:
     longer = reached([_cut(1, 0, 1500)]).marks() - reached([_cut(1, 0, 150)]).marks()
     assert longer == {"truncations of 1000-9999 records: 1 or more"}
     assert "ISR size 1" in reached(SECOND).marks() - reached(FIRST).marks()
-    assert seen([few, reached(FIRST)]) == few.marks() | reached(FIRST).marks()
     assert Reached().marks() == frozenset()
+    assert told([*few.marks(), *reached(FIRST).marks(), *reached(SECOND).marks()])[:2] == ["ISR size 1", "ISR size 2"]
+    assert told(few.marks()) == ["batches retried: 10 or more"] and told([]) == []
 
 
 @pytest.mark.parametrize("damage", ["no json", '{"event": "partition-changed", "monotonic_ns": 3}', "[]"])
