@@ -178,6 +178,8 @@ class Fault(ABC):
     hits: ClassVar[Hits] = "broker"
     #: Whether a broker comes back without something that it had acknowledged.
     loses_data: ClassVar[bool] = False
+    #: Whether it waits until every replica is in its ISR.
+    needs_sync: ClassVar[bool] = False
     #: What the target of an injection may name; whether its ``link`` may be ``followers``; and its parameters.
     targets: ClassVar[tuple[str, ...]] = ("partition",)
     takes_followers: ClassVar[bool] = False
@@ -207,7 +209,7 @@ class Fault(ABC):
 
     @classmethod
     def kind(cls) -> FaultKind:
-        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits, cls.loses_data)
+        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits, cls.loses_data, cls.needs_sync)
 
     @classmethod
     def usual_duration_s(cls, session_timeout_ms: int) -> float:

@@ -24,6 +24,7 @@ class FlipBit(Fault):
     #: What it loses in the end, others must have.
     hits = "everything"
     loses_data = True
+    needs_sync = True
     least_brokers = 2
     least_replicas = 2
     needs_fault_port = True

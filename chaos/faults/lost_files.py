@@ -14,6 +14,8 @@ class LostFiles(KillLeader):
     """Bites when files are gone that held something, with the process, and another broker leads the partition. It is
     over when the broker has them again, made of what is left, and every replica is in sync."""
 
+    needs_sync = True
+
     _lost: list[LostFile]
 
     async def choose(self) -> str:

@@ -15,6 +15,7 @@ class FaultKind:
     """How long it lasts, how long the cluster needs afterwards, and what is away until then.
 
     ``loses``: a broker comes back without something that it had acknowledged, which other replicas must have.
+    ``needs_sync``: it waits until every replica is in its ISR.
     """
 
     name: str
@@ -22,6 +23,7 @@ class FaultKind:
     recovery_s: float
     hits: Hits = "broker"
     loses: bool = False
+    needs_sync: bool = False
 
     @property
     def takes_broker(self) -> bool:

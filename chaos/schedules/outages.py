@@ -39,6 +39,8 @@ def may_join(group: Sequence[FaultKind], kind: FaultKind, limits: Limits, replic
     """Whether this fault may begin while all of the group, in their order, may still last."""
     if len(group) >= limits.at_once or kind.loses:
         return False
+    if kind.needs_sync and any(each.takes_broker for each in group):
+        return False
     if not all(_leave_something(each, kind, limits) for each in group):
         return False
     together = [*group, kind]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +31,7 @@ CUT = FaultKind("cut", (2.0, 3.0), 2.0, "link")
 DROP = FaultKind("drop", (0.5, 1.0), 2.0, "traffic")
 KEEPER = FaultKind("keeper", (1.0, 2.0), 2.0, "zookeeper")
 POWER = FaultKind("power", (3.0, 5.0), 5.0, "everything", loses=True)
+FILES = FaultKind("files", (3.0, 5.0), 4.0, needs_sync=True)
 ROLL = FaultKind("roll", (10.0, 12.0), 4.0, "everything")
 MANY = Limits(down=3, at_once=4)
 LOSING = Limits(down=2, at_once=3, beside_losses=True)
@@ -61,6 +63,10 @@ LOSING = Limits(down=2, at_once=3, beside_losses=True)
         ([POWER], DROP, LOSING, 3, False),
         ([KILL], POWER, LOSING, 3, False),
         ([POWER], POWER, LOSING, 5, False),
+        ([KILL], FILES, MANY, 3, False),
+        ([POWER], FILES, LOSING, 3, False),
+        ([CUT], FILES, MANY, 3, True),
+        ([FILES], KILL, MANY, 3, True),
     ],
     ids=lambda value: (
         "+".join(each.name for each in value) if isinstance(value, list) else getattr(value, "name", None)
@@ -71,7 +77,7 @@ def test_what_may_be_away_at_once(
 ) -> None:
     """Brokers up to the limit; of the replicas of a record one must stay that loses nothing, whatever the limit is.
 
-    What loses data waits for full ISRs, so it comes first or not at all.
+    What waits for full ISRs comes before what takes a broker, or not at all.
     """
     assert may_join(group, kind, limits, replicas) is may
 
@@ -228,3 +234,11 @@ def test_a_cluster_by_hand_has_no_swarm(capsys: pytest.CaptureFixture[str]) -> N
     """It has no seed to draw from, and no schedule."""
     assert run_command(["up", "--profile", "historic"]) == 254
     assert "--profile historic draws faults and settings for 'gapless run'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_waits_for_full_isrs_says_so(name: str) -> None:
+    """Else it would be planned where it can only be skipped."""
+    sources = [inspect.getsource(each) for each in FAULTS[name].__mro__ if each.__module__.startswith("chaos.faults.")]
+    waits = any('PreconditionMissing("not every replica is in its ISR")' in source for source in sources)
+    assert FAULTS[name].needs_sync is waits
