@@ -25,6 +25,7 @@ class DoubleFailover(KillSeveral):
     name = "double-failover"
     summary = "SIGKILL the leader of a partition, and the next leader before the first is back in the ISR; restart both"
     least_replicas = 3
+    needs_sync = True
     accepts = (truth("back"), truth("tail"))
 
     async def choose(self) -> str:
