@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import platform
 import shutil
 import sys
@@ -32,6 +31,7 @@ from chaos.exits import VERDICTS, BadRequest
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import load_seconds, overrun
 from chaos.experiment.verdict_settings import settings_of
+from chaos.reached import REACHED_FILE, reached_by
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, reason
@@ -41,7 +41,13 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import derive
 from verifier.evidence.declared import DeclaredEvidence
-from verifier.evidence.run_directory import RunDirectory, read_json, update_latest, write_text_atomic
+from verifier.evidence.run_directory import (
+    RunDirectory,
+    read_json,
+    update_latest,
+    write_json_atomic,
+    write_text_atomic,
+)
 from verifier.evidence.run_model import HarnessHealth, RunModel
 
 logger = logging.getLogger(__name__)
@@ -85,6 +91,8 @@ def conduct(
                     progress.note(line)
                 progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
                 progress.note(f"expects to write about {expected_gb:.1f} GB")
+                if experiment.drawn is not None:
+                    progress.note(experiment.drawn.line())
                 for line in overrun(experiment, schedule):
                     progress.note(line)
                 for warning in warnings:
@@ -93,6 +101,7 @@ def conduct(
                     bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
                     conductor = Conductor(experiment, schedule, bench, record)
                     asyncio.run(_conduct(conductor, interrupts, progress))
+                _tell_reached(directory, progress)
                 record.seal()
                 interrupts.raise_if_insistent()
                 progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
@@ -145,6 +154,13 @@ def _conclude(
     return verdict
 
 
+def _tell_reached(directory: RunDirectory, progress: Progress) -> None:
+    """Say and write down what the run reached, as its journals tell it; the seal covers the file."""
+    whole = reached_by(directory)
+    write_json_atomic(directory.path / REACHED_FILE, {**whole.to_json(), "figures": whole.figures()})
+    progress.note(f"reached: {whole.line()}")
+
+
 async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progress) -> None:
     def stop() -> None:
         conductor.interrupt()
@@ -181,8 +197,9 @@ def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns:
     return RunModel(
         name=experiment.asked.name,
         seed=seed,
-        # Two runs with one seed must not take each other's values for their own.
-        run_id=derive(seed, "run", now_ns, os.getpid()).getrandbits(63),
+        # All that the load draws follows from it: sizes, keys, what is aborted, lives of members (docs/load.md). A run
+        # has brokers of its own, so no values of another run with this seed are in its logs.
+        run_id=derive(seed, "run").getrandbits(63),
         started=datetime.now(UTC).isoformat(),
         started_ns=now_ns,
         settings=settings_of(experiment),

@@ -59,6 +59,11 @@ from worst to best: 255, 1, 2, 0.
 """
 
 
+def _today() -> int:
+    """The date, in UTC, as the number YYYYMMDD."""
+    return int(f"{datetime.now(UTC):%Y%m%d}")
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("sweep", help=HELP)(sweep)
@@ -78,6 +83,9 @@ def sweep(
         int | None, typer.Option(min=1, help="Records per second in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
     faults: Annotated[str | None, typer.Option(help="Faults for the sweep 'seeds', as in 'gapless run'.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Profile for the sweep 'seeds', as in 'gapless run' (historic).")
+    ] = None,
     defect: Annotated[list[str] | None, option("defects")] = None,
     only: Only = None,
     fail_fast: FailFast = False,
@@ -95,15 +103,14 @@ def sweep(
     try:
         if resume is not None:
             other = None if client == CLIENT else client
-            others = (name, seeds, random, time_limit, minutes, rate, faults, defect, out, other)
+            others = (name, seeds, random, time_limit, minutes, rate, faults, profile, defect, out, other)
             name, wanted, directory = resumed(resume, only, others)
             chosen = _built(name, wanted)
         else:
             if name is None:
                 raise SweepError("name a sweep (see 'gapless list sweeps'), or resume one with --resume DIR")
-            given, day = chosen_seeds(seeds, random), int(f"{datetime.now(UTC):%Y%m%d}")
-            filters, planted = tuple(only or ()), tuple(defect or ())
-            wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, day)
+            given, filters, planted = chosen_seeds(seeds, random), tuple(only or ()), tuple(defect or ())
+            wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, _today(), profile)
             source = context.get_parameter_source("client")
             if source is not None and source.name != "DEFAULT":
                 _check_client(name, client)
@@ -155,6 +162,8 @@ def _built(name: str, wanted: Wanted) -> Sweep:
     build = find_sweep(name)
     if wanted.faults is not None and name != seeds_sweep.NAME:
         raise SweepError(f"--faults works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
+    if wanted.profile is not None and name != seeds_sweep.NAME:
+        raise SweepError(f"--profile works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
     if wanted.defects and name not in (seeds_sweep.NAME, nightly.NAME):
         raise SweepError("--defect works only with the sweeps 'seeds' and 'nightly'; leave it out")
     return build(wanted)

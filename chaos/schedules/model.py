@@ -84,6 +84,11 @@ def from_yaml(text: str) -> Schedule:
         document = load_yaml(text)
     except DocumentError as error:
         raise ScheduleError(str(error)) from error
+    return from_document(document)
+
+
+def from_document(document: object) -> Schedule:
+    """The schedule that a parsed document says. Raises ScheduleError."""
     if not isinstance(document, dict) or not isinstance(document.get("injections"), list):
         raise ScheduleError("a schedule is a mapping with 'seed' and a list 'injections'")
     if unknown := [key for key in document if key not in ("seed", "injections")]:
