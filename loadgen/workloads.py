@@ -69,6 +69,15 @@ CATALOGUE: dict[str, Workload] = {
             transactions={"partitions": 3, "records": 12, "aborts": 0.05, "zombies": 0.1},
         ),
         Workload(
+            "late",
+            "as transactions; the last record of each transaction of one producer arrives when that is over",
+            rate=240,
+            partitions=6,
+            streams=12,
+            kind=TRANSACTIONS,
+            transactions={"partitions": 3, "records": 12, "aborts": 0.3, "late": 1},
+        ),
+        Workload(
             "slow-transactions",
             "as transactions, open for seconds: 3 records on 3 partitions; quick ones in three of every ten seconds",
             rate=3,

@@ -12,6 +12,8 @@ from loadgen.users.load import process_of
 SLICE_NS = 200_000_000
 IDLE_S = 0.005
 POLL_RECORDS = 500
+#: How often it asks where the partitions end.
+ASK_ENDS_NS = 500_000_000
 
 
 class ReaderUser(User):  # type: ignore[misc]
@@ -37,11 +39,16 @@ class ReaderUser(User):  # type: ignore[misc]
             is_committed=is_committed,
         )
         self._reader.start()
+        self._asked_ns = self._process.clock.monotonic_ns()
 
     @task  # type: ignore[untyped-decorator]
     def read(self) -> None:
         """Poll for one slice."""
         clock = self._process.clock
+        now_ns = clock.monotonic_ns()
+        if now_ns - self._asked_ns >= ASK_ENDS_NS:
+            self._asked_ns = now_ns
+            self._reader.ask_ends()
         end_ns = clock.monotonic_ns() + SLICE_NS
         while clock.monotonic_ns() < end_ns:
             records = self._reader.poll(POLL_RECORDS, 0)

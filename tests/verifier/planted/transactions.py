@@ -26,6 +26,7 @@ from tests.support.transaction_bytes import (
 )
 from tests.verifier.planted.headers import both
 from tests.verifier.planted.model import Planted
+from tests.verifier.planted.timing import told_end
 from verifier.evidence.history import Function, HistoryRow
 
 P0, P1 = (TOPIC, 0), (TOPIC, 1)
@@ -181,6 +182,23 @@ PLANTED: Mapping[str, Planted] = {
             ("G0", None): {"count": 1, "partition": 0, "offset": 6},
         },
         neighbor="what clients see of transactions",
+    ),
+    "an end beyond what is decided": Planted(
+        both(
+            both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)),
+            told_end(3, 30_000, is_committed=True),
+        ),
+    ),
+    "an end beyond what is open, to a reader of everything": Planted(
+        both(both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)), told_end(3, 29_999)),
+    ),
+    "an end beyond what is open": Planted(
+        both(
+            both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)),
+            told_end(3, 29_999, is_committed=True),
+        ),
+        {("wrong-end-offset", "undecided"): {"count": 1, "partition": 0, "offset": 3}},
+        neighbor="an end beyond what is decided",
     ),
     "a reader that is not handed what was aborted": Planted(
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="abort"), isolated))
