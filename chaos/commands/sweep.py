@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +19,10 @@ import typer
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
 from chaos.commands.received import check_continued
+from chaos.commands.session import settle
 from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
+from chaos.commands.verifier_process import judge_all
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
 from chaos.experiment.choices import Keep
@@ -34,12 +37,13 @@ from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
 from chaos.sweeps.report.words import red_lines
 from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, left_out, ran, rows_of
-from chaos.sweeps.sweep_runner import SweepRunner, stored
+from chaos.sweeps.sweep_runner import Command, Judge, SweepRunner, stored
 from cluster.process import invocation
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
+from verifier.evidence.run_directory import RunDirectory
 
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
@@ -100,8 +104,7 @@ def sweep(
             given, day = chosen_seeds(seeds, random), int(f"{datetime.now(UTC):%Y%m%d}")
             filters, planted = tuple(only or ()), tuple(defect or ())
             wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, day)
-            source = context.get_parameter_source("client")
-            if source is not None and source.name != "DEFAULT":
+            if (source := context.get_parameter_source("client")) is not None and source.name != "DEFAULT":
                 _check_client(name, client)
             chosen, directory = _built(name, wanted), None
             # to continue with it, tomorrow or with another filter, is to continue with these
@@ -118,12 +121,16 @@ def sweep(
     directory = directory or _directory(out, chosen.name)
 
     def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
-        asked = replace(cell.asked, out=str(path), keep=keep.value, spark_master=spark_master)
+        changes = {"out": str(path), "keep": keep.value, "unjudged": bool(chosen.judged_at_once)}
+        asked = replace(cell.asked, spark_master=spark_master, **changes)
         if schedule is not None and cell.schedule is not None:
             asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
         return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
-    return _run(chosen, wanted, cells, directory, command, as_json=as_json, talk=talk, fail_fast=fail_fast)
+    def judge(runs: Sequence[RunDirectory]) -> None:
+        judge_all(runs, spark_master, lambda run, _failure: settle(run, keep.value), quiet=True)
+
+    return _run(chosen, wanted, cells, directory, command, judge, as_json=as_json, talk=talk, fail_fast=fail_fast)
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
@@ -223,7 +230,8 @@ def _run(
     wanted: Wanted,
     cells: tuple[Cell, ...],
     directory: SweepDirectory,
-    command: Any,
+    command: Command,
+    judge: Judge,
     *,
     as_json: bool,
     talk: Talk,
@@ -246,6 +254,7 @@ def _run(
                     clock,
                     progress,
                     command,
+                    judge,
                     insistent=lambda: interrupts.count > 1,
                     started=started,
                     fail_fast=fail_fast,

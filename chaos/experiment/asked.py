@@ -253,6 +253,13 @@ class Asked:
         form=choice(Keep),
         outside_repro=_WHERE,
     )
+    unjudged: bool = declared(
+        "Do not judge the run: it is unknown until 'gapless verify' judges it.",
+        OUTPUT,
+        option="--no-verify",
+        default=False,
+        outside_repro=_JUDGED,
+    )
     spark_master: str = declared("Spark master for the verifier.", OUTPUT, default="local[2]", outside_repro=_JUDGED)
     web: bool = declared(
         "Serve Locust's web UI with a Chaos tab during the load, on 127.0.0.1 only.",
