@@ -170,6 +170,15 @@ class Asked:
         among=FINAL_READERS,
         verdict={"final_readers": None},
     )
+    final_patience_s: float | None = declared(
+        "A final reader that gets nothing for this long gives up.",
+        LOAD,
+        option="--final-patience",
+        form=DURATION,
+        metavar=TIME,
+        default=None,
+        unset="30s",
+    )
     producer_config: tuple[str, ...] = declared(
         "Producer configuration; repeatable.",
         LOAD,
