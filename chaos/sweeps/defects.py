@@ -92,7 +92,7 @@ EXERCISES: Mapping[str, Exercise] = {
     "groups": Exercise(
         "groups",
         10.0,
-        (Injection(2.0, "kill-group-coordinator", 2.0),),
+        (_at_step(2.0, "kill-group-coordinator", "offset-commit-request"),),
         rate=200,
         broker_config=("offsets.retention.check.interval.ms=1000",),
     ),
