@@ -37,7 +37,7 @@ class TransactionPlan:
     ``aborts`` is the share that is aborted on purpose, ``zombies`` that in which another producer takes over the
     ``transactional.id`` halfway, or before the end: the same ones of the same run id. ``rivals`` producers, each in
     another process, have the same ``transactional.id``: one that was fenced takes it back after a while. The first
-    ``late`` producers send the last record of each transaction when that is over.
+    ``late`` producers, which no other takes over, send the last record of each transaction when that is over.
     """
 
     partitions: int = 3
@@ -91,8 +91,8 @@ def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
         raise SpecError(f"rivals of transactions is a number of at least 1, not {rivals:g}")
     if late != int(late) or late < 0:
         raise SpecError(f"late of transactions is a number of producers, not {late:g}")
-    if late and (zombies or rivals > 1):
-        raise SpecError("late of transactions works only without zombies and rivals: nothing else has its ids")
+    if late and rivals > 1:
+        raise SpecError("late of transactions works only without rivals: nothing else has the ids of late producers")
     return TransactionPlan(int(partitions), int(records), aborts, zombies, int(rivals), int(late))
 
 

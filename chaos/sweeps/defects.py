@@ -63,8 +63,7 @@ _SHORT = ("transaction.timeout.ms=6000", "delivery.timeout.ms=6000")
 _KILL = "kill-transaction-coordinator"
 
 EXERCISES: Mapping[str, Exercise] = {
-    "zombies": Exercise("zombies", 6.0),
-    "late": Exercise("late", 6.0, final_patience_s=8.0),
+    "zombies": Exercise("zombies", 6.0, final_patience_s=8.0, producer_config=_SHORT),
     # It adds a partition to its transaction after the coordinator has aborted it.
     "timeouts": Exercise(
         "slow-transactions",
@@ -73,7 +72,6 @@ EXERCISES: Mapping[str, Exercise] = {
         producer_config=("transaction.timeout.ms=2000",),
         broker_config=("transaction.abort.timed.out.transaction.cleanup.interval.ms=100",),
     ),
-    "bank": Exercise("bank", 6.0),
     "kill-at-end": Exercise(
         "transactions",
         8.0,
@@ -107,12 +105,12 @@ EXERCISES: Mapping[str, Exercise] = {
 DEFECTS: Mapping[str, Planted] = {
     "end-whichever-is-open": Planted("zombies", ("aborted-commit",)),
     "take-fenced-producers": Planted("zombies", ("zombie-write",)),
-    "take-what-comes-late": Planted("late", ("hanging-transaction", "G1a", "aborted-commit")),
+    "take-what-comes-late": Planted("zombies", ("hanging-transaction", "G1a", "aborted-commit")),
     "time-out-unfenced": Planted("timeouts", ("aborted-commit",)),
-    "read-undecided": Planted("bank", ("precommitted-read",)),
-    "name-no-aborted": Planted("bank", ("G1a",)),
-    "end-at-the-watermark": Planted("bank", ("wrong-end-offset",)),
-    "end-one-later": Planted("bank", ("wrong-end-offset",)),
+    "read-undecided": Planted("zombies", ("precommitted-read",)),
+    "name-no-aborted": Planted("zombies", ("G1a",)),
+    "end-at-the-watermark": Planted("zombies", ("wrong-end-offset",)),
+    "end-one-later": Planted("zombies", ("wrong-end-offset",)),
     "add-in-memory": Planted("kill-at-end", ("marker-audit", "hanging-transaction")),
     "end-in-memory": Planted("kill-at-markers", ("marker-audit", "torn-transaction")),
     "do-not-resume": Planted("kill-at-markers", ("hanging-transaction",)),

@@ -89,8 +89,9 @@ class TransactionalWriter:
             if self._is_resting(now_ns) or not producer.is_ready() or not producer.begin():
                 return NOT_READY_NS
             self._in_this_one = 0
-            self._is_to_be_zombie = self._plan.is_taken_over(self._run_id, self._number, self._transactions)
-            self._is_late = self._plan.is_taken_over_late(self._run_id, self._number, self._transactions)
+            if not self._sends_late:
+                self._is_to_be_zombie = self._plan.is_taken_over(self._run_id, self._number, self._transactions)
+                self._is_late = self._plan.is_taken_over_late(self._run_id, self._number, self._transactions)
         if producer.is_doomed or self._in_this_one == self._plan.records:
             self._end()
             return 0
