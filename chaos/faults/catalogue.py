@@ -12,6 +12,7 @@ from chaos.faults.clock_jump import ClockJump
 from chaos.faults.crash_members import CrashMembers
 from chaos.faults.cut_link import CutLink
 from chaos.faults.delay_end_txn import DelayEndTxn
+from chaos.faults.delay_markers import DelayMarkers
 from chaos.faults.disk_error import DiskError
 from chaos.faults.drop_end_txn_response import DropEndTxnResponse
 from chaos.faults.drop_packets import DropPackets
@@ -47,7 +48,7 @@ _MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, Rollin
 #: For loads with transactions or with groups.
 _ON_COORDINATORS = (
     *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
-    *(DelayEndTxn, RepeatEndTxn, DropEndTxnResponse, HoldMarkers),
+    *(DelayEndTxn, RepeatEndTxn, DropEndTxnResponse, HoldMarkers, DelayMarkers),
 )
 #: For loads with transactional producers or with groups, too.
 _ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)
