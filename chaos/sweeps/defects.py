@@ -86,7 +86,7 @@ EXERCISES: Mapping[str, Exercise] = {
         final_patience_s=16.0,
         producer_config=_SHORT,
     ),
-    "pipeline": Exercise("pipeline", 12.0, (Injection(2.0, "hold-markers", 2.5), Injection(7.0, "hold-markers", 2.5))),
+    "pipeline": Exercise("pipeline", 10.0, (Injection(1.0, "delay-markers", 8.0, {}, {"delay_ms": 400}),)),
     "groups": Exercise(
         "groups",
         10.0,
