@@ -156,7 +156,7 @@ def _asked(exercise: Exercise, wanted: Wanted, seed: int, defects: tuple[str, ..
 
 
 def _hits(exercise: Exercise, time_limit_s: float) -> tuple[Injection, ...]:
-    """Those that are over by then; if none is, the first one, so much earlier."""
+    """Those that are over by then; if none is, the first one, so much earlier or shorter."""
     fitting = tuple(each for each in exercise.hits if each.at_s + each.duration_s <= time_limit_s)
-    first = exercise.hits[0]
-    return fitting or (replace(first, at_s=max(0.0, time_limit_s - first.duration_s)),)
+    first = replace(exercise.hits[0], duration_s=min(exercise.hits[0].duration_s, time_limit_s))
+    return fitting or (replace(first, at_s=time_limit_s - first.duration_s),)
