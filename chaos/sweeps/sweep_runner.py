@@ -129,7 +129,7 @@ class SweepRunner:
         self._judge_together(cells, at_least=1)
 
     def _judge_together(self, cells: Sequence[Cell], *, at_least: int) -> list[Cell]:
-        """Have those of these cells judged that have run, if there are so many; they are returned."""
+        """Have those of these cells judged that have run, if there are that many; they are returned."""
         pending = [cell for cell in cells if self.outcomes[cell.name] is UNJUDGED]
         if len(pending) < at_least:
             return []

@@ -134,7 +134,7 @@ class LateProducer:
         self._done.append((record.sequence, None, offset))
 
     def _called(self, call: Coroutine[object, object, T]) -> T:
-        """What comes of it. A call that is given up is not made again: sequences would be guessed.
+        """What comes of it. A call that failed is not repeated: sequences would be guessed.
 
         Raises ``TransactionRefusal``.
         """

@@ -113,7 +113,7 @@ def test_what_is_taken_late_has_its_sequence(cluster: Cluster, producer: LatePro
 def test_after_a_doubt_it_is_replaced(
     cluster: Cluster, producer: LateProducer, told: list[tuple[int, str | None, int | None]], refused: int
 ) -> None:
-    """Nobody knows which sequence comes next; whatever it still had has an unknown outcome."""
+    """No one knows which sequence comes next; whatever it still had has an unknown outcome."""
     cluster.refusals[refused] = TimeoutError("no answer")
     produce(producer, 0, 1)
     with pytest.raises(TransactionRefusal) as refusal:
