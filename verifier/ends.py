@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +25,10 @@ from verifier.transactions.state_records import TopicPartition
 _COLUMNS = ("process", "f", "type", "topic", "partition", "session", "first_offset", "invoke_ns", "complete_ns")
 _SENT = pa.array(["send", "sentinel"])
 _TOLD = pa.array(["end-offset", "isolation"])
+_OK = pa.array(["ok"])
+
+#: One-dimensional, of whole numbers.
+Numbers = npt.NDArray[np.int64]
 
 
 class ToldEnd(NamedTuple):
@@ -47,9 +52,9 @@ class Placed(NamedTuple):
 class Arrivals:
     """What came to partitions, to be asked what of it came last below an offset."""
 
-    def __init__(self, found: Iterable[tuple[TopicPartition, np.ndarray, np.ndarray]]) -> None:
+    def __init__(self, found: Iterable[tuple[TopicPartition, Numbers, Numbers]]) -> None:
         """Of each, offsets and times."""
-        parts: dict[TopicPartition, list[tuple[np.ndarray, np.ndarray]]] = defaultdict(list)
+        parts: dict[TopicPartition, list[tuple[Numbers, Numbers]]] = defaultdict(list)
         for place, offsets, times in found:
             parts[place].append((offsets, times))
         self._by_place = {place: _sorted(several) for place, several in parts.items()}
@@ -69,7 +74,7 @@ class Arrivals:
         return Placed(int(offsets[at]), int(times[at]))
 
 
-def _sorted(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _sorted(parts: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers, Numbers]:
     """Offsets in order, their times, and for each the number of the one up to it with the latest time."""
     offsets, times = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
     order = np.argsort(offsets, kind="stable")
@@ -119,21 +124,25 @@ def _parts(histories: Path) -> Iterator[pa.Table]:
             continue
 
 
-def _sent(part: pa.Table) -> Iterator[tuple[TopicPartition, np.ndarray, np.ndarray]]:
+def _sent(part: pa.Table) -> Iterator[tuple[TopicPartition, Numbers, Numbers]]:
     """Of a row of several values, the first: none of them was due before it, and the others lie above."""
-    is_known = pc.and_(pc.greater_equal(part["first_offset"], 0), pc.greater_equal(part["invoke_ns"], 0))
-    is_stored = pc.and_(pc.is_in(part["f"], value_set=_SENT), pc.equal(part["type"], "ok"))
-    rows = part.filter(pc.and_(is_stored, is_known))
-    topics, partitions = rows["topic"].to_pylist(), rows["partition"].to_numpy()
-    offsets, times = rows["first_offset"].to_numpy(), rows["invoke_ns"].to_numpy()
+    rows = part.filter(pc.is_in(part["f"], value_set=_SENT))
+    rows = rows.filter(pc.is_in(rows["type"], value_set=_OK))
+    topics = [str(each) for each in rows["topic"].to_pylist()]
+    partitions, offsets, times = (_numbers(rows[name]) for name in ("partition", "first_offset", "invoke_ns"))
+    is_known = (offsets >= 0) & (times >= 0)
     for topic in set(topics):
-        of_topic = np.array([each == topic for each in topics])
+        of_topic = np.array([each == topic for each in topics]) & is_known
         for partition in np.unique(partitions[of_topic]):
             here = of_topic & (partitions == partition)
             yield (topic, int(partition)), offsets[here], times[here]
 
 
-def _decided(transactions: Iterable[ClientTransaction]) -> Iterator[tuple[TopicPartition, np.ndarray, np.ndarray]]:
+def _numbers(column: pa.ChunkedArray[Any]) -> Numbers:
+    return np.asarray(column.to_numpy(), np.int64)
+
+
+def _decided(transactions: Iterable[ClientTransaction]) -> Iterator[tuple[TopicPartition, Numbers, Numbers]]:
     found: Mapping[TopicPartition, list[Placed]] = defaultdict(list)
     for transaction in transactions:
         for sent in transaction.sent if transaction.outcome == COMMITTED else ():

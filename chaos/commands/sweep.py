@@ -121,8 +121,8 @@ def sweep(
     directory = directory or _directory(out, chosen.name)
 
     def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
-        changes = {"out": str(path), "keep": keep.value, "unjudged": bool(chosen.judged_at_once)}
-        asked = replace(cell.asked, spark_master=spark_master, **changes)
+        later = bool(chosen.judged_at_once)
+        asked = replace(cell.asked, out=str(path), keep=keep.value, spark_master=spark_master, unjudged=later)
         if schedule is not None and cell.schedule is not None:
             asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
         return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
