@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from chaos.experiment.asked import Asked
 from chaos.schedules.model import Injection, Schedule
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from loadgen.settings import NATIVE
+from loadgen.settings import CONFLUENT, NATIVE
 
 NAME = "defects"
 SUMMARY = "defects of transactions and groups, each beside the same run without it: did it fire, and was it found"
@@ -60,6 +60,8 @@ def _at_step(at_s: float, kind: str, step: str) -> Injection:
 
 #: Nothing is left open for longer than final readers wait where a transaction hangs, as some defects have it.
 _SHORT = ("transaction.timeout.ms=6000", "delivery.timeout.ms=6000")
+#: Each process costs a second of a machine's time: one reader that asks for ends, and one of another client at the end.
+_READERS, _FINAL_READERS = (NATIVE,), (CONFLUENT,)
 _KILL = "kill-transaction-coordinator"
 
 EXERCISES: Mapping[str, Exercise] = {
@@ -148,6 +150,8 @@ def _asked(exercise: Exercise, wanted: Wanted, seed: int, defects: tuple[str, ..
         workload=exercise.workload,
         faults=None if exercise.hits else "none",
         rate=exercise.rate,
+        readers=_READERS,
+        final_readers=_FINAL_READERS,
         final_patience_s=exercise.final_patience_s,
         broker_config=exercise.broker_config,
         producer_config=exercise.producer_config,

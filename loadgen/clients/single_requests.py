@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from cluster.client.cluster_calls import by_topic, require
-from cluster.client.cluster_view import BrokerAddress, TopicPartition, partition_name
+from cluster.client.cluster_view import BrokerAddress, TopicPartition
 from cluster.client.coordinator_lookup import TRANSACTION
 from cluster.client.negotiation import choose_version
 from cluster.client.producer.produce_codec import decode_response, encode_request
@@ -116,5 +116,5 @@ class SingleRequests(TransactionAdminCalls):
             result = answer.results[place]
             return {place: result.error_code or result.base_offset}
 
-        found = await self._of_leaders("Produce", f"records of {partition_name(place)}: ", {place: None}, ask)
+        found = await self._of_leaders("Produce", "a record of", {place: None}, ask)
         return found[place]
