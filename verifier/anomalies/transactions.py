@@ -37,6 +37,13 @@ ANOMALIES: tuple[Anomaly, ...] = (
         needs=_BYTES | _CLIENTS,
         asks_spark=False,
     ),
+    Anomaly(
+        "undecided-commit",
+        "clients were told of more commits than the coordinators decided",
+        brings=("hanging-transaction",),
+        needs=_BYTES | _CLIENTS,
+        asks_spark=False,
+    ),
     Anomaly("G1c", "transactions read from each other in a circle", needs=_CLIENTS, asks_spark=False),
     Anomaly(
         "G0",

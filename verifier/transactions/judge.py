@@ -22,6 +22,7 @@ from verifier.checks.hanging_transaction import hanging_transaction
 from verifier.checks.marker_audit import marker_audit
 from verifier.checks.precommitted_read import precommitted_read
 from verifier.checks.torn_transaction import torn_transaction
+from verifier.checks.undecided_commit import undecided_commit
 from verifier.checks.wrong_end_offset import wrong_end_offset
 from verifier.checks.zombie_write import zombie_write
 from verifier.ends import ends_of
@@ -56,7 +57,7 @@ def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
         return tuple(summed_up(_wrong_ends(directory, run)))
     seen = client_evidence(history_rows(directory.history_dir))
     found = [anomaly for check in CLIENT_CHECKS for anomaly in check(seen)]
-    found += aborted_commit(seen, evidence)
+    found += [*aborted_commit(seen, evidence), *undecided_commit(seen, evidence)]
     if (bank := bank_of(run)) is not None:
         found += bank_total(seen, bank)
     found += _wrong_ends(directory, run, seen.transactions)

@@ -78,6 +78,7 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     seen = [*clients.find_all(told), *clients.bank(told, run)]
     if not run.settings.unclean_leader_election:
         seen += committed_and_aborted(logs, clients.read(told)[0])
+        seen += told_and_undecided(state, clients.read(told)[0])
     return [*judge(logs, state, directory, run), *seen]
 
 
@@ -93,6 +94,32 @@ def committed_and_aborted(logs: dict[Place, list[Row]], told: list[clients.Trans
                     offsets += [offset for offset in sent if ends_aborted(log, producers, offset)]
             if offsets:
                 yield Anomaly("aborted-commit", None, place[1], None, None, min(offsets))
+
+
+def told_and_undecided(state: dict[int, list[Row]], told: list[clients.Transaction]) -> Iterator[Anomaly]:
+    """Commits that were told, of each producer, beside those that were decided: the last ones are too many."""
+    damaged = {number for number in range(max(state)) if number not in state}
+    read = {number: [read_state(number, row) for row in log] for number, log in sorted(state.items())}
+    damaged |= {number for number, log in state.items() if not whole(log) or None in read[number]}
+    records = [each for several in read.values() for each in several if each is not None]
+    committed: dict[int, list[tuple[int, Place, int]]] = {}
+    for each in told:
+        ends = [row for row in each.rows if (row["f"], row["type"]) == ("commit", "ok")]
+        stored = [(clients.place(s), s["first_offset"]) for s in each.sends if s["type"] == "ok"]
+        stored = sorted(s for s in stored if s[1] >= 0)
+        producer = max((row["producer_id"] for row in ends), default=-1)
+        if producer >= 0 and stored:
+            committed.setdefault(producer, []).append((max(row["complete_ns"] for row in ends), *stored[0]))
+    for producer, commits in committed.items():
+        own = [record for record in records if record.producer_id == producer]
+        if (own and own[-1].partition in damaged) or (not own and damaged):
+            continue
+        decided = 0
+        for name in {record.name for record in records}:
+            found, _ = decide([record for record in records if record.name == name])
+            decided += sum(d.producer_id == producer and d.what == "COMMIT" for d in found)
+        for _, where, offset in sorted(commits)[min(decided, len(commits)) :]:
+            yield Anomaly("undecided-commit", None, where[1], None, None, offset)
 
 
 def ends_aborted(log: list[Row], producers: set[int], offset: int) -> bool:

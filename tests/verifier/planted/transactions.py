@@ -109,7 +109,8 @@ def told(*, wrong: bool) -> Callable[[Story], None]:
         ):
             f: Function = "abort" if wrong and number == 1 else "commit"
             producer.append(of_transaction("begin", number, begun, begun))
-            producer.append(of_transaction(f, number, asked, asked + 2))
+            # of one decision, since the client does not know its id
+            producer.append(of_transaction(f, number, asked, asked + 2)._replace(producer_id=-1))
         for number, partition in ((4, 1), (5, 0)) if wrong else ((4, 1),):
             inputs = of_transaction("offsets", number, 1, 1)
             producer.append(inputs._replace(topic=TOPIC, partition=partition, first_offset=9, last_offset=11))
@@ -134,6 +135,22 @@ def passed_over(*, f: Function, streams: tuple[int, ...] = (1, 2)) -> Callable[[
         producer[:] = [each._replace(op=0) if each.f == "send" else each for each in producer]
         producer += [of_transaction("begin", 0, 1, 1), of_transaction(f, 0, 1, 300)]
         story.rows["final-1"] = [each for each in story.rows["final-1"] if each.stream not in streams]
+
+    return plant
+
+
+def told_committed(commits: int) -> Callable[[Story], None]:
+    """Each stream's values are a transaction, of which the client was told that so many are committed, in order."""
+
+    def plant(story: Story) -> None:
+        producer = story.rows["producer-1"]
+        # stream 2 writes to t-0, stream 1 to t-1
+        numbers = {2: 0, 1: 1}
+        producer[:] = [each._replace(op=numbers[each.stream]) if each.f == "send" else each for each in producer]
+        for number in (0, 1):
+            producer.append(of_transaction("begin", number, 1, 1))
+            end = of_transaction("commit", number, 300 + number, 301 + number)
+            producer.append(end if number < commits else end._replace(type="info"))
 
     return plant
 
@@ -200,6 +217,14 @@ PLANTED: Mapping[str, Planted] = {
         {("wrong-end-offset", "undecided"): {"count": 1, "partition": 0, "offset": 3}},
         neighbor="an end beyond what is decided",
     ),
+    "as many commits as were decided": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(1))
+    ),
+    "a commit that no coordinator decided": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(2)),
+        {("undecided-commit", None): {"count": 1, "partition": 1, "offset": 0}},
+        neighbor="as many commits as were decided",
+    ),
     "a reader that is not handed what was aborted": Planted(
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="abort"), isolated))
     ),
@@ -207,6 +232,7 @@ PLANTED: Mapping[str, Planted] = {
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="commit", streams=(2,)), isolated)),
         {
             ("aborted-commit", None): {"count": 1, "partition": 1, "offset": 0},
+            ("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0},
             ("unseen", None): {"count": 12, "partition": 0, "offset": 0},
             ("poll-skip", None): {"count": 1, "partition": 0, "offset": 12, "size": 12},
         },
