@@ -81,26 +81,27 @@ def verify_all(
     largest = max(each.size_bytes for each in batches) if len(directories) > 1 else 0
     with Sessions(spark_master, largest) as sessions:
         for batch in batches:
-            left = list(batch.directories)
-            if len(left) > 1:
-                left = _verify_together(left, sessions, progress, told)
-            for directory in left:
-                progress(f"run {directory.path}")
-                outcome: Verdict | Exception
-                try:
-                    outcome = _verify(directory, sessions, progress)
-                except Exception as error:  # whatever one run raises, the others are judged; ``told`` gets it
-                    outcome = error
-                told(directory, outcome)
+            several = len(batch.directories) > 1
+            together = _verify_together(batch.directories, sessions, progress) if several else {}
+            for directory in batch.directories:
+                told(directory, together.get(directory) or _outcome(directory, sessions, progress))
+
+
+def _outcome(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict | Exception:
+    progress(f"run {directory.path}")
+    try:
+        return _verify(directory, sessions, progress)
+    except Exception as error:  # whatever one run raises, the others are judged
+        return error
 
 
 def _verify_together(
-    directories: Sequence[RunDirectory], sessions: Sessions, progress: Progress, told: Told
-) -> list[RunDirectory]:
-    """Ask the same questions of several runs at once; returns those that are to be judged alone.
+    directories: Sequence[RunDirectory], sessions: Sessions, progress: Progress
+) -> Mapping[RunDirectory, Verdict | Exception]:
+    """Ask the same questions of several runs at once. Those that are not in the answer are to be judged alone.
 
-    These are all of them if anything goes wrong: no one can say whose fault it is. So is a run that another verifier
-    judges, or that cannot be read.
+    These are all of them if anything goes wrong: no one can say which one is the cause. So is a run that another
+    verifier judges, or that cannot be read.
     """
     with contextlib.ExitStack() as held:
         runs: list[Examined] = []
@@ -112,19 +113,16 @@ def _verify_together(
                 logger.info("%s is judged alone: %s", directory.path, error)
         runs = [each for each in runs if not each.is_empty]
         if len(runs) < 2:
-            return list(directories)
+            return {}
         progress(f"{len(runs)} runs together")
         try:
             audited = _audit(runs, sessions, progress)
         except Exception as error:  # likewise
             logger.warning("%d runs are judged one after the other: %s", len(runs), error)
-            return list(directories)
+            return {}
         if any(each.found.failures for each in audited):
-            return list(directories)
-        for each in audited:
-            told(each.directory, _told_of(each))
-    done = {each.directory for each in audited}
-    return [each for each in directories if each not in done]
+            return {}
+        return {each.directory: _told_of(each) for each in audited}
 
 
 def _told_of(judged: Judged) -> Verdict | Exception:
