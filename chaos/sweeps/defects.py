@@ -88,11 +88,20 @@ EXERCISES: Mapping[str, Exercise] = {
         final_patience_s=16.0,
         producer_config=_SHORT,
     ),
-    "pipeline": Exercise("pipeline", 10.0, (Injection(1.0, "delay-markers", 8.0, {}, {"delay_ms": 400}),)),
+    # Members give their partitions away while the offsets that they have just committed are undecided.
+    "pipeline": Exercise(
+        "pipeline",
+        12.0,
+        (
+            Injection(1.0, "delay-markers", 11.0, {}, {"delay_ms": 300}),
+            Injection(1.5, "restart-members", 8.0, overlap=True),
+        ),
+    ),
+    # What half of the members had belongs to no one until their sessions are over: offsets have the time to expire.
     "groups": Exercise(
         "groups",
-        10.0,
-        (_at_step(2.0, "kill-group-coordinator", "offset-commit-request"),),
+        13.0,
+        (_at_step(1.0, "kill-group-coordinator", "offset-commit-request"), Injection(5.0, "crash-members", 7.0)),
         rate=200,
         broker_config=("offsets.retention.check.interval.ms=1000",),
     ),
