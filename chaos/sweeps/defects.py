@@ -64,6 +64,14 @@ _SHORT = ("transaction.timeout.ms=6000", "delivery.timeout.ms=6000")
 _READERS, _FINAL_READERS = (NATIVE,), (CONFLUENT,)
 _KILL = "kill-transaction-coordinator"
 
+#: Each link on which one broker copies from another.
+_SLOW_COPIES = tuple(
+    Injection(1.0, "slow-link", 9.0, {"link": f"b{one}-b{other}"}, {"latency_ms": 300, "direction": "response"}, True)
+    for one in (1, 2, 3)
+    for other in (1, 2, 3)
+    if one != other
+)
+
 EXERCISES: Mapping[str, Exercise] = {
     "zombies": Exercise("zombies", 6.0, final_patience_s=8.0, producer_config=_SHORT),
     # It adds a partition to its transaction after the coordinator has aborted it.
@@ -105,10 +113,15 @@ EXERCISES: Mapping[str, Exercise] = {
         rate=200,
         broker_config=("offsets.retention.check.interval.ms=1000",),
     ),
+    # What a follower knows of the high watermark is old when it comes to lead, and what it then tells, too.
     "elections": Exercise(
         "groups",
-        14.0,
-        (Injection(1.0, "kill-leader", 2.0), Injection(5.0, "pause-leader", 3.0), Injection(10.0, "kill-leader", 2.0)),
+        11.0,
+        (
+            *_SLOW_COPIES,
+            Injection(3.0, "kill-leader", 2.0, overlap=True),
+            Injection(7.0, "kill-leader", 2.0, overlap=True),
+        ),
         rate=200,
     ),
 }
