@@ -1,13 +1,16 @@
-"""What readers were told of the ends of partitions, beside when what lies below can have come there. From histories.
+"""What readers were told of the ends of partitions, beside what lies below: when it came, and what it was part of.
 
-Owns the search for these rows, and the answer to "what came last of all below an offset". Judges nothing. A load's
-history has a row for each acknowledged batch, so they are compared as arrays.
+Owns the search for these rows, the answer to "what came last of all below an offset", and which offsets of a log were
+ever its last stable one. Judges nothing. A load's history has a row for each acknowledged batch, so they are compared
+as arrays.
 """
 
 from __future__ import annotations
 
+import sys
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +23,7 @@ import pyarrow.compute as pc
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
 from verifier.transactions.client_rows import COMMITTED, ClientTransaction
+from verifier.transactions.logs import LogTransactions
 from verifier.transactions.state_records import TopicPartition
 
 _COLUMNS = ("process", "f", "type", "topic", "partition", "session", "first_offset", "invoke_ns", "complete_ns")
@@ -83,22 +87,67 @@ def _sorted(parts: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers, Num
     return offsets, times, np.maximum.accumulate(np.where(is_latest, np.arange(times.size), 0))
 
 
+class StableOffsets:
+    """Which last stable offsets logs have had, whatever their high watermark was: of those that are whole."""
+
+    def __init__(self, logs: Mapping[TopicPartition, LogTransactions] | None = None) -> None:
+        self._spans = {place: _spans(log) for place, log in (logs or {}).items() if log.is_whole}
+
+    def __repr__(self) -> str:
+        return f"StableOffsets({len(self._spans)} partitions)"
+
+    def open_at(self, place: TopicPartition, offset: int) -> int | None:
+        """Where the transaction begins that must have kept ``offset`` from being a last stable one; None if it may have
+        been one.
+
+        It may if no transaction was open when the high watermark was there; or if one begins there, and has its marker
+        after all those that began before.
+        """
+        firsts, markers, longest = self._spans.get(place, ((), (), ()))
+        count = bisect_left(firsts, offset)
+        if not count or markers[longest[count - 1]] < offset:
+            return None
+        if count < len(firsts) and firsts[count] == offset and markers[count] > markers[longest[count - 1]]:
+            return None
+        return firsts[longest[count - 1]]
+
+
+_Spans = tuple[Sequence[int], Sequence[int], Sequence[int]]
+
+
+def _spans(log: LogTransactions) -> _Spans:
+    """First offsets in order, their markers, and for each the number of the one up to it whose marker is last."""
+    begun = [(each.first_offset, each.marker_offset) for each in log.ended if each.first_offset >= 0]
+    begun += [(each.first_offset, sys.maxsize) for each in log.open.values()]
+    begun.sort()
+    longest: list[int] = []
+    for at, (_, marker) in enumerate(begun):
+        longest.append(at if not longest or marker > begun[longest[-1]][1] else longest[-1])
+    return [first for first, _ in begun], [marker for _, marker in begun], longest
+
+
 @dataclass(frozen=True)
 class Ends:
     """``sent``: acknowledged values, by the time at which they were due; ``decided``: what transactions wrote that are
-    known to be committed, by the time at which that was first asked for."""
+    known to be committed, by the time at which that was first asked for; ``stable``: the last stable offsets.
+    """
 
     told: tuple[ToldEnd, ...] = ()
     sent: Arrivals = field(default_factory=lambda: Arrivals(()))
     decided: Arrivals = field(default_factory=lambda: Arrivals(()))
+    stable: StableOffsets = field(default_factory=StableOffsets)
 
 
-def ends_of(histories: Path, transactions: Iterable[ClientTransaction] = ()) -> Ends:
+def ends_of(
+    histories: Path,
+    transactions: Iterable[ClientTransaction] = (),
+    logs: Mapping[TopicPartition, LogTransactions] | None = None,
+) -> Ends:
     """From all histories of a run; nothing is looked for if no reader asked."""
     if not (told := tuple(told_ends(histories))):
         return Ends()
     sent = (each for part in _parts(histories) for each in _sent(part))
-    return Ends(told, Arrivals(sent), Arrivals(_decided(transactions)))
+    return Ends(told, Arrivals(sent), Arrivals(_decided(transactions)), StableOffsets(logs))
 
 
 def told_ends(histories: Path) -> Iterator[ToldEnd]:

@@ -6,18 +6,22 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import pytest
 
 from tests.support.settings import run_model
 from tests.verifier.oracle.timing import wrong_ends
+from tests.verifier.oracle.transactions import stable_offsets
 from verifier import explain
 from verifier.checks.wrong_end_offset import wrong_end_offset
-from verifier.ends import ends_of
+from verifier.ends import StableOffsets, ends_of
 from verifier.evidence.history import HistoryRow, HistoryWriter, read_history
 from verifier.evidence.run_directory import RunDirectory
+from verifier.files.transactions import Ended, Opened
 from verifier.transactions.client_rows import client_evidence
 from verifier.transactions.judge import summed_up, transactional
+from verifier.transactions.logs import LogTransactions
 
 TOPIC = "t"
 
@@ -72,8 +76,36 @@ def test_the_arrays_find_what_the_oracle_finds(tmp_path: Path, seed: int) -> Non
     rows = [row for path in sorted(tmp_path.glob("*.arrow")) for row in read_history(path).to_pylist()]
     found = wrong_end_offset(ends_of(tmp_path, client_evidence(rows).transactions))
     assert Counter((each.cause, each.partition, each.offset) for each in found) == Counter(
-        (each.cause, each.partition, each.offset) for each in wrong_ends(run_model(), rows)
+        (each.cause, each.partition, each.offset) for each in wrong_ends(run_model(), rows, {})
     )
+
+
+class Batch(NamedTuple):
+    """One of a log, as the oracle has it."""
+
+    offset: int
+    end: int
+    producer_id: int
+    what: str
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_last_stable_offsets_are_those_of_all_high_watermarks(seed: int) -> None:
+    """Of any log: an offset was kept from being one if it was none, whatever was replicated."""
+    random, log = Random(seed), list[Batch]()
+    replay, opened = list[Ended](), dict[int, int]()
+    for offset in range(random.randrange(1, 40)):
+        producer, what = random.randrange(3), random.choice(("data", "data", "data", "COMMIT", "ABORT", ""))
+        log.append(Batch(offset, offset + 1, producer, what))
+        if what == "data":
+            opened.setdefault(producer, offset)
+        elif what:
+            replay.append(Ended(producer, 0, 0, opened.pop(producer, -1), offset, 0, -1, 0))
+    still = {producer: Opened(producer, 0, first) for producer, first in opened.items()}
+    stable = StableOffsets({(TOPIC, 0): LogTransactions(TOPIC, 0, 1, True, replay, still)})
+    possible = stable_offsets(log)  # type: ignore[arg-type]
+    for offset in range(len(log) + 1):
+        assert (stable.open_at((TOPIC, 0), offset) is None) == (offset in possible)
 
 
 def test_an_answer_that_is_wrong_is_told_with_what_lies_below(tmp_path: Path) -> None:

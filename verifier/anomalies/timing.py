@@ -18,7 +18,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "not-yet-sent": "below it is a value that was sent later",
             "undecided": "a reader of committed records was told an end beyond an open transaction",
         },
-        needs=frozenset(("histories",)),
+        needs=CLIENTS_AND_LOG,
         asks_spark=False,
     ),
 )

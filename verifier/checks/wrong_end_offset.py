@@ -2,17 +2,18 @@
 
 Definition. A reader asked where a partition ends, and was answered before something below that offset can have been
 there. ``not-yet-sent``: a value that was acknowledged below it was sent only after the answer had come. ``undecided``:
-a session whose ``isolation`` row says that it reads only what is committed was told an end beyond a record of a
-transaction that is committed, and that the client had not asked to commit when the answer came: the last stable offset
-was not there yet. All times are from the monotonic clock of one machine. (Kafka: the high watermark, and the last
-stable offset for readers of committed records; KAFKA-5522.) Legal: an end that is behind, as one that a former leader
-tells is; an end beyond what was aborted, or may have been: a coordinator aborts without being asked. Not judged under
-``unclean.leader.election.enable``: an election may give an offset to another record.
+a session whose ``isolation`` row says that it reads only what is committed was told an end that is no last stable
+offset. Either the log never had it as one: it is inside a transaction, between its first record and its marker, and
+where no other transaction begins. Or below it is a record of a transaction that is committed, and that the client had
+not asked to commit when the answer came. All times are from the monotonic clock of one machine. (Kafka: the high
+watermark, and the last stable offset for readers of committed records; KAFKA-5522.) Legal: an end that is behind, as
+one that a former leader tells is; an end beyond a transaction that was aborted before the client asked for its end. Not
+judged under ``unclean.leader.election.enable``: an election may give an offset to another record.
 
     readers-native: told the end 18 of t-0 at 2.0 s        send s1/4: at offset 17, intended for 2.1 s
 """
 
-# From the rows of histories, in this process. Pure.
+# From the rows of histories and the markers in the logs, in this process. Pure.
 
 from __future__ import annotations
 
@@ -33,11 +34,14 @@ def wrong_end_offset(ends: Ends) -> Iterator[Anomalous]:
         if not told.is_committed:
             continue
         asked = ends.decided.latest_below(told.place, told.offset)
+        begun = ends.stable.open_at(told.place, told.offset)
         if asked is not None and told.complete_ns < asked.time_ns:
             yield _anomalous(UNDECIDED, told, asked.offset, asked.time_ns)
+        elif begun is not None:
+            yield _anomalous(UNDECIDED, told, begun, None)
 
 
-def _anomalous(cause: str, told: ToldEnd, below: int, time_ns: int) -> Anomalous:
+def _anomalous(cause: str, told: ToldEnd, below: int, time_ns: int | None) -> Anomalous:
     detail = {
         "reader": told.process,
         "session": told.session,

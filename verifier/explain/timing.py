@@ -50,6 +50,8 @@ def _read_above_watermark(found: Found) -> str:
 def _wrong_end_offset(found: Found) -> str:
     detail = found.detail
     told = f"{detail['reader']} (session {detail['session']}) was told that it ends at offset {found.offset}"
+    if detail["later_ns"] is None:
+        return f"{told}, where the transaction from offset {detail['below']} on had not ended"
     later = _ms(detail["later_ns"] - detail["told_ns"])
     if found.cause == "undecided":
         return f"{told}, {later} before anyone asked to commit what is at offset {detail['below']}"

@@ -6,7 +6,7 @@ Also of the ends that readers were told, which transactions hold back.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,9 @@ from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
 from verifier.transactions.client_rows import COLUMNS, FUNCTIONS, ClientEvidence, ClientTransaction, client_evidence
 from verifier.transactions.evidence import transaction_evidence
+from verifier.transactions.logs import LogTransactions
 from verifier.transactions.model import Anomalous, TransactionEvidence
+from verifier.transactions.state_records import TopicPartition
 
 CHECKS: tuple[Callable[[TransactionEvidence], Iterator[Anomalous]], ...] = (
     torn_transaction,
@@ -60,16 +62,19 @@ def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
     found += [*aborted_commit(seen, evidence), *undecided_commit(seen, evidence)]
     if (bank := bank_of(run)) is not None:
         found += bank_total(seen, bank)
-    found += _wrong_ends(directory, run, seen.transactions)
+    found += _wrong_ends(directory, run, seen.transactions, evidence.logs)
     return tuple(summed_up([*audit(evidence), *found]))
 
 
 def _wrong_ends(
-    directory: RunDirectory, run: RunModel, transactions: Sequence[ClientTransaction] = ()
+    directory: RunDirectory,
+    run: RunModel,
+    transactions: Sequence[ClientTransaction] = (),
+    logs: Mapping[TopicPartition, LogTransactions] | None = None,
 ) -> list[Anomalous]:
     if run.settings.unclean_leader_election:
         return []
-    return list(wrong_end_offset(ends_of(directory.history_dir, transactions)))
+    return list(wrong_end_offset(ends_of(directory.history_dir, transactions, logs)))
 
 
 def bank_of(run: RunModel) -> Bank | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from tests.verifier.oracle import clients
+from tests.verifier.oracle import clients, transactions
 from tests.verifier.oracle.elections import moved
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
 from verifier.evidence.run_model import RunModel
@@ -125,8 +125,8 @@ def read_above_watermark(evidence: Evidence) -> Iterator[Anomaly]:
                     yield Anomaly("read-above-watermark", None, *place, excuse)
 
 
-def wrong_ends(run: RunModel, rows: list[dict[str, Any]]) -> Iterator[Anomaly]:
-    """Answers about ends, each beside every row of sends and every transaction."""
+def wrong_ends(run: RunModel, rows: list[dict[str, Any]], logs: dict[tuple[str, int], list[Any]]) -> Iterator[Anomaly]:
+    """Answers about ends, each beside every row of sends, every transaction, and every state of the log."""
     told = [row for row in rows if row["f"] == "end-offset" and min(row["first_offset"], row["complete_ns"]) >= 0]
     if run.settings.unclean_leader_election or not told:
         return
@@ -143,7 +143,13 @@ def wrong_ends(run: RunModel, rows: list[dict[str, Any]]) -> Iterator[Anomaly]:
             yield Anomaly("wrong-end-offset", "not-yet-sent", *place)
         late = [each for each in committed if each.asked is not None and each.asked > row["complete_ns"]]
         stored = [send for each in late for send in each.sends if send["type"] == "ok"]
-        if (row["process"], row["session"]) in isolated and any(map(is_below, stored)):
+        log = logs.get(clients.place(row))
+        end = 0 if log is None else max((each.end for each in log), default=0)
+        is_inside = log is not None and row["first_offset"] not in transactions.stable_offsets(log)
+        # beyond the end of the log, only what is open there counts
+        if log is not None and row["first_offset"] > end:
+            is_inside = any(marker >= row["first_offset"] for _, marker in transactions.spans(log))
+        if (row["process"], row["session"]) in isolated and (is_inside or any(map(is_below, stored))):
             yield Anomaly("wrong-end-offset", "undecided", *place)
 
 

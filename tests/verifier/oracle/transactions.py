@@ -82,6 +82,38 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     return [*judge(logs, state, directory, run), *seen]
 
 
+def logs_of(directory: RunDirectory) -> dict[Place, list[Row]]:
+    """Of each partition the most advanced copy, if nothing was taken from it; none in a run without transactions."""
+    copies: dict[Place, list[list[Row]]] = {}
+    for home in sorted(directory.nodes_dir.glob("*/data/*-*")):
+        topic, _, partition = home.name.rpartition("-")
+        if home.is_dir():
+            copies.setdefault((topic, int(partition)), []).append(read_rows(home))
+    if not any(topic == STATE_TOPIC for topic, _ in copies):
+        return {}
+    best = {place: max(logs, key=lambda log: (log[-1].leader_epoch, log[-1].end) if log else (-1, 0))
+            for place, logs in copies.items()}  # fmt: skip
+    return {place: log for place, log in best.items()
+            if whole(log) and not any(row.what == "unreadable" and row.count for row in log)}  # fmt: skip
+
+
+def stable_offsets(log: list[Row]) -> set[int]:
+    """The last stable offset for every high watermark that the log can have had."""
+    end = max((row.end for row in log), default=0)
+    return {min([first for first, marker in spans(log) if first < h <= marker], default=h) for h in range(end + 1)}
+
+
+def spans(log: list[Row]) -> list[tuple[int, int]]:
+    """First offset and marker of each transaction; one that is open has its marker beyond everything."""
+    found, opened = [], {}
+    for row in log:
+        if row.what == "data":
+            opened.setdefault(row.producer_id, row.offset)
+        elif row.what in ("COMMIT", "ABORT") and row.producer_id in opened:
+            found.append((opened.pop(row.producer_id), row.offset))
+    return found + [(first, 1 << 62) for first in opened.values()]
+
+
 def committed_and_aborted(logs: dict[Place, list[Row]], told: list[clients.Transaction]) -> Iterator[Anomaly]:
     """Each value of a transaction that its client knows to be committed: by which marker it ends."""
     for transaction in told:

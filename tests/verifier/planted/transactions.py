@@ -203,19 +203,27 @@ PLANTED: Mapping[str, Planted] = {
     "an end beyond what is decided": Planted(
         both(
             both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)),
-            told_end(3, 30_000, is_committed=True),
+            told_end(14, 30_000, is_committed=True),
         ),
     ),
     "an end beyond what is open, to a reader of everything": Planted(
-        both(both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)), told_end(3, 29_999)),
+        both(both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)), told_end(14, 29_999)),
     ),
     "an end beyond what is open": Planted(
         both(
             both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)),
-            told_end(3, 29_999, is_committed=True),
+            told_end(14, 29_999, is_committed=True),
         ),
-        {("wrong-end-offset", "undecided"): {"count": 1, "partition": 0, "offset": 3}},
+        {("wrong-end-offset", "undecided"): {"count": 1, "partition": 0, "offset": 14}},
         neighbor="an end beyond what is decided",
+    ),
+    "an end where a transaction begins": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), told_end(0, 30_000, is_committed=True))
+    ),
+    "an end inside a transaction": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), told_end(3, 30_000, is_committed=True)),
+        {("wrong-end-offset", "undecided"): {"count": 1, "partition": 0, "offset": 3}},
+        neighbor="an end where a transaction begins",
     ),
     "as many commits as were decided": Planted(
         both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(1))
