@@ -32,7 +32,7 @@ class DelayMarkers(FrameFault):
         self._where = {"links": self._links}
         if not self._links:
             raise PreconditionMissing("no link leads from one broker to another")
-        return f"markers on {len(self._links)} links"
+        return f"{', '.join(self._links)}, markers later"
 
     def act(self) -> FrameAct:
         delay_ms = self.injection.parameters.get("delay_ms") or self.random.randint(200, 1_000)

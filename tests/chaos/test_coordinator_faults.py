@@ -156,7 +156,8 @@ def test_all_markers_are_delayed() -> None:
     async def scenario() -> None:
         cluster, links = watched()
         fault = made("delay-markers", cluster, delay_ms=300)
-        await fault.choose()
+        # what the verifier compares with the links that the probe looked at
+        assert await fault.choose() == "b1-b2, b1-b3, b2-b1, b2-b3, b3-b1, b3-b2, markers later"
         await fault.inject()
         assert {link for link, _ in links.acts} == {"b1-b2", "b1-b3", "b2-b1", "b2-b3", "b3-b1", "b3-b2"}
         assert {(act.act, act.api_keys, act.delay_ms) for _, act in links.acts} == {("delay", (27,), 300)}
