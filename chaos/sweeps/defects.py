@@ -82,17 +82,11 @@ EXERCISES: Mapping[str, Exercise] = {
         producer_config=("transaction.timeout.ms=2000",),
         broker_config=("transaction.abort.timed.out.transaction.cleanup.interval.ms=100",),
     ),
-    "kill-at-end": Exercise(
+    # The first finds transactions whose partitions a coordinator may have forgotten, the second whose decision.
+    "coordinators": Exercise(
         "transactions",
-        8.0,
-        (_at_step(1.0, _KILL, "end-txn-request"), _at_step(5.0, _KILL, "end-txn-request")),
-        final_patience_s=10.0,
-        producer_config=_SHORT,
-    ),
-    "kill-at-markers": Exercise(
-        "transactions",
-        8.0,
-        (_at_step(1.0, _KILL, "write-txn-markers"), _at_step(5.0, _KILL, "write-txn-markers")),
+        9.0,
+        (_at_step(1.0, _KILL, "end-txn-request"), _at_step(5.5, _KILL, "write-txn-markers")),
         final_patience_s=16.0,
         producer_config=_SHORT,
     ),
@@ -135,9 +129,11 @@ DEFECTS: Mapping[str, Planted] = {
     "name-no-aborted": Planted("zombies", ("G1a",)),
     "end-at-the-watermark": Planted("zombies", ("wrong-end-offset",)),
     "end-one-later": Planted("zombies", ("wrong-end-offset",)),
-    "add-in-memory": Planted("kill-at-end", ("undecided-commit", "aborted-commit", "hanging-transaction")),
-    "end-in-memory": Planted("kill-at-markers", ("undecided-commit", "torn-transaction", "marker-audit")),
-    "do-not-resume": Planted("kill-at-markers", ("hanging-transaction",)),
+    "add-in-memory": Planted(
+        "coordinators", ("undecided-commit", "aborted-commit", "hanging-transaction", "marker-audit")
+    ),
+    "end-in-memory": Planted("coordinators", ("undecided-commit", "torn-transaction", "marker-audit")),
+    "do-not-resume": Planted("coordinators", ("hanging-transaction",)),
     "fetch-unstable-offsets": Planted("pipeline", ("pipeline-exactly-once",)),
     "commit-in-memory": Planted("groups", ("committed-offset-regression", "lost-offset-commit")),
     "expire-by-commit-time": Planted("groups", ("committed-offset-regression", "resume-position")),
