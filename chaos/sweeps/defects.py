@@ -95,7 +95,7 @@ EXERCISES: Mapping[str, Exercise] = {
         "pipeline",
         12.0,
         (
-            Injection(1.0, "delay-markers", 11.0, {}, {"delay_ms": 300}),
+            Injection(1.0, "delay-markers", 11.0, {}, {"delay_ms": 1000}),
             Injection(1.5, "restart-members", 8.0, overlap=True),
         ),
     ),
