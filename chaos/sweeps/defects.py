@@ -44,6 +44,7 @@ class Exercise:
     final_patience_s: float | None = None
     broker_config: tuple[str, ...] = ()
     producer_config: tuple[str, ...] = ()
+    consumer_config: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,8 @@ EXERCISES: Mapping[str, Exercise] = {
         rate=200,
         broker_config=("offsets.retention.check.interval.ms=1000",),
     ),
-    # What a follower knows of the high watermark is old when it comes to lead, and what it then tells, too.
+    # What a follower knows of the high watermark is old when it comes to lead. A reader that is told that its position is
+    # out of range begins again, as a program's does.
     "elections": Exercise(
         "groups",
         11.0,
@@ -117,6 +119,7 @@ EXERCISES: Mapping[str, Exercise] = {
             Injection(7.0, "kill-leader", 2.0, overlap=True),
         ),
         rate=200,
+        consumer_config=("auto.offset.reset=earliest",),
     ),
 }
 
@@ -173,6 +176,7 @@ def _asked(exercise: Exercise, wanted: Wanted, seed: int, defects: tuple[str, ..
         final_patience_s=exercise.final_patience_s,
         broker_config=exercise.broker_config,
         producer_config=exercise.producer_config,
+        consumer_config=exercise.consumer_config,
         defects=defects,
     )
 
