@@ -108,8 +108,8 @@ EXERCISES: Mapping[str, Exercise] = {
         rate=200,
         broker_config=("offsets.retention.check.interval.ms=1000",),
     ),
-    # What a follower knows of the high watermark is old when it comes to lead. A reader whose position is refused begins
-    # again, as a program's does.
+    # What a follower knows of the high watermark is old when it comes to lead. A reader whose position is refused
+    # begins again, as a program's does.
     "elections": Exercise(
         "groups",
         11.0,
