@@ -119,11 +119,17 @@ def sentinel_command(run: RunDirectory, bootstrap: str, deadline_s: float, clien
 
 
 def final_read_command(
-    run: RunDirectory, bootstrap: str, through_json: str, deadline_s: float, client: str = "confluent"
+    run: RunDirectory,
+    bootstrap: str,
+    through_json: str,
+    deadline_s: float,
+    client: str = "confluent",
+    stall_s: float | None = None,
 ) -> list[str]:
     """The second one (``loadgen.final_read``); its history is ``history/final-<client>.arrow``."""
     tool = _tool("loadgen.final_read", run, bootstrap, deadline_s, client)
-    return [*tool, "--history", str(run.history(f"final-{client}")), "--through", through_json]
+    patience = [] if stall_s is None else ["--stall-s", str(stall_s)]
+    return [*tool, "--history", str(run.history(f"final-{client}")), "--through", through_json, *patience]
 
 
 def _tool(module: str, run: RunDirectory, bootstrap: str, deadline_s: float, client: str) -> list[str]:

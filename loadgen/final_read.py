@@ -54,14 +54,15 @@ class PartitionRead:
 def read_through(
     topic: str, through: Mapping[int, int], run_id: int, reader: RecordReader, recorder: Recorder, clock: Clock,
     deadline_s: float, begins: Mapping[int, int] | None = None, *, is_committed: bool = False,
+    stall_s: float | None = None,
 ) -> dict[int, PartitionRead]:  # fmt: skip
-    """Read until all of ``through`` is reached, the deadline has passed or ``STALL_S`` without a record.
+    """Read until all of ``through`` is reached, the deadline has passed or ``stall_s`` (``STALL_S``) without a record.
 
     Each partition is read from ``begins`` on, or from offset 0. Records beyond an offset that come along are recorded
     as well.
     """
     seen = {partition: PartitionRead(offset) for partition, offset in through.items()}
-    stall_ns = ns_of_seconds(STALL_S)
+    stall_ns = ns_of_seconds(STALL_S if stall_s is None else stall_s)
     deadline_ns = clock.monotonic_ns() + ns_of_seconds(deadline_s)
     give_up_ns = min(deadline_ns, clock.monotonic_ns() + stall_ns)
     partitions = PartitionReader(
@@ -107,6 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments_parser = parser(
         "loadgen.final_read", "Read every partition from offset 0 through given offsets.", FINAL_CLIENTS
     )
+    arguments_parser.add_argument("--stall-s", type=float, help="give up after so long without a record (30)")
     arguments_parser.add_argument("--through", required=True, metavar="JSON", help='{"<partition>": offset, ...}')
     parsed = arguments_parser.parse_args(argv)
     start_logging()
@@ -123,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         seen = read_through(
             settings.topic, through, settings.run_id, reader, recorder, clock, arguments.deadline_s,
-            is_committed=reads_committed(arguments),
+            is_committed=reads_committed(arguments), stall_s=parsed.stall_s,
         )  # fmt: skip
     finally:
         recorder.close()

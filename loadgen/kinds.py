@@ -1,8 +1,8 @@
 """What the users of a load do: its kind. Owns the names of kinds, and the plan of those that write transactions. Pure.
 
 A load of the kind ``streams`` has producers of one stream each. Other kinds have users of their own
-(``loadgen.users``). A plan is written as ``{partitions: 3, records: 12, aborts: 0.1, zombies: 0, rivals: 1}``; what is
-left out is as here.
+(``loadgen.users``). A plan is written as ``{partitions: 3, records: 12, aborts: 0.1, zombies: 0, rivals: 1, late: 0}``;
+what is left out is as here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class TransactionPlan:
 
     ``aborts`` is the share that is aborted on purpose, ``zombies`` that in which another producer takes over the
     ``transactional.id`` halfway, or before the end: the same ones of the same run id. ``rivals`` producers, each in
-    another process, have the same ``transactional.id``: one that was fenced takes it back after a while.
+    another process, have the same ``transactional.id``: one that was fenced takes it back after a while. The first
+    ``late`` producers, which no other takes over, send the last record of each transaction when that is over.
     """
 
     partitions: int = 3
@@ -44,6 +45,7 @@ class TransactionPlan:
     aborts: float = 0.1
     zombies: float = 0.0
     rivals: int = 1
+    late: int = 0
 
     def is_aborted(self, run_id: int, producer: int, number: int) -> bool:
         """Whether transaction ``number`` of ``producer`` is to be aborted."""
@@ -67,8 +69,12 @@ def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
     """The plan that is written so. Raises SpecError."""
     plan = TransactionPlan()
     usual = ACCOUNTS if kind == BANK else plan.partitions
-    defaults = {"partitions": usual, "records": plan.records, "aborts": plan.aborts, "zombies": 0.0, "rivals": 1}
-    partitions, records, aborts, zombies, rivals = numbers_of("transactions", spec or {}, tuple(defaults), defaults)
+    defaults = {
+        "partitions": usual, "records": plan.records, "aborts": plan.aborts, "zombies": 0.0, "rivals": 1, "late": 0,
+    }  # fmt: skip
+    partitions, records, aborts, zombies, rivals, late = numbers_of(
+        "transactions", spec or {}, tuple(defaults), defaults
+    )
     if kind == BANK and partitions != ACCOUNTS:
         raise SpecError(f"partitions of transactions is {ACCOUNTS} with kind: {BANK}: a debit and a credit")
     if partitions != int(partitions) or partitions < 1:
@@ -83,7 +89,11 @@ def parse_plan(kind: str, spec: PlanSpec | None) -> TransactionPlan:
             raise SpecError(f"{name} of transactions is a share from 0 to below 1, not {share:g}")
     if rivals != int(rivals) or rivals < 1:
         raise SpecError(f"rivals of transactions is a number of at least 1, not {rivals:g}")
-    return TransactionPlan(int(partitions), int(records), aborts, zombies, int(rivals))
+    if late != int(late) or late < 0:
+        raise SpecError(f"late of transactions is a number of producers, not {late:g}")
+    if late and rivals > 1:
+        raise SpecError("late of transactions works only without rivals: nothing else has the ids of late producers")
+    return TransactionPlan(int(partitions), int(records), aborts, zombies, int(rivals), int(late))
 
 
 def streams_per_user(kind: str, spec: PlanSpec | None) -> int:
@@ -118,3 +128,5 @@ def check_streams(kind: str, spec: PlanSpec | None, streams: int, partitions: in
         raise SpecError(f"its producers write {each} streams each: their number is a multiple of {each}, not {streams}")
     if kind in TRANSACTIONAL and streams // each % (rivals := parse_plan(kind, spec).rivals):
         raise SpecError(f"{rivals} of its producers share an id: their number is a multiple of {rivals}")
+    if kind in TRANSACTIONAL and parse_plan(kind, spec).late > streams // each:
+        raise SpecError(f"it has {streams // each} producers, and more of them are to be late")

@@ -19,6 +19,8 @@ from verifier.evidence.history import HistoryRow, Phase
 REASSIGN_NS = 500_000_000
 #: Empty polls are summed up for at most this long, so that the file tells about a reader that gets nothing.
 IDLE_NS = 1_000_000_000
+#: How long an answer about ends may keep a reader from reading: where a leader is gone none comes.
+ENDS_TIMEOUT_S = 0.2
 
 
 @dataclass(slots=True)
@@ -109,6 +111,15 @@ class PartitionReader:
         if polled.broken and self._reassign_ns is None:
             self._reassign_ns = self._clock.monotonic_ns() + REASSIGN_NS
         return polled.records
+
+    def ask_ends(self) -> None:
+        """Ask where the partitions end, and record what was told. Waits for a moment if no one answers."""
+        op, invoke_ns = self._recorder.next_op(), self._clock.monotonic_ns()
+        told = self._reader.end_offsets(self._topic, self._next, ENDS_TIMEOUT_S)
+        complete_ns = self._clock.monotonic_ns()
+        for partition, offset in sorted(told.items()):
+            row = HistoryRow("end-offset", "ok", self._topic, partition, first_offset=offset, last_offset=offset)
+            self._append(row, op, invoke_ns, complete_ns)
 
     def finish(self) -> None:
         """Nothing more is read: what was summed up is written."""

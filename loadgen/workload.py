@@ -15,7 +15,7 @@ streams: 12             # each on one partition; one producer writes one, or one
 compression: lz4
 members: {native: 3, confluent: 3}   # of one consumer group, besides (loadgen.membership)
 kind: transactions      # what its users do: streams, if it says nothing
-transactions: {partitions: 3, records: 12, aborts: 0.1, zombies: 0}
+transactions: {partitions: 3, records: 12, aborts: 0.1, zombies: 0, late: 0}
 ```
 """
 

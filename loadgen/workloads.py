@@ -61,12 +61,12 @@ CATALOGUE: dict[str, Workload] = {
         ),
         Workload(
             "zombies",
-            "as transactions; halfway through a tenth of them, another producer takes over the transactional.id",
-            rate=240,
+            "as transactions; in a fifth of them another producer takes over the id; records of one producer come late",
+            rate=120,
             partitions=6,
             streams=12,
             kind=TRANSACTIONS,
-            transactions={"partitions": 3, "records": 12, "aborts": 0.05, "zombies": 0.1},
+            transactions={"partitions": 3, "records": 12, "aborts": 0.1, "zombies": 0.2, "late": 1},
         ),
         Workload(
             "slow-transactions",

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from verifier import anomaly_files
+from verifier.batches import Examined, Judged, batched
 from verifier.checks.stalled import stalled
 from verifier.closing import Closing, gather
 from verifier.deletions import Deletions, complaints, deletions, doubts
@@ -35,7 +36,7 @@ from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 
 if TYPE_CHECKING:
-    from verifier.facts import Audit
+    from verifier.facts import Audit, Found
     from verifier.run_checks import RunEvidence
 
 logger = logging.getLogger(__name__)
@@ -72,20 +73,64 @@ def verify_all(
     progress: Progress = lambda _: None,
     told: Told = lambda _directory, _outcome: None,
 ) -> None:
-    """Judge several runs one after the other in one Spark session.
+    """Judge several runs in one Spark session, and several small ones with the same questions.
 
     ``told`` is called with each run and its verdict, or what was raised in its place: no run takes another along.
     """
-    largest = max(each.size_bytes() for each in directories) if len(directories) > 1 else 0
+    batches = batched(directories)
+    largest = max(each.size_bytes for each in batches) if len(directories) > 1 else 0
     with Sessions(spark_master, largest) as sessions:
+        for batch in batches:
+            several = len(batch.directories) > 1
+            together = _verify_together(batch.directories, sessions, progress) if several else {}
+            for directory in batch.directories:
+                told(directory, together.get(directory) or _outcome(directory, sessions, progress))
+
+
+def _outcome(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict | Exception:
+    progress(f"run {directory.path}")
+    try:
+        return _verify(directory, sessions, progress)
+    except Exception as error:  # whatever one run raises, the others are judged
+        return error
+
+
+def _verify_together(
+    directories: Sequence[RunDirectory], sessions: Sessions, progress: Progress
+) -> Mapping[RunDirectory, Verdict | Exception]:
+    """Ask the same questions of several runs at once. Those that are not in the answer are to be judged alone.
+
+    These are all of them if anything goes wrong: no one can say which one is the cause. So is a run that another
+    verifier judges, or that cannot be read.
+    """
+    with contextlib.ExitStack() as held:
+        runs: list[Examined] = []
         for directory in directories:
-            progress(f"run {directory.path}")
-            outcome: Verdict | Exception
             try:
-                outcome = _verify(directory, sessions, progress)
-            except Exception as error:  # whatever one run raises, the others are judged; ``told`` gets it
-                outcome = error
-            told(directory, outcome)
+                held.enter_context(_alone(directory, sessions))
+                runs.append(Examined.of(directory, name=str(len(runs))))
+            except Exception as error:  # it is met again when this run is judged alone
+                logger.info("%s is judged alone: %s", directory.path, error)
+        runs = [each for each in runs if not each.is_empty]
+        if len(runs) < 2:
+            return {}
+        progress(f"{len(runs)} runs together")
+        try:
+            audited = _audit(runs, sessions, progress)
+        except Exception as error:  # likewise
+            logger.warning("%d runs are judged one after the other: %s", len(runs), error)
+            return {}
+        if any(each.found.failures for each in audited):
+            return {}
+        return {each.directory: _told_of(each) for each in audited}
+
+
+def _told_of(judged: Judged) -> Verdict | Exception:
+    try:
+        verdict = conclude(judged.run, judged.evidence.deletions, judged.found, judged.closing)
+        return tell(judged.directory, judged.run, verdict, judged.found.anomalies, judged.closing)
+    except Exception as error:  # of this run alone
+        return error
 
 
 @contextlib.contextmanager
@@ -163,20 +208,14 @@ def _judge(
     directory: RunDirectory, run: RunModel, sessions: Sessions, progress: Progress
 ) -> tuple[Verdict, Mapping[str, pa.Table], Closing]:
     """The verdict, every anomaly by check, and what closes the evidence."""
-    from verifier.run_checks import RunEvidence
-
-    evidence = RunEvidence.of(directory, run, deletions=Deletions())
-    if not evidence.segments and not evidence.histories:
+    examined = Examined.of(directory, run)
+    if examined.is_empty:
         interrupted = ["the run was interrupted"] if run.interrupted else []
         closing = gather(directory, run)
         return undecidable("the run left neither segments nor histories", *run.problems, *interrupted), {}, closing
-    progress(f"reading {len(evidence.segments):,} segments and {len(evidence.histories)} histories")
-    scratch = directory.path / SCRATCH
-    try:
-        evidence, found, closing = _audit(directory, run, evidence, scratch, sessions, progress)
-    finally:
-        shutil.rmtree(scratch / "evidence", ignore_errors=True)
-    return conclude(run, evidence.deletions, found, closing), found.anomalies, closing
+    [judged] = _audit([examined], sessions, progress)
+    verdict = conclude(run, judged.evidence.deletions, judged.found, judged.closing)
+    return verdict, judged.found.anomalies, judged.closing
 
 
 def conclude(run: RunModel, deleted: Deletions, found: Audit, closing: Closing) -> Verdict:
@@ -188,37 +227,51 @@ def conclude(run: RunModel, deleted: Deletions, found: Audit, closing: Closing) 
     return verdict
 
 
-def _audit(
-    directory: RunDirectory,
-    run: RunModel,
-    evidence: RunEvidence,
-    scratch: Path,
-    sessions: Sessions,
-    progress: Progress,
-) -> tuple[RunEvidence, Audit, Closing]:
-    """What Spark finds out, with what logs and clients say about transactions and groups, and what closes the evidence;
-    with the deletions that were asked for in the evidence.
+def _audit(runs: Sequence[Examined], sessions: Sessions, progress: Progress) -> list[Judged]:
+    """What Spark finds out about these runs, with what logs and clients say about transactions and groups, and what
+    closes the evidence; with the deletions that were asked for in the evidence. Their scratch directories are there.
     """
     from verifier.run_checks import audit, staged
     from verifier.spark_settings import is_local
 
-    abandoned = Event()
+    evidence = [each.evidence for each in runs]
+    segments, histories = sum(len(each.segments) for each in evidence), sum(len(each.histories) for each in evidence)
+    progress(f"reading {segments:,} segments and {histories} histories")
+    scratch, abandoned = runs[0].directory.path / SCRATCH, Event()
     with ThreadPoolExecutor(2) as reader:
         try:
             # the files are read while Spark starts; its workers read them where this process cannot share any
             rows = None
             if is_local(sessions.master):
                 staging = sessions.plain(scratch) / "evidence"
-                rows = reader.submit(staged, staging, [evidence], progress, abandoned)
-            gathering = reader.submit(gather, directory, run)
-            of_clients = reader.submit(lambda: (*transactional(directory, run), *of_groups(directory, run)))
+                rows = reader.submit(staged, staging, evidence, progress, abandoned)
+            gathering = [reader.submit(gather, each.directory, each.run) for each in runs]
+            of_clients = [reader.submit(_of_clients, each) for each in runs]
             progress(f"starting Spark ({sessions.master})")
-            started = sessions.get(scratch, evidence.size_bytes)
-            closing = gathering.result()
-            evidence = replace(evidence, deletions=deletions(directory, run, closing.accounts))
+            started = sessions.get(scratch, sum(each.size_bytes for each in evidence))
+            closings = [each.result() for each in gathering]
+            evidence = [
+                replace(each.evidence, deletions=deletions(each.directory, each.run, closing.accounts))
+                for each, closing in zip(runs, closings, strict=True)
+            ]
             here = None if rows is None else rows.result()
             with sessions.watched():
-                found = audit(started.spark, [evidence], progress, here)[evidence.name]
-            return evidence, replace(found, found=(*found.found, *of_clients.result())), closing
+                found = audit(started.spark, evidence, progress, here)
+            return [
+                _judged(each, own, found[own.name], clients.result(), closing)
+                for each, own, clients, closing in zip(runs, evidence, of_clients, closings, strict=True)
+            ]
         finally:
             abandoned.set()
+            shutil.rmtree(scratch / "evidence", ignore_errors=True)
+
+
+def _judged(
+    run: Examined, evidence: RunEvidence, found: Audit, of_clients: tuple[Found, ...], closing: Closing
+) -> Judged:
+    whole = replace(found, found=(*found.found, *of_clients))
+    return Judged(run.directory, run.run, evidence, whole, closing)
+
+
+def _of_clients(run: Examined) -> tuple[Found, ...]:
+    return (*transactional(run.directory, run.run), *of_groups(run.directory, run.run))

@@ -45,7 +45,7 @@ _HOLD_NOTHING = frozenset(
         *("reset", "drop-response", "kill-leader", "kill-follower", "kill-controller", "rolling-restart"),
         # What these hold is lost with its connection, and so nothing is late.
         *("kill-transaction-coordinator", "kill-group-coordinator", "drop-end-txn-response"),
-        *("repeat-end-txn", "hold-markers", "kill-and-wipe"),
+        *("repeat-end-txn", "hold-markers", "delay-markers", "kill-and-wipe"),
         *KILLING_MACHINES,
         *KILLING_SEVERAL,
         *FAILING_DISKS,

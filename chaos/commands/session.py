@@ -104,16 +104,17 @@ def conduct(
                 _tell_reached(directory, progress)
                 record.seal()
                 interrupts.raise_if_insistent()
-                progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
-                with _supervised(directory, record) as supervisor:
-                    run_verifier(supervisor, directory, experiment.asked.spark_master)
+                is_judged = not experiment.asked.unjudged
+                if is_judged:
+                    progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
+                    with _supervised(directory, record) as supervisor:
+                        run_verifier(supervisor, directory, experiment.asked.spark_master)
+                else:
+                    _write_later(directory, "not judged yet")
             except KeyboardInterrupt:
                 is_judged = False
                 progress.note("interrupted before the verdict")
-                write_unjudged(
-                    directory,
-                    f"interrupted before the verdict; judge it with: {command(['verify', str(directory.path)])}",
-                )
+                _write_later(directory, "interrupted before the verdict")
         interrupts.ignore()
         return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk, more=more)
 
@@ -143,10 +144,11 @@ def _conclude(
 ) -> str:
     """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
     verdict = say(directory, as_json=as_json, more=None if more is None else more(directory))
-    # without a verdict of its own the run has no exit status: a sweep that continues runs it again
+    # without a verdict of its own the run has no exit status, and all of its data: a sweep has it judged
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
-    _prune(directory, experiment.asked.keep, verdict)
+    if is_judged:
+        _prune(directory, experiment.asked.keep, verdict)
     if verdict == "valid" and sys.stderr.isatty() and talk is not Talk.QUIET and not experiment.defects:
         # the report's own sentence: a valid run may hold anomalies that its settings allow
         headline = read_json(directory.verdict_json)["headline"]
@@ -159,6 +161,17 @@ def _tell_reached(directory: RunDirectory, progress: Progress) -> None:
     whole = reached_by(directory)
     write_json_atomic(directory.path / REACHED_FILE, {**whole.to_json(), "figures": whole.figures()})
     progress.note(f"reached: {whole.line()}")
+
+
+def _write_later(directory: RunDirectory, why: str) -> None:
+    write_unjudged(directory, f"{why}; judge it with: {command(['verify', str(directory.path)])}")
+
+
+def settle(directory: RunDirectory, keep: str) -> None:
+    """Leave a run that was judged later as one that was judged at its end. Raises ``OSError`` or ``ValueError``."""
+    verdict = str(read_json(directory.verdict_json)["verdict"])
+    write_json_atomic(directory.run_json, {**directory.read_run(), "exit_status": int(VERDICTS[verdict])})
+    _prune(directory, keep, verdict)
 
 
 async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progress) -> None:

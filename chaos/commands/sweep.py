@@ -12,15 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from chaos.commands.continued import resumed, same_again, take_over
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
+from chaos.commands.session import settle
 from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
+from chaos.commands.verifier_process import judge_all
 from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
@@ -36,13 +38,14 @@ from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
 from chaos.sweeps.report.words import red_lines
 from chaos.sweeps.summary import claims_line, exit_status, left_out, ran, rows_of
-from chaos.sweeps.sweep_runner import SweepRunner, stored
+from chaos.sweeps.sweep_runner import Command, Judge, SweepRunner, stored
 from cluster.process import invocation
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import fresh_seed
+from verifier.evidence.run_directory import RunDirectory
 
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
@@ -62,6 +65,14 @@ from worst to best: 255, 1, 2, 0.
 def _today() -> int:
     """The date, in UTC, as the number YYYYMMDD."""
     return int(f"{datetime.now(UTC):%Y%m%d}")
+
+
+class Calls(NamedTuple):
+    """How a cell is run, how runs are judged together, and a line on each thing that a killed sweep had left."""
+
+    command: Command
+    judge: Judge
+    left: Sequence[str]
 
 
 def register(app: typer.Typer) -> None:
@@ -111,8 +122,7 @@ def sweep(
                 raise SweepError("name a sweep (see 'gapless list sweeps'), or resume one with --resume DIR")
             given, filters, planted = chosen_seeds(seeds, random), tuple(only or ()), tuple(defect or ())
             wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, _today(), profile)
-            source = context.get_parameter_source("client")
-            if source is not None and source.name != "DEFAULT":
+            if (source := context.get_parameter_source("client")) is not None and source.name != "DEFAULT":
                 _check_client(name, client)
             chosen, directory = _built(name, wanted), None
             # to continue with it, tomorrow or with another filter, is to continue with these
@@ -132,12 +142,17 @@ def sweep(
     directory = directory or _directory(out, chosen.name)
 
     def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
-        asked = replace(cell.asked, out=str(path), keep=keep.value, spark_master=spark_master)
+        later = bool(chosen.judged_at_once)
+        asked = replace(cell.asked, out=str(path), keep=keep.value, spark_master=spark_master, unjudged=later)
         if schedule is not None and cell.schedule is not None:
             asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
         return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
-    return _run(chosen, wanted, cells, directory, command, left, as_json=as_json, talk=talk, fail_fast=fail_fast)
+    def judge(runs: Sequence[RunDirectory]) -> None:
+        judge_all(runs, spark_master, lambda run, _failure: settle(run, keep.value), quiet=True)
+
+    calls = Calls(command, judge, left)
+    return _run(chosen, wanted, cells, directory, calls, as_json=as_json, talk=talk, fail_fast=fail_fast)
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
@@ -212,8 +227,7 @@ def _run(
     wanted: Wanted,
     cells: tuple[Cell, ...],
     directory: SweepDirectory,
-    command: Any,
-    left: Sequence[str],
+    calls: Calls,
     *,
     as_json: bool,
     talk: Talk,
@@ -227,7 +241,7 @@ def _run(
     with Interrupts() as interrupts:
         with Progress(clock, is_silent=talk.is_silent) as progress:
             progress.note(f"sweep {chosen.name}: {directory.path}; {_cost(cells)}")
-            for line in left:
+            for line in calls.left:
                 progress.note(line)
             with (
                 WorkedOn(directory.path, fresh_seed()) as worked_on,
@@ -240,7 +254,8 @@ def _run(
                     supervisor,
                     clock,
                     progress,
-                    command,
+                    calls.command,
+                    calls.judge,
                     insistent=lambda: interrupts.count > 1,
                     started=started,
                     fail_fast=fail_fast,

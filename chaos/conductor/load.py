@@ -213,7 +213,14 @@ class Load:
         deadline_s = FINAL_READ_DEADLINE_S + sum(through.values()) / FINAL_READ_RECORDS_PER_S
 
         async def read(client: str) -> list[str]:
-            argv = final_read_command(self._bench.directory, bootstrap, json.dumps(through), deadline_s, client)
+            argv = final_read_command(
+                self._bench.directory,
+                bootstrap,
+                json.dumps(through),
+                deadline_s,
+                client,
+                self._settings.asked.final_patience_s,
+            )
             code, _ = await self._tool(f"final-read-{client}", argv, deadline_s)
             reached = f"unavailable: the final read by {client} did not reach every sentinel"
             return [] if code == 0 else [f"{reached} (exit status {code})"]

@@ -176,6 +176,15 @@ class Asked:
         among=FINAL_READERS,
         verdict={"final_readers": None},
     )
+    final_patience_s: float | None = declared(
+        "A final reader that gets nothing for this long gives up.",
+        LOAD,
+        option="--final-patience",
+        form=DURATION,
+        metavar=TIME,
+        default=None,
+        unset="30s",
+    )
     producer_config: tuple[str, ...] = declared(
         "Producer configuration; repeatable.",
         LOAD,
@@ -259,6 +268,13 @@ class Asked:
         default="failed",
         form=choice(Keep),
         outside_repro=_WHERE,
+    )
+    unjudged: bool = declared(
+        "Do not judge the run: it is unknown until 'gapless verify' judges it.",
+        OUTPUT,
+        option="--no-verify",
+        default=False,
+        outside_repro=_JUDGED,
     )
     spark_master: str = declared("Spark master for the verifier.", OUTPUT, default="local[2]", outside_repro=_JUDGED)
     web: bool = declared(

@@ -12,6 +12,7 @@ from chaos.faults.clock_jump import ClockJump
 from chaos.faults.crash_members import CrashMembers
 from chaos.faults.cut_link import CutLink
 from chaos.faults.delay_end_txn import DelayEndTxn
+from chaos.faults.delay_markers import DelayMarkers
 from chaos.faults.disk_error import DiskError
 from chaos.faults.double_failover import DoubleFailover
 from chaos.faults.drop_end_txn_response import DropEndTxnResponse
@@ -54,7 +55,7 @@ _STORMS = (KillAll, KillMajority, KillAndWipe, RestartStorm, DoubleFailover)
 #: For loads with transactions or with groups.
 _ON_COORDINATORS = (
     *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
-    *(DelayEndTxn, RepeatEndTxn, DropEndTxnResponse, HoldMarkers),
+    *(DelayEndTxn, RepeatEndTxn, DropEndTxnResponse, HoldMarkers, DelayMarkers),
 )
 #: For loads with transactional producers or with groups, too.
 _ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)

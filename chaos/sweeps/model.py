@@ -120,7 +120,8 @@ class Sweep:
     """A matrix of cells.
 
     ``across`` is the dimension that a plot lays from left to right; ``compared`` are its values at which throughput may
-    be compared (none: at all of them).
+    be compared (none: at all of them). ``judged_at_once`` is how many runs share a Spark session; 0: each is judged at
+    its own end.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Sweep:
     cells: tuple[Cell, ...]
     compared: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    judged_at_once: int = 0
 
     @property
     def seeds(self) -> tuple[int, ...]:

@@ -32,7 +32,7 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
     "transactions": (
         "kill-transaction-coordinator,pause-transaction-coordinator,delay-end-txn,repeat-end-txn,"
-        "drop-end-txn-response,hold-markers",
+        "drop-end-txn-response,hold-markers,delay-markers",
         False,
     ),
     "disks": ("power-loss,truncate-tail,full-disk,disk-error,slow-disk", False),

@@ -17,9 +17,9 @@ from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint, read_all_series
 from verifier.expectation import Expectation
 
-#: ``failed``: the harness itself; ``interrupted``: before its own end; ``not run``: not yet; ``inapplicable``: it makes
-#: no sense to run it; ``not asked``: ``--filter`` leaves it out.
-Status = Literal["judged", "failed", "interrupted", "not run", "inapplicable", "not asked"]
+#: ``unjudged``: run, and not judged yet; ``failed``: the harness itself; ``interrupted``: before its own end;
+#: ``not run``: not yet; ``inapplicable``: it makes no sense to run it; ``not asked``: ``--filter`` leaves it out.
+Status = Literal["judged", "unjudged", "failed", "interrupted", "not run", "inapplicable", "not asked"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,16 @@ def is_judged(directory: RunDirectory) -> bool:
     except (OSError, ValueError):
         return False
     return run.get("exit_status") is not None and not run.get("interrupted")
+
+
+def is_unjudged(directory: RunDirectory) -> bool:
+    """Whether a run came to its own end, all of its evidence is there, and only its verdict is not."""
+    try:
+        run = directory.read_run()
+    except (OSError, ValueError):
+        return False
+    has_ended = run.get("ended") is not None and not run.get("interrupted") and directory.seal_json.exists()
+    return has_ended and run.get("exit_status") is None
 
 
 def is_interrupted(directory: RunDirectory) -> bool:

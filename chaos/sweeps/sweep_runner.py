@@ -1,5 +1,8 @@
 """Runs the cells of a sweep, one after the other, each as a process of its own. Owns their order and their record.
 
+Each run is judged at its own end; or, as the sweep says, several of them together in one Spark session, while nothing
+else runs. Starting Spark costs more than a small run's questions.
+
 Side by side they would take the machine from each other: throughput would mean nothing, and a harness that comes too
 late makes its run ``unknown``. What a cell does is ``gapless run``'s; what it showed is read from its directory.
 """
@@ -20,13 +23,21 @@ from chaos.exits import Exit
 from chaos.schedules.model import to_yaml
 from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import COUNTED, Cell, Sweep
-from chaos.sweeps.outcome import CellOutcome, as_planted, interrupted, is_interrupted, is_judged, outcome_of
+from chaos.sweeps.outcome import (
+    CellOutcome,
+    as_planted,
+    interrupted,
+    is_interrupted,
+    is_judged,
+    is_unjudged,
+    outcome_of,
+)
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
-from verifier.evidence.run_directory import read_json, write_json_atomic, write_text_atomic
+from verifier.evidence.run_directory import RunDirectory, read_json, write_json_atomic, write_text_atomic
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +46,10 @@ BESIDE_THE_LOAD_S = 45.0
 
 #: (cell, its run directory, its schedule's file or None) -> the command that runs it.
 Command = Callable[[Cell, Path, Path | None], list[str]]
+#: Judges runs in one Spark session, and leaves each with its verdict and exit status.
+Judge = Callable[[Sequence[RunDirectory]], None]
+
+UNJUDGED = CellOutcome("unjudged", reasons=("it has run, and is not judged yet; --resume continues with that",))
 
 
 class SweepRunner:
@@ -54,6 +69,7 @@ class SweepRunner:
         clock: Clock,
         progress: Progress,
         command: Command,
+        judge: Judge = lambda _runs: None,
         *,
         insistent: Callable[[], bool] = lambda: False,
         started: str | None = None,
@@ -65,11 +81,12 @@ class SweepRunner:
         self._directory = directory
         self._clock = clock
         self._progress = progress
-        self._command = command
+        self._command, self._judge = command, judge
         self._child_runs = ChildRuns(supervisor, clock, progress, insistent)
         self._fail_fast, self._minutes = fail_fast, minutes
         self._times: dict[str, Any] = {"started": started or _now(clock), "ended": None}
         self._took_s: list[float] = []
+        self._judging_s = 0.0
         self._left = 0
         self.outcomes = {cell.name: self._before(cell) for cell in sweep.cells}
 
@@ -80,6 +97,7 @@ class SweepRunner:
         """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised."""
         self._leave_out({cell.name for cell in self._sweep.cells} - {cell.name for cell in cells})
         open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "interrupted")]
+        self._judge_together(cells, at_least=1)
         if judged := [cell.name for cell in cells if self.outcomes[cell.name].status == "judged"]:
             self._progress.note(f"{len(judged)} cells have a verdict already and are not run again:")
             for name in judged:
@@ -99,14 +117,33 @@ class SweepRunner:
             finally:
                 self._took_s.append(seconds_of_ms(self._clock.monotonic_ms() - started_ms))
                 self.record()
-            self._progress.note("  " + _sentence(self.outcomes[cell.name]))
-            if (
-                self._fail_fast
-                and self._left
-                and self.outcomes[cell.name].exit_status not in (Exit.VALID, Exit.UNKNOWN)
-            ):
+            done = self._judge_together(cells, at_least=self._sweep.judged_at_once if self._left else 1)
+            if self.outcomes[cell.name] is not UNJUDGED and cell not in done:
+                done.append(cell)
+                self._progress.note("  " + _sentence(self.outcomes[cell.name]))
+            statuses = {self.outcomes[each.name].exit_status for each in done}
+            if self._fail_fast and self._left and not statuses <= {Exit.VALID, Exit.UNKNOWN}:
                 self._progress.note(f"--fail-fast: {self._left} cells are not run; --resume continues with them")
                 break
+        self._judge_together(cells, at_least=1)
+
+    def _judge_together(self, cells: Sequence[Cell], *, at_least: int) -> list[Cell]:
+        """Have those of these cells judged that have run, if there are that many; they are returned."""
+        pending = [cell for cell in cells if self.outcomes[cell.name] is UNJUDGED]
+        if len(pending) < at_least:
+            return []
+        self._progress.phase("judge", f"{len(pending)} run{'' if len(pending) == 1 else 's'} in one Spark session")
+        started_ms = self._clock.monotonic_ms()
+        try:
+            self._judge([self._directory.run(cell) for cell in pending])
+        finally:
+            for cell in pending:
+                self.outcomes[cell.name] = self._before(cell)
+            self._judging_s += seconds_of_ms(self._clock.monotonic_ms() - started_ms)
+            self.record()
+        for cell in pending:
+            self._progress.note(f"  {cell.name}: {_sentence(self.outcomes[cell.name])}")
+        return pending
 
     def finish(self) -> dict[str, Any]:
         """Note the end and write all files; ``sweep.json``'s object."""
@@ -130,6 +167,8 @@ class SweepRunner:
         directory = self._directory.run(cell)
         if is_judged(directory):
             return as_planted(cell, outcome_of(directory))
+        if is_unjudged(directory):
+            return UNJUDGED
         return interrupted(directory) if is_interrupted(directory) else CellOutcome("not run")
 
     def _leave_out(self, names: set[str]) -> None:
@@ -142,7 +181,8 @@ class SweepRunner:
         """Whether there are minutes for one more cell like those before."""
         if self._minutes is None or not self._took_s:
             return True
-        return sum(self._took_s) + fmean(self._took_s) <= self._minutes * 60
+        spent_s = sum(self._took_s) + self._judging_s
+        return spent_s * (1 + 1 / len(self._took_s)) <= self._minutes * 60
 
     def _settle(self, left: set[str]) -> None:
         """The time is up. A setting that has run with one seed does not wait for the next ones."""
@@ -161,11 +201,14 @@ class SweepRunner:
         try:
             status = self._child_runs.conduct(cell.name, argv, log_path, lambda taken_s: self._time_left(cell, taken_s))
         except KeyboardInterrupt:
-            is_over = is_judged(directory)
-            self.outcomes[cell.name] = as_planted(cell, outcome_of(directory)) if is_over else interrupted(directory)
+            is_over = is_judged(directory) or is_unjudged(directory)
+            self.outcomes[cell.name] = self._before(cell) if is_over else interrupted(directory)
             raise
-        if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN) and is_judged(directory):
-            return as_planted(cell, outcome_of(directory))
+        if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN):
+            if is_judged(directory):
+                return as_planted(cell, outcome_of(directory))
+            if is_unjudged(directory):
+                return UNJUDGED
         return CellOutcome(
             "failed", exit_status=status, reasons=(f"it ended with {status} and no verdict; see {log_path}",)
         )

@@ -6,6 +6,7 @@ for a selector that never waits, is ``cluster.seams.memory_selector.LoopRunner``
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Protocol
@@ -37,17 +38,23 @@ class Runner(Protocol):
 
 
 class ThreadRunner:
-    """A thread of its own, a daemon."""
+    """A thread of its own, a daemon.
+
+    It says itself that it has ended. ``Thread.is_alive`` lets other greenlets run where gevent has patched threads, and
+    if the caller is killed there, takes the thread for dead.
+    """
 
     def __init__(self, name: str) -> None:
         self._step: Step = bool
+        self._started_in: int | None = None
+        self._is_over = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __repr__(self) -> str:
         return f"ThreadRunner({self._thread.name})"
 
     def start(self, step: Step) -> None:
-        self._step = step
+        self._step, self._started_in = step, os.getpid()
         self._thread.start()
 
     @property
@@ -56,13 +63,16 @@ class ThreadRunner:
 
     @property
     def has_ended(self) -> bool:
-        return self._thread.ident is not None and not self._thread.is_alive()
+        return self._is_over or self._started_in not in (None, os.getpid())
 
     def join(self, timeout_s: float | None) -> bool:
         self._thread.join(timeout_s)
-        return not self._thread.is_alive()
+        return self.has_ended
 
     def _run(self) -> None:
         step = self._step
-        while step():
-            pass
+        try:
+            while step():
+                pass
+        finally:
+            self._is_over = True

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -128,6 +128,10 @@ class RecordReader(Protocol):
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         """What is known now of an assigned partition. Asks no one and raises nothing."""
+        ...
+
+    def end_offsets(self, topic: str, partitions: Collection[int], timeout_s: float) -> Mapping[int, int]:
+        """Where these end, as ListOffsets tells it now; empty if no answer came, or if this client is not asked."""
         ...
 
     def close(self) -> None:

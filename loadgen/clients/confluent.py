@@ -7,7 +7,7 @@ releases a producer with its last reference; ``dispose_producer`` ensures that n
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
@@ -204,6 +204,10 @@ class ConfluentReader:
             return Watermarks()
         # before the first fetch, and after an error of the broker's, librdkafka has a negative number here
         return Watermarks() if cached is None or cached[1] < 0 else Watermarks(cached[1])
+
+    def end_offsets(self, topic: str, partitions: Collection[int], timeout_s: float) -> Mapping[int, int]:
+        """Nothing: it is not asked, for its question would keep all others waiting."""
+        return {}
 
     def close(self) -> None:
         self._consumer.close()

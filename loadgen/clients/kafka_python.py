@@ -7,7 +7,7 @@ left out.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from cluster.seams.clock import Clock
@@ -76,6 +76,10 @@ class KafkaPythonReader:
             return Watermarks()
         high_watermark = self._consumer.highwater(TopicPartition(topic, partition))
         return Watermarks() if high_watermark is None else Watermarks(high_watermark)
+
+    def end_offsets(self, topic: str, partitions: Collection[int], timeout_s: float) -> Mapping[int, int]:
+        """Nothing: it is not asked, for its question would keep all others waiting."""
+        return {}
 
     def close(self) -> None:
         if self._consumer is not None:

@@ -8,7 +8,7 @@ offered again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from threading import get_ident
 
@@ -154,6 +154,13 @@ class NativeReader:
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         return Watermarks(*self._consumer.watermarks((topic, partition)))
+
+    def end_offsets(self, topic: str, partitions: Collection[int], timeout_s: float) -> Mapping[int, int]:
+        try:
+            found = self._consumer.end_offsets([(topic, partition) for partition in partitions], timeout_s)
+        except (ConsumerError, TimeoutError):
+            return {}
+        return {partition: offset for (_, partition), offset in found.items()}
 
     def close(self) -> None:
         self._consumer.close()

@@ -11,6 +11,8 @@ from loadgen.users.slices import for_a_slice
 
 IDLE_NS = 5_000_000
 POLL_RECORDS = 500
+#: How often it asks where the partitions end.
+ASK_ENDS_NS = 500_000_000
 
 
 class ReaderUser(User):  # type: ignore[misc]
@@ -36,10 +38,15 @@ class ReaderUser(User):  # type: ignore[misc]
             is_committed=is_committed,
         )
         self._reader.start()
+        self._asked_ns = self._process.clock.monotonic_ns()
 
     @task  # type: ignore[untyped-decorator]
     def read(self) -> None:
         """Poll for one slice."""
+        now_ns = self._process.clock.monotonic_ns()
+        if now_ns - self._asked_ns >= ASK_ENDS_NS:
+            self._asked_ns = now_ns
+            self._reader.ask_ends()
         for_a_slice(self._process.clock, self._poll)
 
     def _poll(self, _now_ns: int) -> int:

@@ -12,7 +12,8 @@ import gevent
 
 from cluster.seams.units import ns_of_seconds, seconds_of_ns
 from loadgen.clients.choice import transactional_factory
-from loadgen.clients.transactional import TransactionRefusal
+from loadgen.clients.late import late_factory
+from loadgen.clients.transactional import TransactionalFactory, TransactionRefusal
 from loadgen.pace import OpenSchedule, staggered_start_ns
 from loadgen.transactional_ids import shared_id, transactional_id
 from loadgen.transactions import TransactionalProducer
@@ -40,10 +41,11 @@ class TransactionalWriter:
         numbers = process.next_numbers(self._plan.partitions)
         self._first = numbers[0]
         self._number = self._first // self._plan.partitions
+        self._sends_late = self._number < self._plan.late
         self._producer = TransactionalProducer(
             streams=numbers,
             make_stream=lambda number, make, dispose: process.new_stream(bootstrap, number, make, dispose),
-            make_client=transactional_factory(bootstrap, self._transactional_id(), settings, process.clock),
+            make_client=self._factory(bootstrap),
             dispose=process.disposals.dispose,
             recorder=process.recorder,
             clock=process.clock,
@@ -81,12 +83,19 @@ class TransactionalWriter:
             if self._is_resting(now_ns) or not producer.is_ready() or not producer.begin():
                 return NOT_READY_NS
             self._in_this_one = 0
-            self._is_to_be_zombie = self._plan.is_taken_over(self._run_id, self._number, self._transactions)
-            self._is_late = self._plan.is_taken_over_late(self._run_id, self._number, self._transactions)
+            if not self._sends_late:
+                self._is_to_be_zombie = self._plan.is_taken_over(self._run_id, self._number, self._transactions)
+                self._is_late = self._plan.is_taken_over_late(self._run_id, self._number, self._transactions)
         if producer.is_doomed or self._in_this_one == self._plan.records:
             self._end()
             return 0
         return self._send(due, now_ns)
+
+    def _factory(self, bootstrap: str) -> TransactionalFactory:
+        settings = self._process.settings
+        if self._sends_late:
+            return late_factory(bootstrap, self._transactional_id(), self._clock)
+        return transactional_factory(bootstrap, self._transactional_id(), settings, self._clock)
 
     def _transactional_id(self) -> str:
         settings = self._process.settings
@@ -133,7 +142,7 @@ class TransactionalWriter:
         if not self._plan.is_aborted(self._run_id, self._number, number):
             self._producer.end("commit")
             return
-        if number % 2:
+        if number % 2 and not self._sends_late:
             self._wait_until_stored()
         self._producer.end("abort")
 

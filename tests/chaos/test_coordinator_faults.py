@@ -67,6 +67,8 @@ def test_without_anything_to_coordinate_there_is_no_target(name: str) -> None:
         asyncio.run(made(name, cluster).choose())
     kind = FAULTS[name].needs_coordinator
     key = "group" if kind == "group" else "transactional_id"
+    if name == "delay-markers":
+        return  # of whatever id
     assert key in FAULTS[name].targets
     with pytest.raises(PreconditionMissing, match="other is not in use"):
         asyncio.run(made(name, FakeCluster(), target={key: "other"}).choose())
@@ -146,6 +148,25 @@ def test_markers_are_held_on_the_way_to_a_broker_that_gets_some() -> None:
     assert asyncio.run(scenario({"b1-b2"})) == (True, "b1-b3")
     assert asyncio.run(scenario({"b1-b3"})) == (True, "b1-b2")
     assert asyncio.run(scenario({"b1-b2", "b1-b3"})) == (False, "")
+
+
+def test_all_markers_are_delayed() -> None:
+    """On every link between brokers, both ways, and on none of clients; with the delay that was asked for."""
+
+    async def scenario() -> None:
+        cluster, links = watched()
+        fault = made("delay-markers", cluster, delay_ms=300)
+        # what the verifier compares with the links that the probe looked at
+        assert await fault.choose() == "b1-b2, b1-b3, b2-b1, b2-b3, b3-b1, b3-b2, markers later"
+        await fault.inject()
+        assert {link for link, _ in links.acts} == {"b1-b2", "b1-b3", "b2-b1", "b2-b3", "b3-b1", "b3-b2"}
+        assert {(act.act, act.api_keys, act.delay_ms) for _, act in links.acts} == {("delay", (27,), 300)}
+        probe = await fault.bites()
+        assert probe.effective and probe.seen["frames_hit"]
+        await fault.heal()
+        assert (await fault.gone()).effective
+
+    asyncio.run(scenario())
 
 
 def test_links_of_a_coordinator() -> None:

@@ -19,20 +19,22 @@ import pytest
 
 from chaos.commands import session
 from chaos.commands.main import run_command
-from chaos.commands.session import _conclude, first_record
+from chaos.commands.session import _conclude, first_record, settle
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import plan, resolve
 from chaos.reached import Reached
+from chaos.sweeps.outcome import is_judged, is_unjudged
 from cluster.process.invocation import command
 from cluster.seams.clock import SystemClock
 from verifier.evidence.run_directory import RunDirectory, append_json_line, update_latest
+from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
 from verifier.report import write_reports
 from verifier.report.dumps import program as called_as
 from verifier.report.words import headline
-from verifier.verdict import CheckResult, Example, Verdict
+from verifier.verdict import CheckResult, Example, Verdict, undecidable
 
 FOUND = Found("lost-write", None, "t", 0, 3, 1, None, None, None, None, {}, excuse="election")
 LOST = Example(FOUND, "acks=1: a batch is acknowledged when the leader alone has it, and is lost if that leader fails")
@@ -50,6 +52,7 @@ def concluded(
     *,
     is_terminal: bool,
     notes: Sequence[str] = (),
+    is_judged: bool = True,
     **asked: Any,
 ) -> str:
     """The verdict that a run with these files ends with. ``notes`` are those of its brokers, one each."""
@@ -62,7 +65,7 @@ def concluded(
         run.node(number).mkdir()
         (run.node(number) / "defects.jsonl").write_text(note + "\n")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
-    return _conclude(experiment, run, record, is_judged=True, as_json=False)
+    return _conclude(experiment, run, record, is_judged=is_judged, as_json=False)
 
 
 @pytest.mark.parametrize("verdict", [CLEAN, ALLOWED])
@@ -76,6 +79,24 @@ def test_a_terminal_is_told_what_the_report_says(
     assert headline(verdict) in (tmp_path / "run" / "report.html").read_text()
     assert ("3 acknowledged records lost, which acks=1 allows" in err) == (verdict is ALLOWED)
     assert ("Nothing acknowledged was lost" in err) == (verdict is CLEAN)
+
+
+@pytest.mark.parametrize(("verdict", "status", "is_kept"), [(CLEAN, 0, False), (INVALID, 1, True)])
+def test_a_run_that_is_judged_later_is_left_as_any_other(
+    verdict: Verdict, status: int, is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then it keeps its data and has no exit status, whatever the files say."""
+    run = RunDirectory(tmp_path / "run")
+    later = undecidable("not judged yet")
+    assert concluded(run.path, later, monkeypatch, is_terminal=False, is_judged=False, keep="none") == "unknown"
+    (run.node(1) / "data").mkdir(parents=True)
+    assert is_unjudged(run) is False and run.read_run()["exit_status"] is None
+    run.seal_json.touch()
+    assert is_unjudged(run)
+    write_reports(run, RunModel.from_json(run.read_run()), [], verdict)
+    settle(run, "failed")
+    assert run.read_run()["exit_status"] == status and is_judged(run) and not is_unjudged(run)
+    assert (run.node(1) / "data").exists() == is_kept
 
 
 @pytest.mark.parametrize(

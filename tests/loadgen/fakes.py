@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from cluster.protocol.errors import ErrorCode
@@ -67,6 +67,7 @@ class FakeReader:
     answers: list[PolledRecords] = field(default_factory=list)
     assignments: list[dict[int, int]] = field(default_factory=list)
     known: dict[int, Watermarks] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
     closed: bool = False
     is_cooperative: bool = True
 
@@ -78,6 +79,9 @@ class FakeReader:
 
     def watermarks(self, topic: str, partition: int) -> Watermarks:
         return self.known.get(partition, Watermarks())
+
+    def end_offsets(self, topic: str, partitions: Collection[int], timeout_s: float) -> Mapping[int, int]:
+        return {partition: self.ends[partition] for partition in partitions if partition in self.ends}
 
     def close(self) -> None:
         self.closed = True

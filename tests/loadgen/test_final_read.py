@@ -76,6 +76,21 @@ def test_it_does_not_wait_for_ever(
     recorder.close()
 
 
+def test_its_patience_may_be_shorter(tmp_path: Path) -> None:
+    """It gives up after that long without a record."""
+    clock = ManualClock()
+    recorder = Recorder("final", tmp_path / "final.arrow", clock)
+
+    class Silent(FakeReader):
+        def poll(self, max_records: int, timeout_s: float) -> PolledRecords:
+            clock.advance_ms(timeout_s * 1000)
+            return PolledRecords([], [], broken=False)
+
+    read_through("t", {0: 5}, 1, Silent(), recorder, clock, 120.0, stall_s=4.0)
+    assert clock.monotonic_ns() / 1e9 == pytest.approx(4.0, abs=0.25)
+    recorder.close()
+
+
 def test_through_is_checked() -> None:
     """Every partition needs an offset of 0 or more."""
     assert parse_through('{"0": 17, "1": 0}') == {0: 17, 1: 0}

@@ -11,6 +11,7 @@ from loadgen.clients.transaction_keys import check_transactional, defaults
 from loadgen.command import locust_commands, shares
 from loadgen.kinds import BANK, TRANSACTIONS, TransactionPlan, parse_plan
 from loadgen.settings import CLIENTS, CONFLUENT, LoadSettings, SettingsError, uncommitted_reader
+from loadgen.spec import SpecError
 from verifier.evidence.run_directory import RunDirectory
 
 
@@ -89,3 +90,14 @@ def test_transactional_producers_have_defaults_that_can_be_changed(client: str) 
     if client == CONFLUENT:
         with pytest.raises(SettingsError, match="60000 is above transaction"):
             check_transactional(client, {"delivery.timeout.ms": "60000"})
+
+
+def test_as_many_producers_are_late_as_there_are() -> None:
+    """The first ones; none has a rival, who would have its id."""
+    assert parse_plan(TRANSACTIONS, {"late": 2, "zombies": 0.1}).late == 2
+    LoadSettings(run_id=1, producers=6, kind=TRANSACTIONS, transactions={"late": 2})
+    with pytest.raises(SettingsError, match="it has 2 producers, and more of them are to be late"):
+        LoadSettings(run_id=1, producers=6, kind=TRANSACTIONS, transactions={"late": 3})
+    for wrong in ({"late": 0.5}, {"late": -1}, {"late": 1, "rivals": 2}):
+        with pytest.raises(SpecError, match="late of transactions"):
+            parse_plan(TRANSACTIONS, wrong)

@@ -209,3 +209,15 @@ def test_a_session_that_reads_what_is_committed_says_so_first(bench: Bench) -> N
     assert bench.told("f", "type", "session", of=("isolation", "assign"))[2:] == [
         ("isolation", "ok", 2), ("assign", "ok", 2), ("isolation", "ok", 3), ("assign", "ok", 3),
     ]  # fmt: skip
+
+
+def test_ends_are_recorded_as_they_were_told(bench: Bench) -> None:
+    """One row for each partition of which an answer came, under the session; without an answer there is none."""
+    bench.reader.start()
+    bench.reader.ask_ends()
+    bench.client.ends = {1: 7}
+    bench.reader.ask_ends()
+    bench.poll()
+    assert bench.told("partition", "first_offset", "last_offset", "session", "phase", of=("end-offset",)) == [
+        (1, 7, 7, 1, "load")
+    ]

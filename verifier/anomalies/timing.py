@@ -11,4 +11,14 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly("watermark-regression", "the high watermark went back under one leader", needs=CLIENTS_AND_LOG),
     Anomaly("read-above-watermark", "a reader was handed what was not committed yet", needs=CLIENTS_AND_LOG),
+    Anomaly(
+        "wrong-end-offset",
+        "a reader was told an end of a partition that it cannot have had yet",
+        {
+            "not-yet-sent": "below it is a value that was sent later",
+            "undecided": "a reader of committed records was told an end beyond an open transaction",
+        },
+        needs=CLIENTS_AND_LOG,
+        asks_spark=False,
+    ),
 )

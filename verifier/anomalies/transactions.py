@@ -33,7 +33,14 @@ ANOMALIES: tuple[Anomaly, ...] = (
     Anomaly(
         "aborted-commit",
         "a transaction whose client was told that it is committed is aborted in a log",
-        brings=("poll-skip", "int-poll-skip", "unseen", "bank-total"),
+        brings=("poll-skip", "int-poll-skip", "unseen", "bank-total", "wrong-end-offset"),
+        needs=_BYTES | _CLIENTS,
+        asks_spark=False,
+    ),
+    Anomaly(
+        "undecided-commit",
+        "clients were told of more commits than the coordinators decided",
+        brings=("hanging-transaction",),
         needs=_BYTES | _CLIENTS,
         asks_spark=False,
     ),

@@ -33,6 +33,7 @@ OUTCOMES: Mapping[str, frozenset[str]] = {
     "abort": frozenset(("ok", "fail", "info")),
     "offsets": frozenset(("ok", "fail", "info")),
     "isolation": frozenset(("ok",)),
+    "end-offset": frozenset(("ok",)),
     "member": frozenset(("ok",)),
     "resume": frozenset(("ok",)),
     "revoke": frozenset(("ok",)),
@@ -57,6 +58,7 @@ _ROLES = {
     "abort": ("producers", "members"),
     "offsets": ("producers", "members"),
     "isolation": ("readers", "members", "final"),
+    "end-offset": ("readers",),
     "member": ("members",),
     "resume": ("members",),
     "revoke": ("members",),
@@ -66,7 +68,7 @@ _ROLES = {
 
 #: The phase of what a role does; rows of other functions may be of either.
 _PHASES = {"producers": "load", "readers": "load", "members": "load", "sentinel": "final", "final": "final"}
-_OF_A_PHASE = frozenset(("send", "sentinel", "poll", "assign", "seek", "idle", "resume", "offset-commit"))
+_OF_A_PHASE = frozenset(("send", "sentinel", "poll", "assign", "seek", "idle", "end-offset", "resume", "offset-commit"))
 
 
 #: The least share of polls that tell a high watermark. librdkafka tells none after an error, until the next answer.

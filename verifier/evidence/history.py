@@ -30,14 +30,15 @@ logger = logging.getLogger(__name__)
 #: made or learned its id; ``delete``: DeleteRecords up to ``first_offset`` was asked for; ``sentinel``: as ``send``, by
 #: the final phase; ``retry``: the client had to send again, or may have, what it had outstanding; ``disconnect``: it
 #: lost a connection; ``note``: anything else of use; ``begin``, ``commit``, ``abort``: of a transaction; ``offsets``:
-#: what it took as its input; ``isolation``: a session reads only what is committed; ``member``: a session is that of a
+#: what it took as its input; ``isolation``: a session reads only what is committed; ``end-offset``: it was told where a
+#: partition ends; ``member``: a session is that of a
 #: member of a group in one generation; ``resume``, ``revoke``: it reads a partition from ``first_offset`` on, and no
 #: longer; ``offset-commit``: what became of a committed offset; ``leave``: the member is no more; ``total``: how many
 #: rows of one kind the file holds.
 Function = Literal[
     "reserve", "send", "unsent", "poll", "assign", "seek", "idle", "incarnation", "delete", "sentinel", "retry",
-    "disconnect", "note", "begin", "commit", "abort", "offsets", "isolation", "member", "resume", "revoke",
-    "offset-commit", "leave", "total",
+    "disconnect", "note", "begin", "commit", "abort", "offsets", "isolation", "end-offset", "member", "resume",
+    "revoke", "offset-commit", "leave", "total",
 ]  # fmt: skip
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
 Outcome = Literal["invoke", "ok", "fail", "info"]

@@ -47,9 +47,21 @@ def _read_above_watermark(found: Found) -> str:
     )
 
 
+def _wrong_end_offset(found: Found) -> str:
+    detail = found.detail
+    told = f"{detail['reader']} (session {detail['session']}) was told that it ends at offset {found.offset}"
+    if detail["later_ns"] is None:
+        return f"{told}, where the transaction from offset {detail['below']} on had not ended"
+    later = _ms(detail["later_ns"] - detail["told_ns"])
+    if found.cause == "undecided":
+        return f"{told}, {later} before anyone asked to commit what is at offset {detail['below']}"
+    return f"{told}, {later} before what is at offset {detail['below']} was sent"
+
+
 SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "read-before-send": _read_before_send,
     "realtime-order": _realtime_order,
     "watermark-regression": _watermark_regression,
     "read-above-watermark": _read_above_watermark,
+    "wrong-end-offset": _wrong_end_offset,
 }

@@ -76,6 +76,14 @@ def _aborted_commit(found: Found) -> str:
     )
 
 
+def _undecided_commit(found: Found) -> str:
+    detail = found.detail
+    return (
+        f"{detail['process']} was told of {detail['told']} commits of producer {detail['producer_id']}, and "
+        f"{detail['decided']} were decided; one of the last wrote{_at(found)}"
+    )
+
+
 def _bank(found: Found) -> str:
     detail = found.detail
     side, other = (f"s{detail[name]}/{detail['sequence']}" for name in ("stream", "lacks"))
@@ -117,6 +125,7 @@ SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "G1a": _handed,
     "precommitted-read": _handed,
     "aborted-commit": _aborted_commit,
+    "undecided-commit": _undecided_commit,
     "bank-total": _bank,
     "G1c": _cycle,
     "G0": _cycle,

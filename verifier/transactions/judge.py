@@ -1,9 +1,12 @@
-"""The checks of transactions, asked of a run: of the replicas' bytes, and of what clients saw. Owns lists and sums."""
+"""The checks of transactions, asked of a run: of the replicas' bytes, and of what clients saw. Owns lists and sums.
+
+Also of the ends that readers were told, which transactions hold back.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +22,20 @@ from verifier.checks.hanging_transaction import hanging_transaction
 from verifier.checks.marker_audit import marker_audit
 from verifier.checks.precommitted_read import precommitted_read
 from verifier.checks.torn_transaction import torn_transaction
+from verifier.checks.undecided_commit import undecided_commit
+from verifier.checks.wrong_end_offset import wrong_end_offset
 from verifier.checks.zombie_write import zombie_write
+from verifier.ends import ends_of
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
-from verifier.transactions.client_rows import COLUMNS, FUNCTIONS, ClientEvidence, client_evidence
+from verifier.transactions.client_rows import COLUMNS, FUNCTIONS, ClientEvidence, ClientTransaction, client_evidence
 from verifier.transactions.evidence import transaction_evidence
+from verifier.transactions.logs import LogTransactions
 from verifier.transactions.model import Anomalous, TransactionEvidence
+from verifier.transactions.state_records import TopicPartition
 
 CHECKS: tuple[Callable[[TransactionEvidence], Iterator[Anomalous]], ...] = (
     torn_transaction,
@@ -45,16 +53,28 @@ CLIENT_CHECKS: tuple[Callable[[ClientEvidence], Iterator[Anomalous]], ...] = (
 
 
 def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
-    """What the checks find in a run; nothing if it has no transactions. Raises ``OSError``."""
+    """What the checks find in a run; without transactions, only wrong ends. Raises ``OSError``."""
     evidence = transaction_evidence(directory, run)
     if evidence is None:
-        return ()
+        return tuple(summed_up(_wrong_ends(directory, run)))
     seen = client_evidence(history_rows(directory.history_dir))
     found = [anomaly for check in CLIENT_CHECKS for anomaly in check(seen)]
-    found += aborted_commit(seen, evidence)
+    found += [*aborted_commit(seen, evidence), *undecided_commit(seen, evidence)]
     if (bank := bank_of(run)) is not None:
         found += bank_total(seen, bank)
+    found += _wrong_ends(directory, run, seen.transactions, evidence.logs)
     return tuple(summed_up([*audit(evidence), *found]))
+
+
+def _wrong_ends(
+    directory: RunDirectory,
+    run: RunModel,
+    transactions: Sequence[ClientTransaction] = (),
+    logs: Mapping[TopicPartition, LogTransactions] | None = None,
+) -> list[Anomalous]:
+    if run.settings.unclean_leader_election:
+        return []
+    return list(wrong_end_offset(ends_of(directory.history_dir, transactions, logs)))
 
 
 def bank_of(run: RunModel) -> Bank | None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import resolve
-from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.sweeps.catalogue import find_sweep
-from chaos.sweeps.defects import ABSENT, EXERCISES, PLANTED
+from chaos.sweeps.defects import DEFECTS, EXERCISES, NONE
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Wanted
 from chaos.sweeps.outcome import CellOutcome, as_planted, is_found, outcome_of
@@ -26,25 +27,37 @@ SWEEP = find_sweep("defects")(Wanted(seeds=(1, 2)))
 FOUND = "zombie-write"
 
 
-def cells(brokers: str) -> list[Cell]:
-    return [cell for cell in SWEEP.cells if cell.labels["defect"] == "take-fenced-producers"
-            and cell.labels["brokers"] == brokers]  # fmt: skip
+def cells(defect: str) -> list[Cell]:
+    return [cell for cell in SWEEP.cells if cell.labels["exercise"] == "zombies" and cell.labels["defect"] == defect]
 
 
 def test_each_is_planted_and_is_run_without() -> None:
-    """With the same settings, faults and seeds; whatever cannot be brought to fire says why, and is in the
-    simulation."""
-    for defect, exercise in EXERCISES.items():
-        of_it = [cell for cell in SWEEP.cells if cell.labels["defect"] == defect]
-        assert [(cell.labels["brokers"], cell.asked.defects, bool(cell.finds)) for cell in of_it] == [
-            *[(PLANTED, (defect,), bool(exercise.finds))] * 2, *[(ABSENT, (), False)] * 2
-        ]  # fmt: skip
+    """With the same settings, faults and seeds: one run without for all defects of an exercise. The simulation has all
+    of them, too."""
+    for defect, entry in DEFECTS.items():
+        with_it = [cell for cell in SWEEP.cells if cell.labels["defect"] == defect]
+        without = [cell for cell in SWEEP.cells if cell.labels["exercise"] == entry.exercise
+                   and cell.labels["defect"] == NONE]  # fmt: skip
+        assert [(cell.asked.seed, cell.asked.defects, cell.finds) for cell in with_it] == [
+            (seed, (defect,), entry.finds) for seed in (1, 2)
+        ]
+        assert [replace(cell.asked, defects=()) for cell in with_it] == [cell.asked for cell in without]
+        assert [cell.schedule for cell in with_it] == [cell.schedule for cell in without]
+        assert not any(cell.finds for cell in without)
         assert defect in CATALOGUE and defect in REMOVALS
-        assert set(exercise.finds) <= set(NAMES)
-        assert exercise.finds or exercise.cannot
-        resolve(of_it[0].asked)
-        assert all(FAULTS[name] for name in parse_faults(exercise.faults))
-    assert set(EXERCISES) == CATALOGUE.keys() - {"lose-acked", "forget-sequences", "refuse-batches"}
+        assert entry.finds and set(entry.finds) <= set(NAMES)
+    assert DEFECTS.keys() == CATALOGUE.keys() - {"lose-acked", "forget-sequences", "refuse-batches"}
+    assert {entry.exercise for entry in DEFECTS.values()} == EXERCISES.keys()
+
+
+def test_every_exercise_can_be_run() -> None:
+    """Its settings resolve, and so does its schedule, also where the load is shorter."""
+    for cell in (*SWEEP.cells, *find_sweep("defects")(Wanted(time_limit_s=4.5)).cells):
+        if cell.schedule is None:
+            assert resolve(cell.asked)[0].faults == ()
+        else:
+            assert cell.schedule.injections
+            resolve(replace(cell.asked, schedule=ScheduleFile(Path("s.yaml"), cell.schedule)))
 
 
 @pytest.mark.parametrize(
@@ -62,14 +75,14 @@ def test_what_was_planted_is_to_be_found_by_its_name(
     tmp_path: Path, forbidden: Mapping[str, int], firings: int, told: bool | None, status: int
 ) -> None:
     """All is well if it was; it was missed if it fired and was not; nothing can be said if it never fired."""
-    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells(PLANTED)
+    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells("take-fenced-producers")
     outcome = left(directory, cell, forbidden, firings)
     assert (outcome.fired, is_found(cell, outcome), outcome.exit_status) == (firings, told, status)
 
 
 def test_without_a_defect_the_verdict_counts(tmp_path: Path) -> None:
     """A control run that is invalid is as bad as any other."""
-    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells(ABSENT)
+    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells(NONE)
     outcome = left(directory, cell, {FOUND: 1}, 0)
     assert (is_found(cell, outcome), outcome.exit_status) == (None, 1)
     [row] = rows_of(SWEEP, {each.name: outcome if each is cell else NOT_ASKED for each in SWEEP.cells})
@@ -78,7 +91,7 @@ def test_without_a_defect_the_verdict_counts(tmp_path: Path) -> None:
 
 def test_runs_of_a_defect_are_counted(tmp_path: Path) -> None:
     """In how many it fired, and in how many of these it was found, as what."""
-    directory, (first, second) = SweepDirectory.at(tmp_path / "sweep"), cells(PLANTED)
+    directory, (first, second) = SweepDirectory.at(tmp_path / "sweep"), cells("take-fenced-producers")
     outcomes = {each.name: NOT_ASKED for each in SWEEP.cells}
     outcomes[first.name] = left(directory, first, {FOUND: 3, "lost-write": 1}, 2)
     outcomes[second.name] = left(directory, second, {}, 0)

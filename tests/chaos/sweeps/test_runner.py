@@ -6,6 +6,8 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,25 +20,77 @@ from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from tests.chaos.sweeps.finished import finish
+from verifier.evidence.run_directory import RunDirectory, read_json, write_json_atomic
 
 SWEEP: Sweep = find_sweep("seeds")(Wanted(seeds=(1, 2, 3)))
 
 
+#: The program of a cell during which the user interrupts the sweep.
+INTERRUPTS = (
+    "import os, signal, time\n"
+    "def end(*_): print('healed'); raise SystemExit(2)\n"
+    "signal.signal(signal.SIGINT, end)\n"
+    "os.kill(int(os.environ['OWNER']), signal.SIGINT)\n"
+    "time.sleep(60)"
+)
+
+
+def interrupt(runner: SweepRunner) -> None:
+    """Run all, until the program of a cell interrupts it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OWNER", str(os.getpid()))
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                runner.run(SWEEP.cells)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+
+
 class Place:
-    """A sweep's directory, and a runner whose cells print, and end as they are told to."""
+    """A sweep's directory, and a runner whose cells print, and end as they are told to.
+
+    ``at_once`` is how many are judged together; ``judged`` are the seeds of those that were, one list each time.
+    """
 
     def __init__(self, path: Path, supervisor: Supervisor) -> None:
         self.directory = SweepDirectory.at(path)
         self.supervisor = supervisor
         self.ran: list[str] = []
         self.programs: dict[str, str] = {}
+        self.judged: list[list[int]] = []
 
-    def runner(self, *, fail_fast: bool = False) -> SweepRunner:
+    def runner(self, *, fail_fast: bool = False, at_once: int = 0) -> SweepRunner:
         clock = SystemClock()
         wanted = Wanted(seeds=(1, 2, 3)).to_json()
+        sweep = replace(SWEEP, judged_at_once=at_once)
         return SweepRunner(
-            SWEEP, wanted, self.directory, self.supervisor, clock, Progress(clock), self.command, fail_fast=fail_fast
+            sweep,
+            wanted,
+            self.directory,
+            self.supervisor,
+            clock,
+            Progress(clock),
+            self.unjudged if at_once else self.command,
+            self.judge,
+            fail_fast=fail_fast,
         )
+
+    def unjudged(self, cell: Cell, path: Path, schedule: Path | None) -> list[str]:
+        """The program of a cell that is judged later."""
+        argv = self.command(cell, path, schedule)
+        run = self.directory.run(cell)
+        if not run.path.exists():
+            finish(self.directory, cell)
+        write_json_atomic(run.run_json, {**run.read_run(), "ended": "now", "exit_status": None})
+        run.seal_json.touch()
+        return argv
+
+    def judge(self, runs: Sequence[RunDirectory]) -> None:
+        self.judged.append([run.read_run()["seed"] for run in runs])
+        for run in runs:
+            verdict = read_json(run.verdict_json)["verdict"]
+            write_json_atomic(run.run_json, {**run.read_run(), "exit_status": {"valid": 0, "invalid": 1}[verdict]})
 
     def command(self, cell: Cell, path: Path, schedule: Path | None) -> list[str]:
         """A cell's program: by default it leaves at once, and a finished run lies there."""
@@ -87,6 +141,31 @@ def test_a_sweep_may_end_with_its_first_red_cell(place: Place) -> None:
     assert place.ran == ["1", "2", "2", "3"]
 
 
+def test_runs_may_be_judged_together(place: Place) -> None:
+    """As many at once as the sweep says, and what is left at the end."""
+    runner = place.runner(at_once=2)
+    runner.run(SWEEP.cells)
+    assert place.ran == ["1", "2", "3"] and place.judged == [[1, 2], [3]]
+    assert runner.finish()["counts"] == {"valid": 3}
+    assert {outcome.exit_status for outcome in runner.outcomes.values()} == {0}
+
+
+def test_what_was_not_judged_is_judged_first_by_a_resumed_sweep(place: Place) -> None:
+    """It is not run again; and the red one among those that were judged together ends a sweep that fails fast."""
+    place.programs["2"] = INTERRUPTS
+    runner = place.runner(at_once=3)
+    interrupt(runner)
+    statuses = [runner.outcomes[cell.name].status for cell in SWEEP.cells]
+    assert statuses == ["unjudged", "unjudged", "not run"] and place.judged == []
+    verdict = place.directory.run(SWEEP.cells[0]).verdict_json
+    write_json_atomic(verdict, {**read_json(verdict), "verdict": "invalid"})
+    place.ran.clear()
+    again = place.runner(at_once=3)
+    again.run(SWEEP.cells)
+    assert (place.ran, place.judged) == (["3"], [[1, 2], [3]])
+    assert [again.outcomes[cell.name].verdict for cell in SWEEP.cells] == ["invalid", "valid", "valid"]
+
+
 def test_a_run_that_says_valid_and_left_nothing_has_failed(place: Place) -> None:
     """The exit status alone is no verdict."""
     place.programs["1"] = "print('valid, honestly')"
@@ -100,22 +179,9 @@ def test_a_run_that_says_valid_and_left_nothing_has_failed(place: Place) -> None
 
 def test_an_interrupt_lets_the_present_cell_end_and_starts_no_other(place: Place) -> None:
     """The cell gets SIGINT and time to heal and to judge; the record says what was not run."""
-    place.programs["1"] = (
-        "import os, signal, time\n"
-        "def end(*_): print('healed'); raise SystemExit(2)\n"
-        "signal.signal(signal.SIGINT, end)\n"
-        "os.kill(int(os.environ['OWNER']), signal.SIGINT)\n"
-        "time.sleep(60)"
-    )
+    place.programs["1"] = INTERRUPTS
     runner = place.runner()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OWNER", str(os.getpid()))
-        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                runner.run(SWEEP.cells)
-        finally:
-            signal.signal(signal.SIGINT, previous)
+    interrupt(runner)
     assert place.ran == ["1"]
     assert "healed" in place.directory.log(SWEEP.cells[0]).read_text()
     assert runner.finish()["counts"] == {"interrupted": 1, "not run": 2}

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from tests.verifier.oracle import clients, transactions
 from tests.verifier.oracle.elections import moved
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
+from verifier.evidence.run_model import RunModel
 
 
 def read_before_send(evidence: Evidence) -> Iterator[Anomaly]:
@@ -121,6 +123,34 @@ def read_above_watermark(evidence: Evidence) -> Iterator[Anomaly]:
                     above = max(row["first_offset"], watermark)
                     place = (evidence.final.partition, None, None, above, last - above + 1)
                     yield Anomaly("read-above-watermark", None, *place, excuse)
+
+
+def wrong_ends(run: RunModel, rows: list[dict[str, Any]], logs: dict[tuple[str, int], list[Any]]) -> Iterator[Anomaly]:
+    """Answers about ends, each beside every row of sends, every transaction, and every state of the log."""
+    told = [row for row in rows if row["f"] == "end-offset" and min(row["first_offset"], row["complete_ns"]) >= 0]
+    if run.settings.unclean_leader_election or not told:
+        return
+    isolated = {(row["process"], row["session"]) for row in rows if row["f"] == "isolation"}
+    sends = [row for row in rows if row["f"] in ("send", "sentinel") and row["type"] == "ok" and row["invoke_ns"] >= 0]
+    committed = [each for each in clients.read(rows)[0] if each.committed]
+    for row in told:
+
+        def is_below(send: dict[str, Any], row: dict[str, Any] = row) -> bool:
+            return clients.place(send) == clients.place(row) and 0 <= send["first_offset"] < row["first_offset"]
+
+        place = (row["partition"], None, None, row["first_offset"])
+        if any(is_below(send) and send["invoke_ns"] > row["complete_ns"] for send in sends):
+            yield Anomaly("wrong-end-offset", "not-yet-sent", *place)
+        late = [each for each in committed if each.asked is not None and each.asked > row["complete_ns"]]
+        stored = [send for each in late for send in each.sends if send["type"] == "ok"]
+        log = logs.get(clients.place(row))
+        end = 0 if log is None else max((each.end for each in log), default=0)
+        is_inside = log is not None and row["first_offset"] not in transactions.stable_offsets(log)
+        # beyond the end of the log, only what is open there counts
+        if log is not None and row["first_offset"] > end:
+            is_inside = any(marker >= row["first_offset"] for _, marker in transactions.spans(log))
+        if (row["process"], row["session"]) in isolated and (is_inside or any(map(is_below, stored))):
+            yield Anomaly("wrong-end-offset", "undecided", *place)
 
 
 CHECKS = (read_before_send, realtime_order, watermark_regression, read_above_watermark)

@@ -78,7 +78,40 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     seen = [*clients.find_all(told), *clients.bank(told, run)]
     if not run.settings.unclean_leader_election:
         seen += committed_and_aborted(logs, clients.read(told)[0])
+        seen += told_and_undecided(state, clients.read(told)[0])
     return [*judge(logs, state, directory, run), *seen]
+
+
+def logs_of(directory: RunDirectory) -> dict[Place, list[Row]]:
+    """Of each partition the most advanced copy, if nothing was taken from it; none in a run without transactions."""
+    copies: dict[Place, list[list[Row]]] = {}
+    for home in sorted(directory.nodes_dir.glob("*/data/*-*")):
+        topic, _, partition = home.name.rpartition("-")
+        if home.is_dir():
+            copies.setdefault((topic, int(partition)), []).append(read_rows(home))
+    if not any(topic == STATE_TOPIC for topic, _ in copies):
+        return {}
+    best = {place: max(logs, key=lambda log: (log[-1].leader_epoch, log[-1].end) if log else (-1, 0))
+            for place, logs in copies.items()}  # fmt: skip
+    return {place: log for place, log in best.items()
+            if whole(log) and not any(row.what == "unreadable" and row.count for row in log)}  # fmt: skip
+
+
+def stable_offsets(log: list[Row]) -> set[int]:
+    """The last stable offset for every high watermark that the log can have had."""
+    end = max((row.end for row in log), default=0)
+    return {min([first for first, marker in spans(log) if first < h <= marker], default=h) for h in range(end + 1)}
+
+
+def spans(log: list[Row]) -> list[tuple[int, int]]:
+    """First offset and marker of each transaction; one that is open has its marker beyond everything."""
+    found, opened = [], {}
+    for row in log:
+        if row.what == "data":
+            opened.setdefault(row.producer_id, row.offset)
+        elif row.what in ("COMMIT", "ABORT") and row.producer_id in opened:
+            found.append((opened.pop(row.producer_id), row.offset))
+    return found + [(first, 1 << 62) for first in opened.values()]
 
 
 def committed_and_aborted(logs: dict[Place, list[Row]], told: list[clients.Transaction]) -> Iterator[Anomaly]:
@@ -93,6 +126,32 @@ def committed_and_aborted(logs: dict[Place, list[Row]], told: list[clients.Trans
                     offsets += [offset for offset in sent if ends_aborted(log, producers, offset)]
             if offsets:
                 yield Anomaly("aborted-commit", None, place[1], None, None, min(offsets))
+
+
+def told_and_undecided(state: dict[int, list[Row]], told: list[clients.Transaction]) -> Iterator[Anomaly]:
+    """Commits that were told, of each producer, beside those that were decided: the last ones are too many."""
+    damaged = {number for number in range(max(state)) if number not in state}
+    read = {number: [read_state(number, row) for row in log] for number, log in sorted(state.items())}
+    damaged |= {number for number, log in state.items() if not whole(log) or None in read[number]}
+    records = [each for several in read.values() for each in several if each is not None]
+    committed: dict[int, list[tuple[int, Place, int]]] = {}
+    for each in told:
+        ends = [row for row in each.rows if (row["f"], row["type"]) == ("commit", "ok")]
+        stored = [(clients.place(s), s["first_offset"]) for s in each.sends if s["type"] == "ok"]
+        stored = sorted(s for s in stored if s[1] >= 0)
+        producer = max((row["producer_id"] for row in ends), default=-1)
+        if producer >= 0 and stored:
+            committed.setdefault(producer, []).append((max(row["complete_ns"] for row in ends), *stored[0]))
+    for producer, commits in committed.items():
+        own = [record for record in records if record.producer_id == producer]
+        if (own and own[-1].partition in damaged) or (not own and damaged):
+            continue
+        decided = 0
+        for name in {record.name for record in records}:
+            found, _ = decide([record for record in records if record.name == name])
+            decided += sum(d.producer_id == producer and d.what == "COMMIT" for d in found)
+        for _, where, offset in sorted(commits)[min(decided, len(commits)) :]:
+            yield Anomaly("undecided-commit", None, where[1], None, None, offset)
 
 
 def ends_aborted(log: list[Row], producers: set[int], offset: int) -> bool:

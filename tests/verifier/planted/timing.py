@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from tests.support.stories import SECOND, Batch, Story
+from tests.support.stories import SECOND, TOPIC, Batch, Story
 from tests.verifier.planted.changes import (
     change,
 )
 from tests.verifier.planted.model import Planted
+from verifier.evidence.history import HistoryRow
 
 MS = SECOND // 1000
 
@@ -72,6 +73,20 @@ def told(high_watermark: int, epoch_at: int = 0) -> Callable[[Story], None]:
     return plant
 
 
+def told_end(end: int, time_ms: int, *, is_committed: bool = False) -> Callable[[Story], None]:
+    """A reader was told then that partition 0 ends there. Offsets 6 to 11 were sent from 1,290 ms on."""
+
+    def plant(story: Story) -> None:
+        times = {"invoke_ns": (time_ms - 1) * MS, "complete_ns": time_ms * MS}
+        rows = story.rows["reader-1"]
+        if is_committed:
+            rows.append(HistoryRow("isolation", "ok", session=2))
+        told = HistoryRow("end-offset", "ok", TOPIC, 0, first_offset=end, last_offset=end, session=2, **times)
+        rows.append(told)
+
+    return plant
+
+
 def with_librdkafka(plant: Callable[[Story], None], reader: str = "reader-1") -> Callable[[Story], None]:
     """The same, of a reader that takes the watermark of a former leader's late answer."""
 
@@ -122,6 +137,18 @@ PLANTED: Mapping[str, Planted] = {
         unknown_between,
         {("watermark-regression", None): {"count": 1, "size": 3, "offset": 15}},
         neighbor="a watermark stays",
+    ),
+    "an end that is there": Planted(told_end(12, 1290)),
+    "an end that is there since long": Planted(told_end(6, 1289)),
+    "an end beyond what is sent later": Planted(
+        told_end(12, 1289),
+        {("wrong-end-offset", "not-yet-sent"): {"count": 1, "partition": 0, "offset": 12}},
+        neighbor="an end that is there",
+    ),
+    "an end that is one too far": Planted(
+        told_end(7, 1289),
+        {("wrong-end-offset", "not-yet-sent"): {"count": 1, "partition": 0, "offset": 7}},
+        neighbor="an end that is there since long",
     ),
     "a watermark goes back after an election": Planted(watermarks(12, 9, epoch_at=12)),
     "a watermark goes back before an election": Planted(

@@ -26,6 +26,7 @@ from tests.support.transaction_bytes import (
 )
 from tests.verifier.planted.headers import both
 from tests.verifier.planted.model import Planted
+from tests.verifier.planted.timing import told_end
 from verifier.evidence.history import Function, HistoryRow
 
 P0, P1 = (TOPIC, 0), (TOPIC, 1)
@@ -108,7 +109,8 @@ def told(*, wrong: bool) -> Callable[[Story], None]:
         ):
             f: Function = "abort" if wrong and number == 1 else "commit"
             producer.append(of_transaction("begin", number, begun, begun))
-            producer.append(of_transaction(f, number, asked, asked + 2))
+            # of one decision, since the client does not know its id
+            producer.append(of_transaction(f, number, asked, asked + 2)._replace(producer_id=-1))
         for number, partition in ((4, 1), (5, 0)) if wrong else ((4, 1),):
             inputs = of_transaction("offsets", number, 1, 1)
             producer.append(inputs._replace(topic=TOPIC, partition=partition, first_offset=9, last_offset=11))
@@ -133,6 +135,22 @@ def passed_over(*, f: Function, streams: tuple[int, ...] = (1, 2)) -> Callable[[
         producer[:] = [each._replace(op=0) if each.f == "send" else each for each in producer]
         producer += [of_transaction("begin", 0, 1, 1), of_transaction(f, 0, 1, 300)]
         story.rows["final-1"] = [each for each in story.rows["final-1"] if each.stream not in streams]
+
+    return plant
+
+
+def told_committed(commits: int) -> Callable[[Story], None]:
+    """Each stream's values are a transaction, of which the client was told that so many are committed, in order."""
+
+    def plant(story: Story) -> None:
+        producer = story.rows["producer-1"]
+        # stream 2 writes to t-0, stream 1 to t-1
+        numbers = {2: 0, 1: 1}
+        producer[:] = [each._replace(op=numbers[each.stream]) if each.f == "send" else each for each in producer]
+        for number in (0, 1):
+            producer.append(of_transaction("begin", number, 1, 1))
+            end = of_transaction("commit", number, 300 + number, 301 + number)
+            producer.append(end if number < commits else end._replace(type="info"))
 
     return plant
 
@@ -182,6 +200,39 @@ PLANTED: Mapping[str, Planted] = {
         },
         neighbor="what clients see of transactions",
     ),
+    "an end beyond what is decided": Planted(
+        both(
+            both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)),
+            told_end(14, 30_000, is_committed=True),
+        ),
+    ),
+    "an end beyond what is open, to a reader of everything": Planted(
+        both(both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)), told_end(14, 29_999)),
+    ),
+    "an end beyond what is open": Planted(
+        both(
+            both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told(wrong=False)),
+            told_end(14, 29_999, is_committed=True),
+        ),
+        {("wrong-end-offset", "undecided"): {"count": 1, "partition": 0, "offset": 14}},
+        neighbor="an end beyond what is decided",
+    ),
+    "an end where a transaction begins": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), told_end(0, 30_000, is_committed=True))
+    ),
+    "an end inside a transaction": Planted(
+        both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), told_end(3, 30_000, is_committed=True)),
+        {("wrong-end-offset", "undecided"): {"count": 1, "partition": 0, "offset": 3}},
+        neighbor="an end where a transaction begins",
+    ),
+    "as many commits as were decided": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(1))
+    ),
+    "a commit that no coordinator decided": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(2)),
+        {("undecided-commit", None): {"count": 1, "partition": 1, "offset": 0}},
+        neighbor="as many commits as were decided",
+    ),
     "a reader that is not handed what was aborted": Planted(
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="abort"), isolated))
     ),
@@ -189,6 +240,7 @@ PLANTED: Mapping[str, Planted] = {
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="commit", streams=(2,)), isolated)),
         {
             ("aborted-commit", None): {"count": 1, "partition": 1, "offset": 0},
+            ("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0},
             ("unseen", None): {"count": 12, "partition": 0, "offset": 0},
             ("poll-skip", None): {"count": 1, "partition": 0, "offset": 12, "size": 12},
         },

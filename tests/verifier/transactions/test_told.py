@@ -22,8 +22,9 @@ def found_here(name: str) -> set[str]:
     return {check for check, _ in PLANTED[name].expected if not BY_NAME[check].asks_spark}
 
 
-#: In the story of G1a producers poll, so that nothing of it can be believed.
-TOLD = sorted(name for name in OF_TRANSACTIONS if found_here(name) and "G1a" not in found_here(name))
+#: In the stories of these producers poll, so that nothing of it can be believed.
+DOUBTED = {"G1a", "wrong-end-offset"}
+TOLD = sorted(name for name in OF_TRANSACTIONS if found_here(name) and not DOUBTED & found_here(name))
 
 
 @pytest.mark.parametrize("name", TOLD)

@@ -1,0 +1,50 @@
+"""What the faults on frames share that come by again and again: all of some kind are hit on some links, for a while.
+
+Owns that. Which links these are, and what is done to which frames, is each fault's own.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+from chaos.faults.base import Fault, Probe, until
+from chaos.faults.damage import FrameAct
+
+
+class FrameFault(Fault):
+    """Bites when the proxy acted on such a frame."""
+
+    duration_s = (2.0, 4.0)
+    recovery_s = 2.0
+    hits = "traffic"
+    acts_on_frames = True
+
+    _links: list[str]
+    #: What a probe says about the place.
+    _where: Mapping[str, object]
+
+    @abstractmethod
+    def act(self) -> FrameAct:
+        """What is done to which frames."""
+
+    async def inject(self) -> None:
+        await self.damage.act_on_frames(self._links, self.act())
+
+    async def bites(self) -> Probe:
+        seen = dict(self._where)
+
+        async def acted() -> bool:
+            counts = await self.damage.frame_counts()
+            seen["frames"], seen["frames_hit"] = counts.matched, counts.acted
+            return counts.acted > 0
+
+        return Probe(await until(acted, clock=self.clock, timeout_ms=4_000, interval_ms=20), seen)
+
+    async def heal(self) -> None:
+        self._hit = (await self.damage.frame_counts()).acted
+        await self.damage.heal()
+
+    async def gone(self) -> Probe:
+        clear = await self.damage.clear()
+        return Probe(clear, {"links_clear": clear, "frames_hit": self._hit})

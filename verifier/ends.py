@@ -1,0 +1,201 @@
+"""What readers were told of the ends of partitions, beside what lies below: when it came, and what it was part of.
+
+Owns the search for these rows, the answer to "what came last of all below an offset", and which offsets of a log were
+ever its last stable one. Judges nothing. A load's history has a row for each acknowledged batch, so they are compared
+as arrays.
+"""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.history import stream_history
+from verifier.transactions.client_rows import COMMITTED, ClientTransaction
+from verifier.transactions.logs import LogTransactions
+from verifier.transactions.state_records import TopicPartition
+
+_COLUMNS = ("process", "f", "type", "topic", "partition", "session", "first_offset", "invoke_ns", "complete_ns")
+_SENT = pa.array(["send", "sentinel"])
+_TOLD = pa.array(["end-offset", "isolation"])
+_OK = pa.array(["ok"])
+
+#: One-dimensional, of whole numbers.
+Numbers = npt.NDArray[np.int64]
+
+
+class ToldEnd(NamedTuple):
+    """An answer of ListOffsets. ``is_committed``: to a session that reads only what is committed."""
+
+    process: str
+    session: int
+    place: TopicPartition
+    offset: int
+    complete_ns: int
+    is_committed: bool
+
+
+class Placed(NamedTuple):
+    """Something at an offset, and the earliest time at which it can have been there."""
+
+    offset: int
+    time_ns: int
+
+
+class Arrivals:
+    """What came to partitions, to be asked what of it came last below an offset."""
+
+    def __init__(self, found: Iterable[tuple[TopicPartition, Numbers, Numbers]]) -> None:
+        """Of each, offsets and times."""
+        parts: dict[TopicPartition, list[tuple[Numbers, Numbers]]] = defaultdict(list)
+        for place, offsets, times in found:
+            parts[place].append((offsets, times))
+        self._by_place = {place: _sorted(several) for place, several in parts.items()}
+
+    def __repr__(self) -> str:
+        return f"Arrivals({len(self._by_place)} partitions)"
+
+    def latest_below(self, place: TopicPartition, offset: int) -> Placed | None:
+        """Whatever came last of all below ``offset``; None if nothing is known to be there."""
+        if place not in self._by_place:
+            return None
+        offsets, times, latest = self._by_place[place]
+        count = int(np.searchsorted(offsets, offset))
+        if not count:
+            return None
+        at = int(latest[count - 1])
+        return Placed(int(offsets[at]), int(times[at]))
+
+
+def _sorted(parts: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers, Numbers]:
+    """Offsets in order, their times, and for each the number of the one up to it with the latest time."""
+    offsets, times = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+    order = np.argsort(offsets, kind="stable")
+    offsets, times = offsets[order], times[order]
+    is_latest = times == np.maximum.accumulate(times)
+    return offsets, times, np.maximum.accumulate(np.where(is_latest, np.arange(times.size), 0))
+
+
+class StableOffsets:
+    """Which last stable offsets logs have had, whatever their high watermark was: of those that are whole."""
+
+    def __init__(self, logs: Mapping[TopicPartition, LogTransactions] | None = None) -> None:
+        self._spans = {place: _spans(log) for place, log in (logs or {}).items() if log.is_whole}
+
+    def __repr__(self) -> str:
+        return f"StableOffsets({len(self._spans)} partitions)"
+
+    def open_at(self, place: TopicPartition, offset: int) -> int | None:
+        """Where the transaction begins that must have kept ``offset`` from being a last stable one; None if it may have
+        been one.
+
+        It may if no transaction was open when the high watermark was there; or if one begins there, and has its marker
+        after all those that began before.
+        """
+        firsts, markers, longest = self._spans.get(place, ((), (), ()))
+        count = bisect_left(firsts, offset)
+        if not count or markers[longest[count - 1]] < offset:
+            return None
+        if count < len(firsts) and firsts[count] == offset and markers[count] > markers[longest[count - 1]]:
+            return None
+        return firsts[longest[count - 1]]
+
+
+_Spans = tuple[Sequence[int], Sequence[int], Sequence[int]]
+
+
+def _spans(log: LogTransactions) -> _Spans:
+    """First offsets in order, their markers, and for each the number of the one up to it whose marker is last."""
+    begun = [(each.first_offset, each.marker_offset) for each in log.ended if each.first_offset >= 0]
+    begun += [(each.first_offset, sys.maxsize) for each in log.open.values()]
+    begun.sort()
+    longest: list[int] = []
+    for at, (_, marker) in enumerate(begun):
+        longest.append(at if not longest or marker > begun[longest[-1]][1] else longest[-1])
+    return [first for first, _ in begun], [marker for _, marker in begun], longest
+
+
+@dataclass(frozen=True)
+class Ends:
+    """``sent``: acknowledged values, by the time at which they were due; ``decided``: what transactions wrote that are
+    known to be committed, by the time at which that was first asked for; ``stable``: the last stable offsets.
+    """
+
+    told: tuple[ToldEnd, ...] = ()
+    sent: Arrivals = field(default_factory=lambda: Arrivals(()))
+    decided: Arrivals = field(default_factory=lambda: Arrivals(()))
+    stable: StableOffsets = field(default_factory=StableOffsets)
+
+
+def ends_of(
+    histories: Path,
+    transactions: Iterable[ClientTransaction] = (),
+    logs: Mapping[TopicPartition, LogTransactions] | None = None,
+) -> Ends:
+    """From all histories of a run; nothing is looked for if no reader asked."""
+    if not (told := tuple(told_ends(histories))):
+        return Ends()
+    sent = (each for part in _parts(histories) for each in _sent(part))
+    return Ends(told, Arrivals(sent), Arrivals(_decided(transactions)), StableOffsets(logs))
+
+
+def told_ends(histories: Path) -> Iterator[ToldEnd]:
+    """The answers, those of one history after the other."""
+    committed: set[tuple[str, int]] = set()
+    for part in _parts(histories):
+        for row in part.filter(pc.is_in(part["f"], value_set=_TOLD)).to_pylist():
+            session = row["process"], row["session"]
+            if row["f"] == "isolation":
+                committed.add(session)
+            elif row["first_offset"] >= 0 and row["complete_ns"] >= 0:
+                place = row["topic"], row["partition"]
+                yield ToldEnd(*session, place, row["first_offset"], row["complete_ns"], session in committed)
+
+
+def _parts(histories: Path) -> Iterator[pa.Table]:
+    """What a damaged history, which is doubted, has before its damage."""
+    for path in sorted(histories.glob("*.arrow")):
+        try:
+            for part in stream_history(path)[1]:
+                yield part.select(list(_COLUMNS))
+        except HistoryError:
+            continue
+
+
+def _sent(part: pa.Table) -> Iterator[tuple[TopicPartition, Numbers, Numbers]]:
+    """Of a row of several values, the first: none of them was due before it, and the others lie above."""
+    rows = part.filter(pc.is_in(part["f"], value_set=_SENT))
+    rows = rows.filter(pc.is_in(rows["type"], value_set=_OK))
+    topics = [str(each) for each in rows["topic"].to_pylist()]
+    partitions, offsets, times = (_numbers(rows[name]) for name in ("partition", "first_offset", "invoke_ns"))
+    is_known = (offsets >= 0) & (times >= 0)
+    for topic in set(topics):
+        of_topic = np.array([each == topic for each in topics]) & is_known
+        for partition in np.unique(partitions[of_topic]):
+            here = of_topic & (partitions == partition)
+            yield (topic, int(partition)), offsets[here], times[here]
+
+
+def _numbers(column: pa.ChunkedArray[Any]) -> Numbers:
+    return np.asarray(column.to_numpy(), np.int64)
+
+
+def _decided(transactions: Iterable[ClientTransaction]) -> Iterator[tuple[TopicPartition, Numbers, Numbers]]:
+    found: Mapping[TopicPartition, list[Placed]] = defaultdict(list)
+    for transaction in transactions:
+        for sent in transaction.sent if transaction.outcome == COMMITTED else ():
+            if sent.first_offset >= 0:
+                found[sent.place].append(Placed(sent.first_offset, transaction.asked_ns))
+    for place, several in found.items():
+        yield place, np.array([each.offset for each in several]), np.array([each.time_ns for each in several])
