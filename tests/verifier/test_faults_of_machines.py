@@ -10,7 +10,7 @@ import pytest
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.failing_disk import FailingDisk
 from chaos.faults.lost_files import LostFiles
-from chaos.faults.power_loss import LosePower
+from chaos.faults.power_loss import PowerLoss
 from tests.support.stories import clean
 from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
@@ -37,7 +37,7 @@ def ended(exit_code: int) -> list[ChildProcess]:
 def test_the_kinds_are_those_of_chaos() -> None:
     """A fault that is added there, and ends its broker, is known here."""
     assert {name for name, fault in FAULTS.items() if issubclass(fault, FailingDisk)} == FAILING_DISKS
-    assert {name for name, fault in FAULTS.items() if issubclass(fault, LosePower | LostFiles)} == KILLING_MACHINES
+    assert {name for name, fault in FAULTS.items() if issubclass(fault, PowerLoss | LostFiles)} == KILLING_MACHINES
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))
