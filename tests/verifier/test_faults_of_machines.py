@@ -56,7 +56,7 @@ def test_only_a_disk_that_failed_explains_a_broker_that_ended_by_itself(fault: s
     "changes", [{"pid": 103}, {"dead": False}, {"broker": 1}], ids=["another process", "alive", "another broker"]
 )
 def test_a_disk_of_another_process_explains_nothing(changes: dict[str, object]) -> None:
-    """As with a kill."""
+    """A failing disk explains the end of its own process only, as a kill does."""
     fault = replace(BROKEN, probe={**BROKEN.probe, **changes}, target=f"broker {changes.get('broker', 2)}")
     run = a_run(children=ended(FAILED), faults_requested=["disk-error"])
     assert any("no fault had killed it" in each.reason for each in incomplete(run, facts(), closing(fault)))

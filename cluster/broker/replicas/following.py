@@ -199,7 +199,7 @@ class Following:
             self._news[key] = self._followed[key]
 
     def next_resume_s(self) -> float:
-        """When the first pause is over; infinity if none ends by itself."""
+        """When the first pause is over; infinity if none has an end."""
         return min(self._paused.values(), default=math.inf)
 
     def _scan(self, now_s: float) -> None:
