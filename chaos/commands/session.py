@@ -10,9 +10,12 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from chaos.commands.commit import commit
 from chaos.commands.interrupts import Interrupts
@@ -21,6 +24,7 @@ from chaos.commands.talk import Talk
 from chaos.commands.verdict_lines import say
 from chaos.commands.verifier_process import run_verifier, write_unjudged
 from chaos.conductor.conductor import Conductor
+from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
 from chaos.conductor.workbench import Workbench
@@ -31,7 +35,7 @@ from chaos.experiment.verdict_settings import settings_of
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, reason
-from cluster.process.supervisor import Supervisor
+from cluster.process.supervisor import ChildRecord, Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
@@ -46,8 +50,19 @@ RESULTS = "results"
 VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")
 
 
+#: What a command has to say about a run beside its verdict: it prints that, and returns it for the object for programs.
+More = Callable[[RunDirectory], Mapping[str, Any]]
+
+
 def conduct(
-    experiment: Experiment, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool, talk: Talk
+    experiment: Experiment,
+    schedule: Schedule,
+    warnings: list[str],
+    repro: str,
+    *,
+    as_json: bool,
+    talk: Talk,
+    more: More | None = None,
 ) -> str:
     """Run one experiment. Returns the verdict; raises BadRequest before anything was started, or what failed."""
     clock, storage = SystemClock(), OsStorage()
@@ -66,20 +81,22 @@ def conduct(
     with Interrupts() as interrupts:
         with Progress(clock, is_silent=talk.is_silent) as progress:
             try:
+                for line in clean(Path(RESULTS)):
+                    progress.note(line)
                 progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
                 progress.note(f"expects to write about {expected_gb:.1f} GB")
                 for line in overrun(experiment, schedule):
                     progress.note(line)
                 for warning in warnings:
                     progress.note(f"warning: {warning}")
-                with Supervisor(str(directory.path), record.children) as supervisor:
+                with _supervised(directory, record) as supervisor:
                     bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
                     conductor = Conductor(experiment, schedule, bench, record)
                     asyncio.run(_conduct(conductor, interrupts, progress))
                 record.seal()
                 interrupts.raise_if_insistent()
                 progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
-                with Supervisor(str(directory.path), record.children) as supervisor:
+                with _supervised(directory, record) as supervisor:
                     run_verifier(supervisor, directory, experiment.asked.spark_master)
             except KeyboardInterrupt:
                 is_judged = False
@@ -89,7 +106,20 @@ def conduct(
                     f"interrupted before the verdict; judge it with: {command(['verify', str(directory.path)])}",
                 )
         interrupts.ignore()
-        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk)
+        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk, more=more)
+
+
+@contextmanager
+def _supervised(directory: RunDirectory, record: RunRecord) -> Iterator[Supervisor]:
+    """A Supervisor whose children are on record, with the run and beside it for who cleans up if we are killed."""
+    with WorkedOn(directory.path, record.model.run_id) as worked_on:
+
+        def changed(children: list[ChildRecord]) -> None:
+            worked_on.children(children)
+            record.children(children)
+
+        with Supervisor(str(directory.path), changed) as supervisor:
+            yield supervisor
 
 
 def _conclude(
@@ -100,9 +130,10 @@ def _conclude(
     is_judged: bool,
     as_json: bool,
     talk: Talk = Talk.PROGRESS,
+    more: More | None = None,
 ) -> str:
     """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
-    verdict = say(directory, as_json=as_json)
+    verdict = say(directory, as_json=as_json, more=None if more is None else more(directory))
     # without a verdict of its own the run has no exit status: a sweep that continues runs it again
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
