@@ -200,7 +200,10 @@ def _to_ask(
     """The checks that may find something. Of much evidence all are asked: that costs little beside the rows."""
     if here is None or not is_tiny(spark):
         return findings.CHECKED
-    found = suspects(examine(here, replica_rows(places), partition_rows(places, readers)))
+    rows = examine(here, replica_rows(places), partition_rows(places, readers))
+    if not rows.is_reliable:
+        return findings.CHECKED
+    found = suspects(rows)
     return [name for name in findings.CHECKED if name not in found or found[name]]
 
 

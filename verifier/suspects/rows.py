@@ -28,6 +28,9 @@ Places = frozenset[int]
 
 #: Below any number in a table, and above.
 LEAST, MOST = -(1 << 63), (1 << 63) - 1
+#: numpy wraps where Spark refuses. Of numbers below this, which no honest run reaches before the year 2043 (a time in
+#: nanoseconds), what suspicions compute fits into 64 bits.
+MOST_RELIABLE = 1 << 61
 
 _REPLICA = ["run", "topic", "partition", "broker"]
 _PARTITION = ["run", "topic", "partition"]
@@ -128,6 +131,12 @@ class Examined:
     jumps: Rows
     contradictable: Places
 
+    @property
+    def is_reliable(self) -> bool:
+        """Whether no number is so large that a suspicion could come out wrong: evidence may say anything."""
+        tables = (self.replicas, self.batches, self.spans, self.files, self.history, self.claims, self.ledger)
+        return all(_is_small(column) for rows in (*tables, self.jumps) for column in rows.table.itercolumns())
+
 
 def examine(staged: Staged, replicas: pa.Table, partitions: pa.Table) -> Examined:
     """All rows of judged partitions. ``replicas`` and ``partitions`` are those of ``verifier.places``."""
@@ -149,6 +158,14 @@ def examine(staged: Staged, replicas: pa.Table, partitions: pa.Table) -> Examine
         jumps=Rows(_read(staged.tables / "jumps")),
         contradictable=whole.places(deleted),
     )
+
+
+def _is_small(column: Any) -> bool:
+    if not pa.types.is_integer(column.type):
+        return True
+    extremes: Any = pc.min_max(column).as_py()
+    least, most = extremes["min"], extremes["max"]
+    return least is None or most is None or -MOST_RELIABLE < least <= most < MOST_RELIABLE
 
 
 def _read(directory: Path) -> pa.Table:
