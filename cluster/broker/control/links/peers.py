@@ -71,7 +71,7 @@ class RemotePeer:
             raise
 
     def close(self) -> None:
-        """For good: whoever waits for a connection that is being opened, or for a turn to open one, is refused now."""
+        """For good: requests that wait for a connection, or for a turn to open one, are refused now."""
         self._is_closed = True
         if self._opener is not None:
             self._opener.cancel()
