@@ -15,7 +15,7 @@ import typer
 
 from chaos.commands.commit import commit
 from chaos.commands.session import conduct
-from chaos.commands.stored import A_RUN, run_directory
+from chaos.commands.stored_paths import A_RUN, run_directory
 from chaos.commands.talk import PlainQuiet, talk_of
 from chaos.exits import VERDICTS, BadRequest, Exit
 from chaos.experiment.choices import Keep
