@@ -41,12 +41,6 @@ class RateShape:
         """Whether the rate is what the load says, always."""
         return all(factor == 1.0 for _, factor in self.pieces)
 
-    def factor_at(self, seconds: float) -> float:
-        """The factor after this many seconds."""
-        if self.repeats:
-            seconds %= self._ends_s[-1]
-        return self.pieces[min(bisect_right(self._ends_s, seconds), len(self.pieces) - 1)][1]
-
     def work(self, seconds: float) -> float:
         """The work that is due after this many seconds, 0 or more."""
         rounds = 0.0

@@ -1,7 +1,7 @@
 """How long a fault on record had stopped a process of the load, and what of its loop's lag is its own. Pure.
 
 As with processes that a fault killed (``verifier.completeness.killed``), a name in a record is not enough: the probe
-must have seen this process stopped. What is left of the lag, before or after, counts as ever.
+must have seen this process stopped. What is left of the lag, before or after, counts as usual.
 """
 
 from __future__ import annotations

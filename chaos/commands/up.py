@@ -41,7 +41,7 @@ MOST_PORT = 65_535
 DETACHED_START_S = 90.0
 #: What a detached cluster says after it has announced itself.
 LOG = "up.log"
-#: How often it is looked whether a broker died or came back.
+#: The time between two checks for brokers that exited or returned.
 LOOK_S = 1.0
 
 

@@ -34,7 +34,7 @@ VERIFIED_BYTES_PER_S = 2_000_000
 END_TIMEOUT_S = 5.0
 #: Of a verifier's log: its last words are in them.
 LAST_BYTES = 1 << 20
-#: How often it is looked whether a run has a verdict meanwhile.
+#: The time between two checks for a verdict.
 LOOK_S = 0.5
 
 

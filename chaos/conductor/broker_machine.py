@@ -24,7 +24,7 @@ from cluster.seams.breakable_disk import RECORD
 from cluster.seams.clock import Clock
 from cluster.seams.json_port import ask_json
 from cluster.seams.os_storage import OsStorage
-from cluster.seams.power_loss import POWER_LOSS, PowerLoss
+from cluster.seams.power_loss import POWER_LOSS, UnsyncedLoss
 from cluster.seams.randomness import derive
 from cluster.seams.units import ms_of_ns
 from verifier.evidence.run_directory import RunDirectory
@@ -106,7 +106,7 @@ class BrokerMachine:
 
         def take() -> int:
             path = os.path.join(self._node, POWER_LOSS)
-            lost = PowerLoss.from_text(self._storage.read(path).decode()).take(self._storage)
+            lost = UnsyncedLoss.from_text(self._storage.read(path).decode()).take(self._storage)
             self._storage.remove(path)
             return lost
 

@@ -6,8 +6,6 @@ Owns the wording of progress; what is shown is given to it. Everything also goes
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Callable
 
 from rich.console import Console
 from rich.status import Status
@@ -73,8 +71,3 @@ class Progress:
 def under_load(active: str, elapsed_s: float, whole_s: float, counts: str) -> str:
     """What is happening while faults are injected: what is broken now comes first, for a terminal may cut the end."""
     return f"{f'fault: {active}  ' if active else ''}{elapsed_s:.0f}/{whole_s:.0f} s  {counts}"
-
-
-def stdout_line(text: str, write: Callable[[str], int] | None = None) -> None:
-    """One line for scripts."""
-    (write or sys.stdout.write)(text + "\n")

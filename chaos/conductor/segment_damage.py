@@ -1,4 +1,4 @@
-"""Damage in the segments of one replica: one bit is flipped, and it is looked who notices. Owns no decision. Blocks.
+"""Damage in the segments of one replica: flips a bit, and sees who notices. Owns no decision. Blocks.
 
 Batches are found by the verifier's reader, which shares no code with the cluster.
 """

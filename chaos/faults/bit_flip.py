@@ -14,7 +14,7 @@ from chaos.faults.machine import FlippedBit
 from chaos.faults.rolling_restart import STOP_MS
 
 
-class FlipBit(Fault):
+class BitFlip(Fault):
     """Bites when the file has a batch with a wrong checksum, and a reader of this broker detects it."""
 
     name = "bit-flip"

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from chaos.faults.base import Fault
-from chaos.faults.bit_flip import FlipBit
+from chaos.faults.bit_flip import BitFlip
 from chaos.faults.clock_drift import ClockDrift
 from chaos.faults.clock_jump import ClockJump
 from chaos.faults.crash_members import CrashMembers
@@ -37,7 +37,7 @@ from chaos.faults.pause_members import PauseMembers
 from chaos.faults.pause_producers import PauseProducers
 from chaos.faults.pause_transaction_coordinator import PauseTransactionCoordinator
 from chaos.faults.pause_zookeeper import PauseZookeeper
-from chaos.faults.power_loss import LosePower
+from chaos.faults.power_loss import PowerLoss
 from chaos.faults.repeat_end_txn import RepeatEndTxn
 from chaos.faults.reset import Reset
 from chaos.faults.restart_members import RestartMembers
@@ -61,7 +61,7 @@ _ON_COORDINATORS = (
 _ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)
 #: Of the machine of one broker: its disk, and its clock.
 _ON_MACHINES = (
-    *(LosePower, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex, FlipBit),
+    *(PowerLoss, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex, BitFlip),
     *(ClockJump, ClockDrift),
 )
 

@@ -14,7 +14,7 @@ from chaos.faults.base import PreconditionMissing, Probe
 from chaos.faults.kill_leader import KillLeader
 
 
-class LosePower(KillLeader):
+class PowerLoss(KillLeader):
     """Bites when bytes were lost, the process is gone and another broker leads the partition."""
 
     name = "power-loss"

@@ -35,9 +35,7 @@ _ADDITIONS = (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN)
 _COMMITS = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
 _STEPS: Mapping[CoordinatorKind, tuple[CoordinatorStep, ...]] = {
     "transaction": (
-        CoordinatorStep(
-            "add-partitions-response", (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN), "response"
-        ),
+        CoordinatorStep("add-partitions-response", _ADDITIONS, "response"),
         CoordinatorStep("end-txn-request", (ApiKey.END_TXN,), "request"),
         CoordinatorStep("end-txn-response", (ApiKey.END_TXN,), "response"),
         CoordinatorStep("write-txn-markers", (ApiKey.WRITE_TXN_MARKERS,), "request", to_brokers=True),

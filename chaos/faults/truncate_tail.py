@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from chaos.faults.power_loss import LosePower
+from chaos.faults.power_loss import PowerLoss
 
 
-class TruncateTail(LosePower):
+class TruncateTail(PowerLoss):
     """Bites like a power loss. All other partitions of the broker keep their data."""
 
     name = "truncate-tail"

@@ -14,7 +14,7 @@ from chaos.experiment.forms import ScheduleFile
 from chaos.faults.catalogue import FAULTS
 from chaos.replay.happened import DIGITS
 from chaos.schedules.model import Injection, Schedule
-from chaos.shrinking.smaller_run import SmallerRun, Tightness
+from chaos.shrinking.smaller_run import PlayingPace, SmallerRun
 
 #: The load after the last fault.
 TAIL_S = 10.0
@@ -28,14 +28,14 @@ _SHARES = (16, 4, 2)
 def scaled(asked: Asked, schedule: Schedule, candidate: SmallerRun, path: Path) -> Asked:
     """What the candidate asks of ``gapless run``; its schedule is to be written to ``path``."""
     chosen = [schedule.injections[number] for number in candidate.events]
-    if candidate.pace >= Tightness.SHIFTED:
+    if candidate.pace >= PlayingPace.SHIFTED:
         chosen = _moved(chosen, 0, WARMUP_S)
-    if candidate.pace >= Tightness.CLOSED:
+    if candidate.pace >= PlayingPace.CLOSED:
         for number in range(1, len(chosen)):
             chosen = _moved(chosen, number, max(map(_recovered_s, chosen[:number])))
     limit_s = asked.time_limit_s
-    if candidate.pace >= Tightness.CUT:
-        tail_s = SHORT_TAIL_S if candidate.pace is Tightness.SHORT else TAIL_S
+    if candidate.pace >= PlayingPace.CUT:
+        tail_s = SHORT_TAIL_S if candidate.pace is PlayingPace.SHORT else TAIL_S
         ends_s = max((each.at_s + each.duration_s for each in chosen), default=WARMUP_S)
         limit_s = min(limit_s, float(math.ceil(ends_s + tail_s)))
     file = ScheduleFile(path, replace(schedule, injections=tuple(chosen)))

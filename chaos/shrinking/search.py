@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chaos.shrinking.smaller_run import SmallerRun, Tightness, TryCount, TryOutcome
+from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
 
 #: How likely something that fails as often as the whole may be held for harmless.
 MISS = 0.15
@@ -24,7 +24,7 @@ Stage = Generator[SmallerRun, TryOutcome, None]
 
 
 class Search:
-    """Asks for one try after the other: ``candidate`` is the next one, None at the end; ``told`` says the outcome.
+    """Asks for one try after the other: ``candidate`` is the next one, None at the end; ``told`` says its outcome.
 
     ``best`` is the smallest that failed so far, None while nothing has. ``before`` and ``after`` count fresh tries of
     the whole and of what is left. ``likely``: this many of the injections, from the first on, are likely to do.
@@ -136,7 +136,7 @@ class Search:
         while high - low > 1:
             middle = likely if likely is not None and low < likely < high else (low + high) // 2
             likely = None
-            if (yield from self._fails(SmallerRun(events[:middle], Tightness.CUT))):
+            if (yield from self._fails(SmallerRun(events[:middle], PlayingPace.CUT))):
                 high = middle
             else:
                 low = middle
@@ -147,7 +147,7 @@ class Search:
         low, high = 0, len(events)
         while high - low > 1:
             near = high - 1 if high > len(events) - 2 else (low + high) // 2
-            if (yield from self._fails(SmallerRun(events[near:], Tightness.SHIFTED))):
+            if (yield from self._fails(SmallerRun(events[near:], PlayingPace.SHIFTED))):
                 low = near
             else:
                 high = near
@@ -177,7 +177,7 @@ class Search:
 
     def _durations(self) -> Stage:
         """The fastest pace that fails."""
-        for pace in reversed(Tightness):
+        for pace in reversed(PlayingPace):
             if pace <= self._now().pace or (yield from self._fails(replace(self._now(), pace=pace))):
                 return
 

@@ -18,7 +18,7 @@ class TryOutcome(Enum):
     IMPOSSIBLE = "not possible"
 
 
-class Tightness(IntEnum):
+class PlayingPace(IntEnum):
     """How much of the time of the run is left; each has what those before it have, too."""
 
     AS_IT_WAS = 0
@@ -37,7 +37,7 @@ class SmallerRun:
     """Some of the injections, by their numbers; at this pace; with these settings of the load instead of its own."""
 
     events: tuple[int, ...]
-    pace: Tightness = Tightness.AS_IT_WAS
+    pace: PlayingPace = PlayingPace.AS_IT_WAS
     load: tuple[tuple[str, Any], ...] = ()
 
 

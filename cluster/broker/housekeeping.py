@@ -32,7 +32,7 @@ from cluster.seams.storage import Storage
 
 logger = logging.getLogger(__name__)
 
-#: How often it is looked whether deleted files are due.
+#: The time between two searches for deleted files that are due.
 REMOVAL_INTERVAL_MS = 1000
 #: How often free memory is given back.
 MEMORY_INTERVAL_MS = 2000

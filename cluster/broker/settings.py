@@ -1,7 +1,7 @@
 """What is set on topics, on this broker and on all brokers: looking at it and changing it.
 
 Owns which resources are served here, what may be set on them, and which error each failure is. Does not own the
-storing (``control.config_store``), how brokers take the news (``control.dynamic_configs``), nor any message
+storing (``broker.config_store``), how brokers take the news (``broker.dynamic_configs``), nor any message
 (``handlers``). What is stored is read from ZooKeeper, as in Kafka: a client sees what it has just set, whichever broker
 it asks.
 """

@@ -70,20 +70,6 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", one, text, flags=re.DOTALL)
 
 
-def format_properties(mapping: Mapping[str, str]) -> str:
-    """The inverse of ``parse_properties``: one pair per line, in the order given."""
-    return "".join(f"{_escape(key, key=True)}={_escape(value, key=False)}\n" for key, value in mapping.items())
-
-
-def _escape(text: str, *, key: bool) -> str:
-    text = (
-        text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
-    )
-    if key:
-        return re.sub(r"([=: #!])", r"\\\1", text)
-    return re.sub(r"^ +| +$", lambda spaces: "\\u0020" * len(spaces[0]), text)
-
-
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The broker keys in a container's environment, by the rule of Kafka's images.
 

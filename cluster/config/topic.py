@@ -110,14 +110,3 @@ def broker_defaults(broker: Mapping[str, Value]) -> dict[str, Value]:
                 found[name] = value * factor if scaled else value
                 break
     return found
-
-
-def replication_warnings(config: Mapping[str, Value], replication_factor: int) -> tuple[str, ...]:
-    """Lines about a topic that is legal and can never be written with acks=all (Kafka accepts it too)."""
-    minimum = config["min.insync.replicas"]
-    if isinstance(minimum, int) and minimum > replication_factor:
-        return (
-            f"min.insync.replicas {minimum} is above the replication factor {replication_factor}: "
-            "every acks=all produce request is refused with NOT_ENOUGH_REPLICAS",
-        )
-    return ()

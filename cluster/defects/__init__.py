@@ -2,7 +2,8 @@
 "Bugs of others"), to show that the verifier finds them.
 
 Owns the catalogue, the parsing of ``NAME[:probability]`` and the record of each firing. A defect wraps the broker's
-``Rules`` at start-up; the correct code does not know about it, and only the broker's main imports this room.
+``Rules`` at start-up, and the correct code does not know about it. Of the brokers, only their main imports this room;
+of the command line, what checks a ``--defect`` and what lists the names.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class Child:
             until(lambda: not self.is_suspended(), SIGNAL_TIMEOUT_S)
 
     def release(self) -> None:
-        """Close the lifeline: the child ends by itself within a second, unless it is suspended."""
+        """Close the lifeline: the child exits within a second, unless it is suspended."""
         with self._polling:
             if not self._released:
                 self._released = True

@@ -37,10 +37,6 @@ class LinkName:
             raise ValueError(f"not the name of a link: {name!r}; they are like producers-b2, b1-b2 or b2-zk")
         return cls(match["opener"], match["target"])
 
-    def touches(self, broker_id: int) -> bool:
-        """Whether the broker is one of its ends."""
-        return f"b{broker_id}" in (self.opener, self.target)
-
 
 def link_names(broker_ids: Iterable[int], groups: Iterable[str]) -> tuple[LinkName, ...]:
     """Every link of a cluster: each load group to each broker, each broker to each other, each broker to ZooKeeper."""
@@ -75,10 +71,6 @@ class Topology:
     def address(self, opener: str, target: str) -> str:
         """Where ``opener`` reaches ``target``: the link's proxy. Raises ``KeyError`` if there is no such link."""
         return self.links[f"{opener}-{target}"]
-
-    def links_of(self, broker_id: int) -> tuple[str, ...]:
-        """The names of all links that begin or end at a broker: what must be cut to isolate it."""
-        return tuple(name for name in self.links if LinkName.parse(name).touches(broker_id))
 
     def bootstrap(self, group: str) -> str:
         """``bootstrap.servers`` of a load group: its own link to each broker."""

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from cluster.seams.disk_fault import DiskFault
-from cluster.seams.power_loss import FileTree, PowerLoss, SyncedBytes, parents
+from cluster.seams.power_loss import FileTree, SyncedBytes, UnsyncedLoss, parents
 
 RECORD = "disk.jsonl"
 #: Calls of one life that are recorded one by one; the others are counted.
@@ -93,7 +93,7 @@ class BreakableDisk:
         sizes = {path: _size_of(path) - max(node.synced, 0) for path, node in nodes.items()}
         return {path: size for path, size in sizes.items() if size > 0}
 
-    def lose_power(self, random: Random, word: str = "") -> PowerLoss:
+    def lose_power(self, random: Random, word: str = "") -> UnsyncedLoss:
         """From now on no call returns. What is lost, of paths with ``word`` in them: of each file's unsynced bytes
         all, none, or those behind a byte that is drawn.
 
@@ -113,7 +113,7 @@ class BreakableDisk:
             gone = tuple(path for path in sizes if word in path and path not in left)
             # a part of the tree loses no directory
             stay = tree.directories if word else tree.left_directories(left)
-            return PowerLoss(cut, gone, tuple(sorted(tree.directories - stay)))
+            return UnsyncedLoss(cut, gone, tuple(sorted(tree.directories - stay)))
 
     def _note(self, details: Mapping[str, Any]) -> None:
         if self._recorded < MOST_RECORDED:

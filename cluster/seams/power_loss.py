@@ -116,7 +116,7 @@ class FileTree(Generic[N]):
 
 
 @dataclass(frozen=True, slots=True)
-class PowerLoss:
+class UnsyncedLoss:
     """What a power loss takes: files that it cuts, each to a size, and files and directories that are gone."""
 
     cut: Mapping[str, int] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class PowerLoss:
         return json.dumps({"cut": dict(self.cut), "gone": list(self.gone), "directories": list(self.directories)})
 
     @classmethod
-    def from_text(cls, text: str) -> PowerLoss:
+    def from_text(cls, text: str) -> UnsyncedLoss:
         """Raises ``ValueError``, ``KeyError`` or ``TypeError`` for anything else."""
         found = json.loads(text)
         cut = {str(path): int(size) for path, size in found["cut"].items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from cluster.client.cluster_calls import require
 from cluster.client.cluster_view import BrokerAddress, TopicPartition
 from cluster.client.coordinator_lookup import TRANSACTION
 from cluster.client.negotiation import choose_version
@@ -15,7 +16,7 @@ from cluster.client.producer.produce_codec import decode_response, encode_reques
 from cluster.client.retried_calls import Retriable
 from cluster.client.transaction_admin_calls import ANY_PRODUCER, TransactionAdminCalls
 from cluster.protocol.apis import ApiKey
-from cluster.protocol.by_topic import by_topic, require
+from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 from cluster.protocol.messages import encode_request_header

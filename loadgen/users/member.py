@@ -19,10 +19,8 @@ from loadgen.members.choice import make_member
 from loadgen.members.confluent import ConfluentMember
 from loadgen.members.events import Event, MemberClient
 from loadgen.members.recording import MemberRecording
-from loadgen.membership import GROUP, Life, LifeEnd, MemberName, MemberPlace, Members, parse_members, places
-from loadgen.orders import OrderBook
+from loadgen.membership import GROUP, Life, LifeEnd, MemberName
 from loadgen.users.load import process_of
-from loadgen.users.process import LoadProcess
 from loadgen.users.threads import begin_waiting
 
 logger = logging.getLogger(__name__)
@@ -43,11 +41,10 @@ class MemberUser(User):  # type: ignore[misc]
     def on_start(self) -> None:
         self._process = process_of(self.environment)
         self._clock = self._process.clock
-        self._members = members_of(self._process)
-        self._place = _next_place(self.environment, self._process, self._members)
+        self._members = self._process.members
+        self._place = next(self._process.member_places)
         settings = self._process.settings
         self._bootstrap = self.environment.host or settings.readers_bootstrap
-        self._orders = _orders_of(self.environment, self._process)
         self._lives = self._place.lives(settings.run_id, self._members.lives_s)
         self._instance = self._obeyed = 0
         self._life: Life
@@ -60,7 +57,7 @@ class MemberUser(User):  # type: ignore[misc]
         """One turn, and the end of this life if it is due, or if its consumer can do no more."""
         self._obey()
         continues = self._turn()
-        if self._is_over or not continues:
+        if self._may_end or not continues:
             life = self._life
             # one that failed leaves, if it still can
             self._end(life.end if continues or life.end is LifeEnd.CRASH else LifeEnd.LEAVE)
@@ -69,21 +66,21 @@ class MemberUser(User):  # type: ignore[misc]
 
     def _obey(self) -> None:
         """An order makes this life's end due now."""
-        order = self._orders.take(self._place.number)
+        order = self._process.orders.take(self._place.number)
         if order is not None:
             self._life = self._life._replace(end=order.end, absence_s=order.absence_s)
             self._ends_ns = self._clock.monotonic_ns()
             self._obeyed = order.number
 
     @property
-    def _is_over(self) -> bool:
-        """Whether the member has nothing left to do in this life, which is due."""
-        return self._is_due
+    def _is_due(self) -> bool:
+        """Whether this life has lasted as long as it should, or was ordered to end."""
+        return self._clock.monotonic_ns() >= self._ends_ns
 
     @property
-    def _is_due(self) -> bool:
-        """Whether this life is over."""
-        return self._clock.monotonic_ns() >= self._ends_ns
+    def _may_end(self) -> bool:
+        """Whether nothing is left to do in this life, which is due."""
+        return self._is_due
 
     def _turn(self) -> bool:
         """One poll, and a commit if it is time for one; whether this life continues."""
@@ -126,28 +123,6 @@ class MemberUser(User):  # type: ignore[misc]
         events: list[Event] = begin_waiting(self._member.is_cooperative, work).get()
         self._member.pass_on()
         return events, self._recording.record(events)
-
-
-def members_of(process: LoadProcess) -> Members:
-    """The members of the load's group."""
-    return parse_members(process.settings.members or {})
-
-
-def _next_place(environment: Any, process: LoadProcess, members: Members) -> MemberPlace:
-    """Each user of the process has a place of its own."""
-    if not hasattr(environment, "gapless_places"):
-        (client,) = (client for name, client, _ in members.processes() if name == process.process)
-        environment.gapless_places = iter(places(members, client))
-    place: MemberPlace = next(environment.gapless_places)
-    return place
-
-
-def _orders_of(environment: Any, process: LoadProcess) -> OrderBook:
-    """The orders of the process, which its users share."""
-    if not hasattr(environment, "gapless_orders"):
-        environment.gapless_orders = OrderBook(process.run.orders_jsonl(process.process))
-    book: OrderBook = environment.gapless_orders
-    return book
 
 
 def _release(member: ConfluentMember) -> None:

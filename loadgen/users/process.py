@@ -11,7 +11,8 @@ from __future__ import annotations
 import atexit
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import gevent
@@ -22,6 +23,8 @@ from cluster.seams.units import ms_of_ns, ns_of_seconds
 from loadgen.clients.base import ProducerClient, ProducerFactory
 from loadgen.clients.choice import producer_factory
 from loadgen.kinds import BANK
+from loadgen.membership import MemberPlace, Members, parse_members, places
+from loadgen.orders import OrderBook
 from loadgen.pace import partition_of
 from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords, TransferRecords
@@ -115,6 +118,22 @@ class LoadProcess:
         if self.settings.kind == BANK:
             return TransferRecords(self.settings.run_id, number, self._sizes)
         return StreamRecords(self.settings.run_id, number, self._sizes, self._keys)
+
+    @cached_property
+    def members(self) -> Members:
+        """The members of the load's group, of all processes."""
+        return parse_members(self.settings.members or {})
+
+    @cached_property
+    def member_places(self) -> Iterator[MemberPlace]:
+        """The places of this process in the group; each member user takes the next one."""
+        (client,) = (client for name, client, _ in self.members.processes() if name == self.process)
+        return iter(places(self.members, client))
+
+    @cached_property
+    def orders(self) -> OrderBook:
+        """What members of this process are ordered to do."""
+        return OrderBook(self.run.orders_jsonl(self.process))
 
     def next_reader(self) -> str:
         """The client for the next reader: readers take those of the settings in turn."""

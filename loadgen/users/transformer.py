@@ -35,8 +35,8 @@ class TransformerUser(MemberUser):
         self._is_initialized = False
 
     @property
-    def _is_over(self) -> bool:
-        """One that is to crash waits for something to crash in."""
+    def _may_end(self) -> bool:
+        """As of any member; one that is to crash waits a while for a transaction to crash in."""
         is_to_crash = self._life.end is LifeEnd.CRASH
         return self._clock.monotonic_ns() >= self._ends_ns + (CRASH_WAIT_NS if is_to_crash else 0)
 

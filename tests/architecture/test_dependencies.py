@@ -141,11 +141,12 @@ def _allowed(target: str, allowed: tuple[str, ...]) -> bool:
     return any(within(target, room) for room in allowed)
 
 
-def test_defects_are_imported_by_one_module() -> None:
-    """The correct code has no hook for defects: only the broker's main knows them."""
+def test_defects_are_imported_by_the_table_alone() -> None:
+    """The correct code has no hook for defects: of the brokers only their main imports them."""
     users = {each.module for each in ours() if within(each.target, "cluster.defects")}
     users = {user for user in users if not within(user, "cluster.defects")}
-    assert users <= set(DEFECT_USERS)
+    assert users == set(DEFECT_USERS)
+    assert [user for user in users if within(user, "cluster")] == ["cluster.broker.main"]
 
 
 @pytest.mark.parametrize(

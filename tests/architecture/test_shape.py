@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from tests.architecture.sources import modules, nodes
 
 LONGEST_MODULE = 300
 LONGEST_FUNCTION = 69
+#: The fewest characters of a test's docstring.
+SHORTEST_RULE = 25
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
@@ -33,7 +37,7 @@ def test_modules_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    """A function fits on a page."""
+    """A function fits on a page, or is in the table with its reason."""
     wrong = []
     for module in modules():
         for node in nodes(module):
@@ -74,13 +78,35 @@ def test_operating_errors_are_not_asserted() -> None:
 
 
 def test_every_test_states_its_rule() -> None:
-    """The first line of a test is a docstring that says what must hold."""
+    """A test begins with a docstring that says what must hold: a sentence, and not the rest of the function's name."""
     silent = [
-        f"{module.name}.{node.name}"
+        f"{module.name}.{node.name}: {rule!r}"
         for module in modules("tests")
         for node in nodes(module)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test_")
-        and not ast.get_docstring(node)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        if len(rule := rule_of(node)) < SHORTEST_RULE
     ]
-    assert not silent, "\n".join(silent)
+    assert not silent, f"at least {SHORTEST_RULE} characters, a sentence that can be read alone:\n" + "\n".join(silent)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("def test_a(): ...", ""),
+        ('def test_a():\n    """Is refused."""', "Is refused."),
+        (
+            'def test_a():\n    """A range that ends\n    before it begins is refused.\n\n    More."""',
+            "A range that ends before it begins is refused.",
+        ),
+    ],
+)
+def test_a_rule_is_the_first_paragraph(text: str, expected: str) -> None:
+    """What comes after a blank line does not count, nor how the first paragraph is broken into lines."""
+    (node,) = ast.parse(text).body
+    assert isinstance(node, ast.FunctionDef)
+    assert rule_of(node) == expected
+
+
+def rule_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """The first paragraph of a test's docstring, as one line; empty if it has none."""
+    return " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split())

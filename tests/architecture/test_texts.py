@@ -92,7 +92,7 @@ SPELLED_ON_PURPOSE = "tests/chaos/bad_inputs.py"
 
 @pytest.mark.parametrize("what", sorted(UNWELCOME))
 def test_no_text_has(what: str) -> None:
-    """The text is American English."""
+    """Every text is written in American English."""
     wrong = [
         f"{name}:{number}: {line.strip()[:100]}"
         for name, text in texts().items()

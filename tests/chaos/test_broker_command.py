@@ -63,7 +63,7 @@ def test_a_broker_without_a_zookeeper_is_refused_before_anything_is_bound(place:
 
 
 def test_a_second_broker_on_a_data_directory_is_refused(place: Place) -> None:
-    """As ``gapless up`` says it."""
+    """A data directory in use is refused in the words of ``gapless up``."""
     data = str(place.directory / "data")
     lock = lock_directory(data, OsStorage())
     try:
@@ -73,7 +73,7 @@ def test_a_second_broker_on_a_data_directory_is_refused(place: Place) -> None:
 
 
 def test_an_unusable_data_directory_is_refused(place: Place) -> None:
-    """Here it would be in a file."""
+    """A data directory that cannot exist, here inside a file, is refused by its path."""
     (place.directory / "file").write_text("")
     data = place.directory / "file" / "data"
     assert f"gapless: cannot use the data directory {data}: " in refused(place, log__dirs=data)

@@ -168,7 +168,7 @@ def test_what_cannot_be_done_is_refused_by_name(request_: dict[str, Any], said: 
 def test_a_fault_that_cannot_bite_says_what_helps(
     fault: str, target: str | None, cluster: BreakableCluster, said: str | None
 ) -> None:
-    """Before it breaks anything."""
+    """A manual fault that cannot bite is refused before it breaks anything."""
     if said is None:
         assert planned({"fault": fault, "target": target}, TOPICS, cluster).injection.fault == fault
         return
@@ -399,7 +399,7 @@ def test_a_fault_by_hand_bites_and_is_healed(tmp_path: Path) -> None:
 
 
 def test_a_fault_by_hand_that_does_nothing_is_said_not_to_bite(tmp_path: Path) -> None:
-    """As its probe saw it."""
+    """A manual fault without effect ends as "did not bite", with what its probe saw."""
 
     async def work(handled: Handled, hand: ByHand) -> None:
         handled.cluster.links.deaf = True
@@ -413,7 +413,7 @@ def test_a_fault_by_hand_that_does_nothing_is_said_not_to_bite(tmp_path: Path) -
 
 @pytest.mark.parametrize("request_", [b"{\n", b"[]\n", b"\n", b"x" * 100_000 + b"\n", b"[" * 60_000 + b"\n"])
 def test_what_is_no_request_is_refused(request_: bytes, tmp_path: Path) -> None:
-    """And the next one is served."""
+    """A malformed request is refused, and the next one is served."""
 
     async def work(handled: Handled, hand: ByHand) -> None:
         (end,) = await answered(tmp_path, request_)

@@ -284,7 +284,7 @@ def test_the_list_of_links_has_those_of_schedules(
 
 @pytest.mark.parametrize("what", ["faults", "checks", "defects", "workloads", "profiles", "scenarios", "links"])
 def test_lists_have_a_line_on_each(what: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A name, and what it means."""
+    """Every line of a list has a name, and what it means."""
     assert run_command(["list", what]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines and all(len(line.split()) > 3 for line in lines)

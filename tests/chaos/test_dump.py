@@ -89,7 +89,7 @@ def test_a_range_of_offsets(capsys, wanted, found):
 
 @pytest.mark.parametrize("wanted", ["5", "..", "b..c", "7..6", "-1..5"])
 def test_a_range_that_is_none(capsys, wanted):
-    """Is refused."""
+    """An --offsets that is not a range is refused with 254 and the forms it takes."""
     Path(f"{NAME}.log").touch()
     status, out, err = dump(capsys, f"{NAME}.log", f"--offsets={wanted}")
     assert (status, out) == (254, "")
@@ -280,7 +280,7 @@ def test_a_replica_whose_files_disagree(capsys, replica, name, at, data, what):
 
 
 def test_a_directory_that_is_nothing(capsys):
-    """Is refused."""
+    """An empty directory is refused: it is not a partition directory."""
     Path("empty").mkdir()
     status, _, err = dump(capsys, "empty")
     assert status == 254

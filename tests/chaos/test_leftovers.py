@@ -104,7 +104,7 @@ def test_cells_and_tries_are_found_and_a_sweep_can_be_resumed(tmp_path: Path) ->
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"run_id": 7, "conductor": {}, "children": []}'])
 def test_a_record_that_cannot_be_read_is_no_ones(text: str, tmp_path: Path) -> None:
-    """Nothing is ended on a guess."""
+    """A record that cannot be read ends no process: none is ended on a guess."""
     directory = tmp_path / "run" / "1"
     directory.mkdir(parents=True)
     (directory / FILE).write_text(text)

@@ -22,7 +22,7 @@ def test_the_live_line_names_the_fault_first() -> None:
 
 
 def test_a_terminal_of_80_columns_shows_the_fault() -> None:
-    """With the phase before it."""
+    """The live line begins with the phase, then the fault; the end may be cut off."""
     shown = io.StringIO()
     console = Console(file=shown, force_terminal=True, width=80, soft_wrap=True, color_system=None)
     with Progress(SystemClock(), console) as progress:

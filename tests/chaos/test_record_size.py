@@ -23,7 +23,7 @@ def check(**asked: object) -> list[str]:
 
 @pytest.mark.parametrize("client", ["native", "confluent"])
 def test_every_workload_of_the_catalogue_can_be_written(client: str) -> None:
-    """With nothing to warn of."""
+    """No workload of the catalogue has records that the topic would refuse."""
     for name in CATALOGUE:
         assert check(workload=name, client=client) == []
 

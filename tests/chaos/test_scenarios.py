@@ -87,7 +87,7 @@ def test_a_scenario_is_its_schedule(given: dict[str, object]) -> None:
 
 
 def test_an_unknown_scenario_is_told_the_nearest() -> None:
-    """As every name."""
+    """A name that is almost right is told the one it is nearest to."""
     with pytest.raises(ExperimentError, match="unknown scenario 'zombie'; did you mean 'zombie-leader'"):
         asked_by({"scenario": "zombie"})
     with pytest.raises(ScenarioError, match="'gapless list scenarios' shows all"):
@@ -111,7 +111,7 @@ TEXTS = "title: a\nsource: b\nstory: c\nneeds: d\nshows: e\n"
     ],
 )
 def test_a_bad_file_names_what_is_wrong(text: str, says: str) -> None:
-    """One line."""
+    """The refusal is one line that names the file and what is wrong in it."""
     with pytest.raises(ScenarioError, match=says):
         read_scenario("mine", text)
 

@@ -51,7 +51,7 @@ def test_all_is_readable_ends_it_also_at_the_same_offset() -> None:
 
 
 def test_what_a_transaction_takes_is_not_told() -> None:
-    """Less than a second."""
+    """A last stable offset that stands still for less than a second is not recorded."""
     standstills = Standstills()
     standstills.look(at(10, 12), 2 * S)
     assert standstills.look(at(12, 14), 2 * S + S // 2) == []

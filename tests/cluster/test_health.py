@@ -18,7 +18,7 @@ def test_a_broker_that_is_not_there_is_unhealthy(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("arguments", [[], ["a:1", "b"], ["a:1", "1", "2"]])
 def test_wrong_use_says_how(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit status 2 with the usage."""
+    """Wrong arguments print the usage and exit with 2."""
     assert health.main(arguments) == 2
     assert capsys.readouterr().err == health.USAGE + "\n"
 

@@ -184,7 +184,7 @@ def test_no_cluster_is_brought_up_beyond_its_directory(
 
 
 def test_no_sweep_is_continued_beyond_its_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nor a load."""
+    """A sweep whose cells are a symbolic link is not resumed."""
     (tmp_path / "sweep.json").write_text(json.dumps({"schema": SCHEMA, "sweep": "seeds", "wanted": {}}))
     (tmp_path / "cells").symlink_to("/nowhere")
     assert run_command(["sweep", "--resume", str(tmp_path)]) == 254

@@ -98,7 +98,7 @@ def test_who_does_not_finish_a_request_is_dropped(metrics: int, drop: bytes, mon
 
 
 def test_a_head_is_small(metrics: int) -> None:
-    """No matter of how many lines."""
+    """A large HTTP head is refused with 431, no matter of how many lines."""
     with ExitStack() as stack:
         client = connect(stack, metrics)
         client.sendall((HEAD + 3000 * b"X-A: 1\r\n")[:MOST_HEAD_BYTES])

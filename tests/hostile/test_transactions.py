@@ -212,7 +212,7 @@ def test_markers_for_very_many_partitions(coordinator: Target, topic: str) -> No
 
 @pytest.mark.parametrize(("producer_id", "producer_epoch"), [(-1, 0), (1, -1)])
 def test_markers_of_no_producer(coordinator: Target, producer_id: int, producer_epoch: int) -> None:
-    """Are written nowhere."""
+    """Markers with an impossible producer are refused, and written nowhere."""
     with Plain(coordinator.peer_port) as peer:
         answer = peer.send(ApiKey.WRITE_TXN_MARKERS, 1, markers=markers(producer_id, producer_epoch, [0]).markers)
     assert answer.markers[0].topics[0].partitions[0].error_code == ErrorCode.INVALID_REQUEST

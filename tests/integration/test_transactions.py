@@ -151,7 +151,7 @@ def test_consume_transform_produce(shared_cluster: UpCluster, librdkafka: Conflu
 
 
 def test_kafka_python_commits_offsets(shared_cluster: UpCluster, kafka_python: KafkaPython, topic: str) -> None:
-    """Of a group without members."""
+    """kafka-python commits offsets of a group without members in a transaction."""
     group_id = f"group-{uuid.uuid4().hex[:8]}"
     producer = MAKERS["kafka-python"](shared_cluster.bootstrap, new_id())
     try:

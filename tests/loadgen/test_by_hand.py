@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("host", ["h", "h:9092", "h:1,i:2", "[::1]:9092", "PLAINTEXT://h:9092,i:1"])
 def test_bootstrap_servers_are_taken_as_they_are(host: str) -> None:
-    """As librdkafka takes them."""
+    """Any address that librdkafka takes is taken unchanged."""
     assert checked_host(host) == host
 
 

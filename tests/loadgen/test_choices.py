@@ -92,6 +92,6 @@ def test_sizes_that_make_no_sense_are_refused(spec: object, says: str) -> None:
     ],
 )
 def test_keys_that_make_no_sense_are_refused(spec: object, says: str) -> None:
-    """With what is wanted."""
+    """Impossible keys are refused with what is expected."""
     with pytest.raises(SpecError, match=says):
         parse_keys(spec)  # type: ignore[arg-type]

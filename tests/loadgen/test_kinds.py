@@ -53,7 +53,7 @@ def test_processes_share_whole_producers(tmp_path: Path) -> None:
 
 
 def test_streams_that_make_no_whole_producers_are_refused() -> None:
-    """Before anything starts."""
+    """Streams that are not a multiple of a producer's are refused before anything starts."""
     with pytest.raises(SettingsError, match="a multiple of 3, not 4"):
         LoadSettings(run_id=1, producers=4, kind=TRANSACTIONS)
 

@@ -38,7 +38,7 @@ def test_a_member_is_told_once_and_the_newest_order_of_its_place(tmp_path: Path)
     ],
 )
 def test_a_name_tells_place_instance_and_order(name: MemberName, text: str) -> None:
-    """As it is written it is read."""
+    """A member's name is read back as it is written."""
     assert str(name) == text
     assert MemberName.parse(text) == name
 

@@ -79,7 +79,7 @@ def test_what_was_not_read_back_says_why(
     log: Log | SettingsError, answers: list[dict[int, SentResult]], end: int, why: str, run: RunDirectory,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    """And how to do it again."""
+    """A read-back that failed says why, and how to repeat it."""
     prepare(monkeypatch, log, list(answers), end)
     assert read_back.main([str(run.path)]) == 1
     back = read_read_back(run)
@@ -111,6 +111,6 @@ def test_a_load_that_still_runs_is_noted(run: RunDirectory, monkeypatch: pytest.
 
 
 def test_a_directory_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line, and 254."""
+    """A directory that is not a standalone load is refused in one line, with 254."""
     assert read_back.main([str(tmp_path)]) == 254
     assert f"{tmp_path} is not a standalone load" in capsys.readouterr().err

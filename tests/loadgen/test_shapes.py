@@ -72,6 +72,6 @@ def test_a_constant_shape_changes_nothing() -> None:
     ],
 )
 def test_a_shape_that_makes_no_sense_is_refused(spec: object, says: str) -> None:
-    """With what it should be."""
+    """An impossible shape is refused with what it should be."""
     with pytest.raises(SpecError, match=says):
         parse_shape(spec)  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ def test_what_concerns_a_batch_is_told() -> None:
 
 
 def test_what_no_log_took_has_no_story() -> None:
-    """It is said."""
+    """The story of a batch or offset that no log has says so."""
     assert story("writer 4/9.0", SEEN, EVENTS) == "no log took 'writer 4/9.0'\n"
     assert story("t-0@77", SEEN, EVENTS) == "no log took 't-0@77'\n"
 

@@ -176,7 +176,7 @@ def test_each_decision_has_its_marker(found: str, due: str, is_right: bool) -> N
 
 
 def test_a_marker_that_is_missing_is_named() -> None:
-    """By its partition."""
+    """The oracle names the partition that lacks a marker."""
     decided = [Decision("id", PRODUCER, True, frozenset({KEY, OTHER}))]
     assert audit(decided, whole(True)) == []
     assert audit(decided, OPEN) == [

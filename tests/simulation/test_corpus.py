@@ -36,7 +36,7 @@ def test_the_file_is_legal() -> None:
     ],
 )
 def test_what_is_not_legal_is_refused(line: str, wrong: str) -> None:
-    """By the line that is wrong."""
+    """An illegal case is refused with the line that is wrong."""
     with pytest.raises(ValueError, match=wrong):
         parse(f"{HEADER}\n{line}\n")
 

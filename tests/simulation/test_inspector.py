@@ -131,7 +131,7 @@ def test_what_is_broken_in_a_running_cluster_is_told(name: str, break_it) -> Non
 
 
 def test_the_document_names_every_invariant() -> None:
-    """The table is whole."""
+    """docs/simulation.md has every invariant that the code states."""
     text = DOCUMENT.read_text()
     names = set().union(*map(stated, MODULES))
     assert len(names) > 40

@@ -36,7 +36,7 @@ def wrongs(*offsets: int, tombstones_go: bool = False, **changes: Entry) -> list
 
 @pytest.mark.parametrize("offsets", [(0, 1, 2, 3, 4), (2, 3, 4), (3, 4), (0, 3, 4)])
 def test_what_is_superseded_may_be_gone(offsets: tuple[int, ...]) -> None:
-    """All of it or some."""
+    """Compaction may remove all superseded records, or some, or none."""
     assert wrongs(*offsets) == []
 
 
@@ -50,7 +50,7 @@ def test_the_newest_of_each_key_stays() -> None:
 
 
 def test_offsets_keep_their_records() -> None:
-    """None moves, and none appears."""
+    """Compaction moves no record to another offset and adds none."""
     assert "phantom" in wrongs(3, 4, at_2=Entry(b"x", b"a"))
     assert wrongs(0, 1, 2, 3, 4, at_5=Entry(b"x", b"f")) == ["phantom"]
 

@@ -195,7 +195,7 @@ def test_clocks_of_several_machines_are_not_compared(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_damaged_is_unknown(tmp_path: Path, name: str, content: str | None, why: str) -> None:
-    """And named."""
+    """A standalone load with a damaged file is unknown, and the reason names the file."""
     run = load(tmp_path, SENT, READ)
     (run.path / name).unlink() if content is None else (run.path / name).write_text(content)
     verdict = judge_load(run, JudgeOptions()).verdict

@@ -71,7 +71,7 @@ def series(whose: str, **changes: Any) -> Mapping[str, Any]:
 
 
 def test_complete_evidence_has_no_gap() -> None:
-    """The base of all cases below."""
+    """Complete evidence raises no doubt: the base of all cases below."""
     assert incomplete(a_run(), facts(), closing()) == []
 
 

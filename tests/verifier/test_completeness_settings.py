@@ -46,7 +46,7 @@ def plain(value: object) -> object:
 
 
 def test_a_run_that_says_the_same_everywhere_has_no_doubt() -> None:
-    """The base of all cases below."""
+    """Settings that agree everywhere raise no doubt: the base of all cases below."""
     assert incomplete(RUN, FACTS, CLOSING) == []
 
 
@@ -74,7 +74,7 @@ def test_what_the_experiment_does_not_say_is_said(name: str) -> None:
 
 @pytest.mark.parametrize("broken", [{}, {"asked": 1, "resolved": []}])
 def test_an_experiment_of_another_shape_is_no_error(broken: dict[str, Any]) -> None:
-    """It says nothing."""
+    """An experiment of another shape confirms nothing: doubts, but no exception."""
     assert len(doubts(replace(RUN, experiment=broken))) == len(STANDS) + 1  # and no faults
 
 

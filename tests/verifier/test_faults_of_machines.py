@@ -11,7 +11,7 @@ from chaos.faults.catalogue import FAULTS
 from chaos.faults.failing_disk import FailingDisk
 from chaos.faults.kill_several import KillSeveral
 from chaos.faults.lost_files import LostFiles
-from chaos.faults.power_loss import LosePower
+from chaos.faults.power_loss import PowerLoss
 from tests.support.stories import clean
 from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
@@ -38,7 +38,7 @@ def ended(exit_code: int) -> list[ChildProcess]:
 def test_the_kinds_are_those_of_chaos() -> None:
     """A fault that is added there, and ends its broker, is known here."""
     assert {name for name, fault in FAULTS.items() if issubclass(fault, FailingDisk)} == FAILING_DISKS
-    assert {name for name, fault in FAULTS.items() if issubclass(fault, LosePower | LostFiles)} == KILLING_MACHINES
+    assert {name for name, fault in FAULTS.items() if issubclass(fault, PowerLoss | LostFiles)} == KILLING_MACHINES
     assert {name for name, fault in FAULTS.items() if issubclass(fault, KillSeveral)} == KILLING_SEVERAL
 
 
@@ -58,7 +58,7 @@ def test_only_a_disk_that_failed_explains_a_broker_that_ended_by_itself(fault: s
     "changes", [{"pid": 103}, {"dead": False}, {"broker": 1}], ids=["another process", "alive", "another broker"]
 )
 def test_a_disk_of_another_process_explains_nothing(changes: dict[str, object]) -> None:
-    """As with a kill."""
+    """A failing disk explains the end of its own process only, as a kill does."""
     fault = replace(BROKEN, probe={**BROKEN.probe, **changes}, target=f"broker {changes.get('broker', 2)}")
     run = a_run(children=ended(FAILED), faults_requested=["disk-error"])
     assert any("no fault had killed it" in each.reason for each in incomplete(run, facts(), closing(fault)))

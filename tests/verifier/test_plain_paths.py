@@ -23,7 +23,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", ["plain", "a dir", "a.b_c-d+e@f=g"])
 def test_a_plain_directory_stands_for_itself(tmp_path: Path, temporary: Path, name: str) -> None:
-    """No link is made."""
+    """A path that Spark takes is used as it is: no link is made."""
     assert PlainPaths().to(tmp_path / name) == tmp_path / name
     assert list(temporary.iterdir()) == []
 

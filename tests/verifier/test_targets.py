@@ -43,7 +43,7 @@ def said(target: str, probe: Any, *looks: Sighting, fault: str = "pause-leader")
     ],
 )
 def test_a_target_that_its_probe_looked_at(target: str, probe: Any) -> None:
-    """As the faults record them."""
+    """Targets and probes, as faults record them, raise no doubt."""
     assert said(target, probe) == []
 
 

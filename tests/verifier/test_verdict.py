@@ -100,7 +100,7 @@ def audit(*anomalies: Found, **changes: Any) -> Audit:
 
 
 def test_complete_evidence_and_nothing_found_is_valid() -> None:
-    """The one way to valid."""
+    """Valid takes complete evidence and nothing found; there is no other way."""
     verdict = decide(a_run(), audit(), closing())
     assert (verdict.verdict, verdict.reasons) == ("valid", ())
     assert verdict.to_json()["valid"] is True
@@ -226,7 +226,7 @@ def test_a_damaged_journal_accuses_no_follower_of_what_it_may_have_deleted(path:
 
 
 def test_a_journal_that_cannot_be_read_accuses_no_follower() -> None:
-    """As one that was changed."""
+    """With an unreadable journal log-divergence is withheld if anything was deleted."""
     unreadable = Doubt("the journal of broker 2 cannot be read", JOURNALS)
     lacking = found("log-divergence", "missing")
     verdict = decide(DELETED, audit(lacking), closing(), [unreadable])

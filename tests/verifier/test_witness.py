@@ -83,7 +83,7 @@ def test_only_a_fault_that_blinds_the_former_leader_makes_an_election_reach_furt
 
 
 def test_a_leader_that_is_not_recorded_may_be_whoever_a_fault_hit() -> None:
-    """An entry may lack it."""
+    """Where an entry lacks the leader, any broker that a fault hit may have been it."""
     for brokers, until_s in (((6,), 120), ((), 101)):
         found = Witness(SEEN, (span(98, 120, *brokers),)).election("t", 0, EpochStart(3, 7, 8, None, None), SETTINGS)
         assert found is not None and found.until_ns == until_s * SECOND + SLACK_NS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: The broker is killed, and its disk loses something.
 KILLING_MACHINES = frozenset(("power-loss", "truncate-tail", "lose-checkpoint", "lose-index"))
-#: Calls of the disk fail, and the broker ends by itself.
+#: Calls of the disk fail, and the broker exits on its own.
 FAILING_DISKS = frozenset(("full-disk", "disk-error"))
 #: What calls of a disk fail with, as its probe names it -> as a log has it.
 DISK_ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}

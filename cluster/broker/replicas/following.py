@@ -21,7 +21,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResponse, FetchResult
 from cluster.replication.follower import FetchPosition
 
-#: How often it is looked whether a log's start has moved by itself: no answer tells so.
+#: How often the starts of logs are compared with what was noted: local retention moves one, and no answer says so.
 SCAN_S = 5.0
 #: The first pause after an error; each further one in a row is twice as long, up to ``replica.fetch.backoff.ms``. The
 #: usual error is that the leader has not heard yet that it leads, and that takes it some milliseconds.
@@ -199,7 +199,7 @@ class Following:
             self._news[key] = self._followed[key]
 
     def next_resume_s(self) -> float:
-        """When the first pause is over; infinity if none ends by itself."""
+        """When the first pause is over; infinity if none has an end."""
         return min(self._paused.values(), default=math.inf)
 
     def _scan(self, now_s: float) -> None:

@@ -14,7 +14,6 @@ from cluster.coordinator.transaction.state import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     TopicPartition,
-    TransactionState,
     TransitMetadata,
 )
 from cluster.protocol.errors import ErrorCode
@@ -53,11 +52,6 @@ class AppendRecord:
     def value(self) -> bytes | None:
         """None is a tombstone."""
         return encode_value(self.transit)
-
-    @property
-    def is_completion(self) -> bool:
-        """Whether the record says that all markers are written. Then no client waits for it."""
-        return self.transit.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def test_a_delayed_request_is_late(links: Links, port: int) -> None:
 
 
 def test_what_makes_no_sense_is_refused(links: Links, port: int) -> None:
-    """With the server's text."""
+    """Impossible frame toxics raise LinkRefused with the server's text."""
     with pytest.raises(LinkRefused, match="api_keys was invalid"):
         act_on_frames(links, "producers-b1", "drop", "request", (), name="none")
     with pytest.raises(LinkRefused, match="count was invalid, must not be negative"):

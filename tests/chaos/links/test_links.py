@@ -167,7 +167,7 @@ def test_heal_enables_and_removes_everything(links: Links, port: int) -> None:
 
 
 def test_reset_clears_all_links(links: Links, port: int) -> None:
-    """One call for all."""
+    """One call of reset heals and enables all links."""
     links.create("b2-b1", f"{HOST}:1")
     links.cut("b1-b2", "both", lossless=False)
     links.disable("b2-b1")

@@ -37,7 +37,7 @@ def test_split(address: str, host: str, port: int) -> None:
     ],
 )
 def test_errors(address: str, text: str) -> None:
-    """Go's texts."""
+    """A bad address is refused with the text that Go has for it."""
     with pytest.raises(addresses.AddressError) as caught:
         addresses.split(address)
     assert str(caught.value) == text

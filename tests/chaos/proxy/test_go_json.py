@@ -70,7 +70,7 @@ def test_any_bytes_decode_or_raise_one_error(body: bytes) -> None:
     ],
 )
 def test_texts_of_syntax_errors(body: bytes, text: str) -> None:
-    """Go's words for what is wrong."""
+    """Broken JSON is refused with the text that Go has for it."""
     with pytest.raises(GoJsonError) as caught:
         go_json.decode(body)
     assert str(caught.value) == text
@@ -111,7 +111,7 @@ def test_the_first_wrong_type_is_reported() -> None:
 
 
 def test_a_value_of_the_wrong_shape() -> None:
-    """A list is no struct."""
+    """A list where Go wants a struct is refused with Go's text."""
     with pytest.raises(GoJsonError, match="json: cannot unmarshal array into Go value of type T"):
         read("[]", name="string")
 

@@ -188,7 +188,7 @@ def test_answers_that_no_one_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_requests_that_were_sent_ahead_leave_turns_to_others() -> None:
-    """One each."""
+    """Of the requests of a pipeline, each turn of the event loop handles one."""
 
     async def main() -> None:
         turn, seen = 0, []

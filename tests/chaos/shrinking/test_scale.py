@@ -21,7 +21,7 @@ from chaos.schedules.model import Injection, Schedule, from_yaml
 from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, leading
 from chaos.shrinking.regression import regression_test, scenario, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
-from chaos.shrinking.smaller_run import SmallerRun, Tightness, TryCount, TryOutcome
+from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
 
 PATH = Path("there.yaml")
 SCHEDULE = Schedule(
@@ -36,7 +36,7 @@ LOST = SameFailure(("lost-write",))
 ASKED = Asked(seed=9, time_limit_s=90.0)
 
 
-def _times(pace: Tightness, *events: int) -> tuple[list[float], float]:
+def _times(pace: PlayingPace, *events: int) -> tuple[list[float], float]:
     asked = scaled(ASKED, SCHEDULE, SmallerRun(events, pace), PATH)
     assert asked.schedule is not None
     return [each.at_s for each in asked.schedule.schedule.injections], asked.time_limit_s
@@ -44,18 +44,18 @@ def _times(pace: Tightness, *events: int) -> tuple[list[float], float]:
 
 def test_each_pace_takes_more_time_away() -> None:
     """The end, the beginning, what lies between, and most of the end; what overlaps still does."""
-    assert _times(Tightness.AS_IT_WAS, 0, 1, 2) == ([20.0, 21.5, 60.0], 90.0)
-    assert _times(Tightness.CUT, 0, 1, 2) == ([20.0, 21.5, 60.0], 71.0)
-    assert _times(Tightness.CUT, 0, 1) == ([20.0, 21.5], 33.0)
-    assert _times(Tightness.SHIFTED, 0, 1, 2) == ([WARMUP_S, WARMUP_S + 1.5, 44.0], 55.0)
+    assert _times(PlayingPace.AS_IT_WAS, 0, 1, 2) == ([20.0, 21.5, 60.0], 90.0)
+    assert _times(PlayingPace.CUT, 0, 1, 2) == ([20.0, 21.5, 60.0], 71.0)
+    assert _times(PlayingPace.CUT, 0, 1) == ([20.0, 21.5], 33.0)
+    assert _times(PlayingPace.SHIFTED, 0, 1, 2) == ([WARMUP_S, WARMUP_S + 1.5, 44.0], 55.0)
     closed = WARMUP_S + 3.0 + FAULTS["kill-leader"].recovery_s
-    assert _times(Tightness.CLOSED, 0, 1, 2) == ([WARMUP_S, WARMUP_S + 1.5, closed], 22.0)
-    assert _times(Tightness.SHORT, 0, 1, 2) == ([WARMUP_S, WARMUP_S + 1.5, closed], 15.0)
-    assert _times(Tightness.SHORT) == ([], WARMUP_S + 3.0)
+    assert _times(PlayingPace.CLOSED, 0, 1, 2) == ([WARMUP_S, WARMUP_S + 1.5, closed], 22.0)
+    assert _times(PlayingPace.SHORT, 0, 1, 2) == ([WARMUP_S, WARMUP_S + 1.5, closed], 15.0)
+    assert _times(PlayingPace.SHORT) == ([], WARMUP_S + 3.0)
 
 
-@given(st.sets(st.integers(0, 2)), st.sampled_from(Tightness))
-def test_a_candidate_is_never_longer_than_the_whole(events: set[int], pace: Tightness) -> None:
+@given(st.sets(st.integers(0, 2)), st.sampled_from(PlayingPace))
+def test_a_candidate_is_never_longer_than_the_whole(events: set[int], pace: PlayingPace) -> None:
     """Nothing comes later than it did, each keeps its draws, and the schedule can be run as it is."""
     asked = scaled(ASKED, SCHEDULE, SmallerRun(tuple(sorted(events)), pace), PATH)
     resolve(asked)
@@ -78,7 +78,7 @@ def test_the_load_may_do_with_less() -> None:
     least, _ = resolve(replace(ASKED, rate=20, users=1, partitions=1, readers=("native",)))
     assert load_steps(least) == {}
     assert set(load_steps(resolve(replace(ASKED, workload="bank"))[0])) <= {"readers", "rate"}
-    asked = scaled(ASKED, SCHEDULE, SmallerRun((), Tightness.CUT, (("users", 1), ("rate", 62))), PATH)
+    asked = scaled(ASKED, SCHEDULE, SmallerRun((), PlayingPace.CUT, (("users", 1), ("rate", 62))), PATH)
     assert (asked.users, asked.rate) == (1, 62)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chaos.shrinking.search import Search, patience
-from chaos.shrinking.smaller_run import SmallerRun, Tightness, TryCount, TryOutcome
+from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
 
 LOAD: dict[str, Sequence[Any]] = {"users": (1, 3), "rate": (100, 400, 800)}
 Fails = Callable[[SmallerRun], bool]
@@ -54,7 +54,7 @@ def test_two_faults_of_forty_are_found_within_sixty_runs(one: int, other: int) -
     """A defect that needs two faults: these two are left, with the tries before and after; little time and load."""
     search = Search(40, max_runs=60, load=LOAD)
     searched(search, needing(one, other))
-    assert search.best == SmallerRun(tuple(sorted({one, other})), Tightness.SHORT, (("users", 1), ("rate", 100)))
+    assert search.best == SmallerRun(tuple(sorted({one, other})), PlayingPace.SHORT, (("users", 1), ("rate", 100)))
     assert search.runs <= 25
     assert (search.before, search.after) == (TryCount(3, 3), TryCount(3, 3))
 

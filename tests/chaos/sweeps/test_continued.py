@@ -63,7 +63,7 @@ def test_a_sweep_that_is_being_run_is_not_continued(tmp_path: Path) -> None:
 
 
 def test_what_is_not_run_again_is_named(tmp_path: Path) -> None:
-    """With its verdict."""
+    """What is not run again is named with its verdict."""
     shown = io.StringIO()
     _begun(tmp_path / "swept", Console(file=shown, width=200))
     names = [cell.name for cell in SWEEP.cells[:2]]

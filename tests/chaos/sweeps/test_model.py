@@ -144,6 +144,6 @@ def test_what_is_wanted_reaches_the_cells() -> None:
 
 
 def test_an_unknown_sweep_names_the_nearest() -> None:
-    """As every other name does."""
+    """A sweep's name with a typo is refused with the name that is nearest."""
     with pytest.raises(SweepError, match="did you mean 'delivery'"):
         find_sweep("delivry")

@@ -106,7 +106,7 @@ def test_a_client_that_makes_room_for_a_broker_is_logged_and_counted(
 def test_idle_connections_are_told_with_their_addresses(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Those that have most of them."""
+    """The log names the addresses that had most of the idle connections."""
 
     async def main() -> None:
         door = Door(monkeypatch, connections_max_idle_ms="5000")

@@ -101,7 +101,7 @@ def test_answers_leave_in_the_order_of_requests() -> None:
 
 
 def test_a_request_without_an_answer_does_not_hold_up_the_next() -> None:
-    """acks=0."""
+    """After a Produce with acks=0 the next request is answered at once."""
     bench = Bench()
     bench.client.on_frame(frame(ApiKey.PRODUCE))
     bench.client.on_frame(frame(ApiKey.METADATA))

@@ -89,7 +89,7 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
 
 
 def test_the_page_of_metrics_names_the_files() -> None:
-    """Whoever reads it finds them."""
+    """docs/metrics.md names every file of docs/observability."""
     page = (ROOT / "docs" / "metrics.md").read_text()
     names = [path.name for path in (ROOT / "docs" / "observability").iterdir()]
     assert [name for name in names if f"observability/{name}" not in page] == []

@@ -18,7 +18,7 @@ from cluster.seams.breakable_disk import RECORD, BreakableDisk
 from cluster.seams.clock import SystemClock
 from cluster.seams.json_port import JsonPort, ask_json
 from cluster.seams.os_storage import OsStorage
-from cluster.seams.power_loss import POWER_LOSS, PowerLoss
+from cluster.seams.power_loss import POWER_LOSS, UnsyncedLoss
 from cluster.seams.settable_clock import SettableClock
 
 ASK_S = 5.0
@@ -130,7 +130,7 @@ def test_a_process_without_power_ends_and_leaves_what_it_loses(on: Bench, monkey
     file.append(b", and not")
     for seed in range(20):
         on.ask(do="lose-power", seed=seed, word="/data/")
-        loss = PowerLoss.from_text((on.node / POWER_LOSS).read_text())
+        loss = UnsyncedLoss.from_text((on.node / POWER_LOSS).read_text())
         if loss.cut.get(on.path) == 6:
             break
     assert set(killed) == {(os.getpid(), signal.SIGKILL)}

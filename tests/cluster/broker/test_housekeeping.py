@@ -142,7 +142,7 @@ def test_dirty_logs_are_compacted_on_the_timer() -> None:
 
 
 def test_no_compaction_where_it_is_switched_off() -> None:
-    """log.cleaner.enable false."""
+    """With log.cleaner.enable=false no log is compacted."""
 
     async def main() -> None:
         bench = Bench(**{"log.cleaner.enable": "false"})

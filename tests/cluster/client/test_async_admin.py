@@ -312,7 +312,7 @@ def test_no_version_in_common(windows):
 
 
 def test_api_versions_refused_for_another_reason():
-    """Any other error is final."""
+    """Any error of ApiVersions but UNSUPPORTED_VERSION is final."""
 
     async def body(cluster, admin):
         cluster.brokers[1].answers[ApiKey.API_VERSIONS] = lambda request, header: api_versions_response(
@@ -338,7 +338,7 @@ def test_addresses(text, address):
     ["", "host", "host:", ":9092", "host:port", "host:-1", "PLAINTEXT://host:1", "a:1 b:1", "a:1;b:1", "a b:1", "[]:1"],
 )
 def test_what_is_no_address(text):
-    """Refused, with the text."""
+    """An address without host or port is refused with its text."""
     with pytest.raises(ValueError, match="not a host:port address"):
         parse_address(text)
 

@@ -188,7 +188,7 @@ def test_a_lost_connection_asks_for_an_update(setting):
 
 
 def test_responses_of_others_are_passed_on(setting):
-    """And those of ours are not."""
+    """Responses to the client's requests reach it; those to metadata requests do not."""
     setting.until_version(1)
     setting.network.ready(setting.metadata.view.brokers[1])
     setting.until(lambda: setting.network.can_send(1))
@@ -214,7 +214,7 @@ def test_a_node_that_does_not_serve_metadata(setting, caplog):
     ],
 )
 def test_bootstrap_servers_that_are_none(servers, complaint):
-    """One line says what is wrong."""
+    """Unusable bootstrap.servers are refused in one line that says what is wrong."""
     clock = ManualClock()
     config = validate({"bootstrap.servers": servers})
     with pytest.raises(ConfigError, match=complaint):

@@ -264,7 +264,7 @@ def test_an_unreadable_response_closes_the_connection(ready, payload):
 
 
 def test_a_response_that_nobody_asked_for(ready):
-    """It closes the connection."""
+    """A response while nothing is in flight closes the connection."""
     ready.selector.frame(1, struct.pack(">i", 1))
     assert ready.client.poll(0).lost == [
         LostConnection(1, "unreadable response: response 1 while nothing is in flight", True)
@@ -405,7 +405,7 @@ def test_every_request_comes_back_once(seed):
 
 
 def test_wakeup_and_close(ready):
-    """Both are the selector's."""
+    """wakeup and close are passed on to the selector."""
     ready.client.wakeup()
     assert ready.selector.wakeups == 1
     ready.client.close()

@@ -125,9 +125,6 @@ def test_every_topic_key_has_its_broker_key() -> None:
 
 
 def test_topic_rules() -> None:
-    """A topic's own contradictions are refused, and a minimum ISR that cannot be met is warned of."""
+    """A topic's own contradictions are refused."""
     with pytest.raises(ConfigError, match=r"'max\.compaction\.lag\.ms' must not be below"):
         topic.validate({"max.compaction.lag.ms": 1, "min.compaction.lag.ms": 2})
-    made = topic.validate({"min.insync.replicas": 3})
-    assert topic.replication_warnings(made, 3) == ()
-    assert "above the replication factor 2" in topic.replication_warnings(made, 2)[0]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.config import broker
 from cluster.config.errors import ConfigError
-from cluster.config.properties import format_properties, from_environment, parse_properties
+from cluster.config.properties import from_environment, parse_properties
 
 
 def test_a_properties_file_as_users_write_them() -> None:
@@ -25,9 +28,23 @@ def test_a_line_that_is_no_pair_is_named() -> None:
         parse_properties("a=1\nnonsense\n")
 
 
+def format_properties(mapping: Mapping[str, str]) -> str:
+    """One pair per line, escaped as ``java.util.Properties.store`` does."""
+    return "".join(f"{_escape(key, key=True)}={_escape(value, key=False)}\n" for key, value in mapping.items())
+
+
+def _escape(text: str, *, key: bool) -> str:
+    text = (
+        text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t").replace("\f", "\\f")
+    )
+    if key:
+        return re.sub(r"([=: #!])", r"\\\1", text)
+    return re.sub(r"^ +| +$", lambda spaces: "\\u0020" * len(spaces[0]), text)
+
+
 @given(st.dictionaries(st.text(min_size=1).filter(lambda key: key == key.strip()), st.text()))
 def test_what_is_written_is_read_back(mapping: dict[str, str]) -> None:
-    """Any keys and values survive being written to a file and read again."""
+    """Any keys and values that are written as Java writes properties are read back."""
     printable = {
         key: value
         for key, value in mapping.items()

@@ -73,7 +73,7 @@ def test_only_the_broker_that_is_registered_now_may_ask():
     ],
 )
 def test_each_check_has_its_own_answer(change, code):
-    """One thing wrong at a time."""
+    """A proposal with one thing wrong gets the error code of that check."""
     where = {name: change[name] for name in ("topic_id", "number") if name in change}
     proposal = replace(GOOD, **{name: value for name, value in change.items() if name not in where})
     assert check(situation(), 1, proposal, **where) is code

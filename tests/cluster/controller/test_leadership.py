@@ -91,7 +91,7 @@ def test_a_small_imbalance_is_left_alone():
 
 
 def test_nothing_is_rebalanced_while_a_partition_moves():
-    """As in Kafka."""
+    """While a reassignment lasts, leaders are not rebalanced, as in Kafka."""
     context = balanced(20)
     context.topics["t"].partitions[7].adding = (3,)
     assert plan_rebalance(context, 10) == []

@@ -92,7 +92,7 @@ def asking(partition: Partition, targets, brokers=(1, 2, 3, 4)):
     ],
 )
 def test_what_makes_no_sense_is_refused(targets, code, text):
-    """With Kafka's codes."""
+    """Impossible targets are refused with Kafka's error codes."""
     with pytest.raises(ReassignmentError, match=re.escape(text)) as refused:
         asking(Partition((1, 2), led(1, (1, 2))), targets)
     assert refused.value.error_code is code

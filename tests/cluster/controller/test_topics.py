@@ -50,7 +50,7 @@ def plan(request: TopicRequest, live=(1, 2, 3)):
 
 
 def test_minus_one_means_the_broker_s_default():
-    """KIP-464."""
+    """Partitions and replicas of -1 are the broker's defaults (KIP-464)."""
     placed = plan(TopicRequest("t"))
     assert len(placed) == 4
     assert {len(replicas) for replicas in placed.values()} == {2}

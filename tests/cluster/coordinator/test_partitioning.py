@@ -26,5 +26,5 @@ def test_hash_and_partition(key, hashed, partition):
 
 
 def test_a_lone_surrogate_has_a_hash():
-    """Java's strings may hold one."""
+    """Java's strings may hold a lone surrogate: it has Java's hash."""
     assert java_hash("\ud83d") == 0xD83D

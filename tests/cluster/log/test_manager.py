@@ -124,7 +124,7 @@ def test_a_crash_is_not_a_clean_stop(on):
 
 
 def test_an_unclean_close_leaves_no_marker(on):
-    """Nor does it sync anything."""
+    """An unclean close neither writes the marker nor syncs anything."""
     made = manager(on)
     append(made.get_or_create("t", 0, FIRST_ID, SMALL))
     made.close(clean=False)
@@ -299,7 +299,7 @@ def test_claim(on):
 
 
 def test_a_data_directory_that_cannot_be_used(on, monkeypatch):
-    """One clear error, at start."""
+    """An unusable data directory is one clear error at the start."""
     monkeypatch.setattr(on.storage, "makedirs", lambda _: (_ for _ in ()).throw(OSError(13, "Permission denied")))
     with pytest.raises(StorageFailed, match="cannot use the data directory data"):
         manager(on)

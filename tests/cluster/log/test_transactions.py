@@ -314,7 +314,7 @@ def test_snapshots_have_the_open_transaction():
 
 
 def test_histories_from_before_transactions_are_read():
-    """Version 1 lacks both numbers."""
+    """Version 1, which lacks both numbers of transactions, is still read."""
     body = struct.pack(">ii5q", 4, 1, 7, 1, 1, 11, 0)
     data = struct.pack(">hI", 1, crc32c(body)) + body
     assert parse_histories(data) == (4, [ProducerEntry(7, 1, (), True, 11)])

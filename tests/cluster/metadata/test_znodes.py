@@ -20,7 +20,7 @@ from cluster.metadata.znodes import (
 
 
 def test_the_bytes_of_kafka_3_8():
-    """As Kafka 3.8.0 wrote them."""
+    """Nodes are written byte for byte as Kafka 3.8.0 writes them."""
     assert znodes.encode_controller(1, 1700) == (
         b'{"version":2,"brokerid":1,"timestamp":"1700","kraftControllerEpoch":-1}'
     )
@@ -82,7 +82,7 @@ def test_states_round_trip(state):
 
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=5)))
 def test_configurations_round_trip(entries):
-    """Texts to texts."""
+    """A configuration is read back with the texts that were written."""
     assert znodes.decode_config("/c", znodes.encode_config(entries)) == entries
 
 

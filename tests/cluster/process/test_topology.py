@@ -51,14 +51,6 @@ def test_each_end_reaches_the_others_by_its_own_links() -> None:
         made.address("b1", "b1")
 
 
-def test_isolating_a_broker_takes_all_its_links() -> None:
-    """The links of a broker are those that begin or end there, and b1 is not b11."""
-    made = topology((1, 2, 11))
-    assert set(made.links_of(1)) == {
-        *("producers-b1", "readers-b1", "b1-b2", "b1-b11", "b2-b1", "b11-b1", "b1-zk"),
-    }
-
-
 def test_a_link_to_nobody_is_refused() -> None:
     """A topology does not name brokers that it does not have."""
     with pytest.raises(ValueError, match="names broker 4"):

@@ -11,7 +11,7 @@ from cluster.protocol.connection import RequestPipeline, UnexpectedResponse
 
 
 def test_correlation_ids_count_and_wrap():
-    """0, 1, 2 ... 2147483647, 0."""
+    """Correlation ids count 0, 1, 2, and after 2147483647 again from 0."""
     pipeline: RequestPipeline[None] = RequestPipeline()
     assert [pipeline.next_correlation_id() for _ in range(3)] == [0, 1, 2]
     pipeline._next_correlation_id = INT32_MAX

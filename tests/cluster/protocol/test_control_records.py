@@ -48,7 +48,7 @@ def test_a_marker_batch_is_kafkas(control_type, offset, stored):
     st.integers(0, 2**62),
 )
 def test_a_marker_batch_comes_back(control_type, coordinator_epoch, producer_id, producer_epoch, timestamp, offset):
-    """What is written is read."""
+    """A marker's batch is read back as it was written."""
     marker = EndTransactionMarker(control_type, coordinator_epoch)
     batch = build_marker_batch(
         marker, producer_id=producer_id, producer_epoch=producer_epoch, timestamp=timestamp, base_offset=offset

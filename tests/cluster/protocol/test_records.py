@@ -207,7 +207,7 @@ def test_data_cut_short_is_refused(codec):
 
 
 def test_unknown_codecs():
-    """Codecs 5-7 do not exist."""
+    """Codecs 5 to 7 do not exist, and are refused both ways."""
     with pytest.raises(CorruptBatch):
         decompress(5, b"x")
     with pytest.raises(ValueError, match="unknown codec"):

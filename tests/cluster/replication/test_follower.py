@@ -123,7 +123,7 @@ def test_nothing_known_of_an_epoch_is_an_error_of_its_own() -> None:
     ids=["the leader is shorter", "the leader begins later", "the leader is longer", "equal"],
 )  # fmt: skip
 def test_where_to_go_on_when_out_of_range(start: int, end: int, expected: int | Restart) -> None:
-    """Our log ends at 10."""
+    """Out of range, a follower cuts to a shorter leader's end, restarts at a later start, or stays at its end."""
     assert out_of_range_position(start, end, 10) == expected
 
 

@@ -340,7 +340,7 @@ def test_an_answer_for_another_position_is_dropped():
 
 
 def test_without_the_position_check_a_late_answer_repeats_records():
-    """Without the rule."""
+    """Without the check of the position, a late answer appends a record twice."""
 
     def trusting(sent: FetchPosition, here: FetchPosition, error: ErrorCode, *, diverges: bool) -> Reaction:
         return reaction(here, here, error, diverges=diverges)

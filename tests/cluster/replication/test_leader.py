@@ -52,7 +52,7 @@ def leading(
 
 @given(current=OFFSETS, end=OFFSETS, counted=st.lists(OFFSETS, max_size=4))
 def test_the_watermark_is_the_least_end_and_never_goes_back(current: int, end: int, counted: list[int]) -> None:
-    """Against the obvious formula."""
+    """The high watermark agrees with the obvious formula."""
     assert leader_high_watermark(current, end, counted) == max(current, min([end, *counted]))
 
 

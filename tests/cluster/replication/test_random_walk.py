@@ -154,7 +154,7 @@ def test_no_walk_breaks_the_rules() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(900)
 def test_no_long_walk_breaks_the_rules() -> None:
-    """The same for many more seeds."""
+    """The same as in the gate, for many more seeds."""
     assert first_failure(Rules(), 20_000) is None
 
 

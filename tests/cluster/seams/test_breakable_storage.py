@@ -19,7 +19,7 @@ from cluster.seams.breakable_storage import BreakableStorage
 from cluster.seams.disk_fault import CALLS, DiskFault
 from cluster.seams.memory_storage import MemoryStorage
 from cluster.seams.os_storage import OsStorage
-from cluster.seams.power_loss import PowerLoss
+from cluster.seams.power_loss import UnsyncedLoss
 from cluster.seams.randomness import derive
 from cluster.seams.storage import Storage
 
@@ -192,7 +192,7 @@ def test_what_is_found_counts_as_synced(tmp_path: Path) -> None:
     assert on.disk.unsynced() == {on.path("t-0/f"): 8}
     file.fsync()
     assert on.disk.unsynced() == {}
-    assert on.disk.lose_power(Random(1)) == PowerLoss()
+    assert on.disk.lose_power(Random(1)) == UnsyncedLoss()
 
 
 def test_a_part_of_the_tree_can_lose_its_tail_alone(on: Bench) -> None:
@@ -215,12 +215,12 @@ def test_a_loss_is_written_down_and_taken_later(on: Bench) -> None:
     on.storage.makedirs(on.path("t-0"))
     for path in (cut, gone):
         on.storage.open(path).append(b"0123456789")
-    loss = PowerLoss.from_text(PowerLoss({cut: 4}, (gone, on.path("never")), (on.path("t-0"),)).as_text())
+    loss = UnsyncedLoss.from_text(UnsyncedLoss({cut: 4}, (gone, on.path("never")), (on.path("t-0"),)).as_text())
     assert loss.take(OsStorage()) == 16
     assert OsStorage().read(cut) == b"0123"
     assert OsStorage().listdir(on.root) == ["cut"]
     with pytest.raises((KeyError, TypeError, ValueError)):
-        PowerLoss.from_text('{"cut": {}}')
+        UnsyncedLoss.from_text('{"cut": {}}')
 
 
 NAMES = ("a", "b", "d/a", "d/b", "d/e/a")

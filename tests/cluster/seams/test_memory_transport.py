@@ -222,7 +222,7 @@ def test_a_half_closed_peer():
 
 @pytest.mark.parametrize("error", [MalformedRequest("nonsense"), ZeroDivisionError("a bug")])
 def test_an_exception_closes_the_connection(error):
-    """As with sockets."""
+    """A handler that raises loses its connection, as with sockets."""
 
     def fail(recorder: Recorder, view: memoryview) -> None:
         raise error
@@ -238,7 +238,7 @@ def test_an_exception_closes_the_connection(error):
 
 
 def test_an_oversize_frame_closes_the_connection():
-    """The receiver's limit holds."""
+    """A frame above the receiver's limit closes the connection."""
 
     async def main() -> None:
         network = MemoryNetwork()

@@ -113,7 +113,7 @@ def test_frames_both_ways(setting):
 
 
 def test_a_poll_without_events_ends_in_time(setting):
-    """It tells nothing."""
+    """A poll without events returns after its timeout and tells nothing."""
     setting.connect()
     setting.selector.poll(1, setting.told)
     assert setting.told.events == []

@@ -136,7 +136,7 @@ def test_lines(tree):
 
 
 def test_free_bytes(tree):
-    """There is room."""
+    """Every storage says how much room it has: more than none here."""
     storage, root = tree
     assert storage.free_bytes(root) > 0
 

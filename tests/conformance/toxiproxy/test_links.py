@@ -26,7 +26,7 @@ def port(links: Links) -> Iterator[int]:
 
 @pytest.mark.parametrize("direction", ["request", "response", "both"])
 def test_lossless_cut_and_heal(links: Links, port: int, direction: str) -> None:
-    """Held bytes arrive at heal."""
+    """A lossless cut holds bytes back, and they arrive when it heals."""
     with connect(port) as client:
         round_trip_ms(client)
         links.cut("b1-b2", direction, lossless=True)  # type: ignore[arg-type]
@@ -68,7 +68,7 @@ def test_a_busy_port_is_an_error(links: Links, port: int) -> None:
 
 
 def test_disable_enable_reset(links: Links, port: int) -> None:
-    """Each is read back."""
+    """Disabling, enabling, resetting and deleting are each read back from the server."""
     links.disable("b1-b2")
     links.enable("b1-b2")
     links.cut("b1-b2", "both", lossless=True)

@@ -222,7 +222,7 @@ def test_limit_data_zero_closes_at_the_first_chunk(backend: Backend, through: in
 
 
 def test_noop_passes_everything(backend: Backend, through: int) -> None:
-    """noop changes nothing."""
+    """The toxic noop neither changes nor delays bytes."""
     backend.api.toxic("p", "noop")
     with connect(through) as client:
         assert round_trip_ms(client, b"anything") < SLACK_MS

@@ -84,7 +84,7 @@ def test_an_unfinished_last_line_is_left_out(tmp_path: Path) -> None:
 
 
 def test_what_is_no_object_is_refused(tmp_path: Path) -> None:
-    """run.json holds one object."""
+    """A run.json that is not one JSON object is refused."""
     run = RunDirectory(tmp_path)
     run.run_json.write_text("3")
     with pytest.raises(ValueError, match="expected a JSON object"):

@@ -188,7 +188,7 @@ def test_offsets_of_transactions_are_committed_with_them() -> None:
 
 
 def test_deliveries_that_come_again_are_counted() -> None:
-    """Each time after the first."""
+    """Each delivery of a record after the first is counted, and accuses no one."""
     rows = [member(1), polled(1, 0, 9), polled(1, 5, 9), member(2), polled(2, 8, 12)]
     ((_, partition),) = evidence(rows).partitions.items()
     assert partition.delivered_again == 7
@@ -270,7 +270,7 @@ def drawn(random: Random) -> tuple[list[Row], set[int]]:
 
 
 def test_random_histories_are_judged_as_by_the_oracle() -> None:
-    """Whatever members did."""
+    """Whatever members did, the checks find what the oracle finds."""
     for seed in range(CASES):
         rows, holes = drawn(Random(seed))
         mine = [(each.check, each.cause, each.offset) for each in audit(evidence(rows, holes, end=12))]

@@ -115,7 +115,7 @@ class BrokerChannel:
             if code == ErrorCode.STALE_CONTROLLER_EPOCH:
                 self._on_stale()
                 return response
-            # A stale broker epoch ends by itself: either the broker learns its new number, or we learn of its death.
+            # A stale broker epoch does not last: either the broker learns its new number, or we learn of its death.
             if code != ErrorCode.STALE_BROKER_EPOCH:
                 refusals += 1
                 if refusals == MAX_REFUSALS:

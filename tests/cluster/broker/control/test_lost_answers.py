@@ -94,5 +94,5 @@ def test_one_lost_call_changes_nothing(way, monkeypatch):
 @pytest.mark.full
 @pytest.mark.parametrize("way", ["answer", "request"])
 def test_one_lost_call_anywhere_changes_nothing(way, monkeypatch):
-    """The same at every call."""
+    """Whichever call to ZooKeeper is lost, the outcome is the same."""
     lose_every(1, way, monkeypatch)

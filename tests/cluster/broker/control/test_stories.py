@@ -198,5 +198,5 @@ def test_after_any_story_all_brokers_agree(seed):
 @pytest.mark.full
 @pytest.mark.parametrize("seed", [*range(6, 12), *range(1000, 1300)])
 def test_after_many_stories_all_brokers_agree(seed):
-    """The same, many more of them."""
+    """All brokers agree after each of many more stories, too."""
     run(Story(seed).tell(20))

@@ -36,7 +36,7 @@ async def create(cluster: Cluster, topics, version: int = 7, **more):
     ],
 )
 def test_what_cannot_be_created_is_refused_with_a_clear_text(topics, more, code, text):
-    """Nothing is written for it."""
+    """A topic that is refused has the error's reason in words, and nothing is written for it."""
 
     async def body():
         cluster = Cluster()
@@ -145,7 +145,7 @@ def test_a_broker_that_is_not_controller_sends_the_client_away():
 
 
 def test_a_broker_that_does_not_answer_makes_it_a_timeout_but_the_topic_is_there():
-    """7, and creation continues."""
+    """CreateTopics answers REQUEST_TIMED_OUT (7), and creation continues."""
 
     async def body():
         cluster = Cluster()

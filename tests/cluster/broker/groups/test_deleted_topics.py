@@ -63,7 +63,7 @@ def test_a_commit_that_waits_for_its_turn_stores_nothing_of_a_deleted_topic(monk
 
 
 def test_a_commit_of_deleted_topics_alone_makes_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is nothing to store."""
+    """A commit whose topics were all deleted meanwhile stores nothing."""
 
     async def check(cluster: MemoryCluster, member: Member) -> None:
         shares = UsedUp()

@@ -37,7 +37,7 @@ def test_reading_from_the_middle() -> None:
 
 @pytest.mark.parametrize("version", range(4, 13))
 def test_every_version_is_answered(version: int) -> None:
-    """Fetch 4 to 12."""
+    """Fetch 4 to 12 return the records in the form of their version."""
 
     async def check(cluster: MemoryCluster, client: Client) -> None:
         await fill(client, 2)

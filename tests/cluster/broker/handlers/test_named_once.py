@@ -7,13 +7,13 @@ from cluster.broker.portions import all_of
 
 
 def test_of_a_partition_the_last_word_counts_in_the_place_of_the_first() -> None:
-    """As in Kafka's maps."""
+    """A partition that is named twice counts once, as in Kafka's maps."""
     parts = [("a", 0, "first"), ("b", 0, "only"), ("a", 0, "last"), ("a", 1, "only")]
     assert each_once(parts) == [("a", 0, "last"), ("b", 0, "only"), ("a", 1, "only")]
 
 
 def test_what_is_named_once_is_left_alone() -> None:
-    """No copy is made of it."""
+    """A list without repetition is returned as it is, not copied."""
     parts = [("a", 0, "x"), ("a", 1, "y")]
     assert each_once(parts) is parts
 

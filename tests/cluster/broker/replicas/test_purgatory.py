@@ -55,7 +55,7 @@ def test_a_cancelled_alarm_is_silent() -> None:
 
 
 def test_an_alarm_may_set_another() -> None:
-    """From within its own expiry."""
+    """An alarm may set another one from within its own expiry."""
 
     async def main() -> None:
         wheel = TimerWheel(asyncio.get_running_loop())
@@ -230,7 +230,7 @@ def test_a_fetch_looks_once_however_often_it_is_woken() -> None:
 
 
 def test_a_fetch_ends_at_its_time() -> None:
-    """With what there is."""
+    """A parked fetch is answered when its time is over, with the records that exist."""
 
     async def main() -> None:
         fetching = Fetching(50)

@@ -141,7 +141,7 @@ def test_a_decision_outlives_its_coordinator() -> None:
 
 
 def test_a_transaction_that_is_open_too_long_is_aborted() -> None:
-    """Its producer is fenced."""
+    """A transaction is aborted after its timeout, and its producer is fenced."""
 
     async def check(cluster: MemoryCluster, producer: TxnProducer) -> None:
         await producer.begin(timeout_ms=1000)

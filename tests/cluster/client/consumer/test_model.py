@@ -69,7 +69,7 @@ def test_records_come_in_order_without_hole_or_repeat() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(7_200)
 def test_records_come_in_order_in_many_schedules() -> None:
-    """The same, 20,000 times."""
+    """The same as in the gate, in 20,000 schedules."""
     for seed in range(FULL_SCHEDULES):
         play(seed)
 
@@ -85,7 +85,7 @@ def play(seed: int, core_class: type[FetchCore] = FetchCore) -> None:
     "core_class", [BelievesLateAnswers, StepsOverErrors, ForgetsWhatIsBuffered, KeepsItsPlaceInAnotherTopic]
 )
 def test_a_planted_bug_is_found(core_class: type[FetchCore]) -> None:
-    """The model is able to fail."""
+    """The model finds each planted bug: it is able to fail."""
 
     def search() -> None:
         for seed in range(PATIENCE):

@@ -65,7 +65,7 @@ def test_sequences_count_records_and_go_round() -> None:
 
 
 def test_order_on_the_circle() -> None:
-    """The nearer side counts."""
+    """Sequences wrap: of two, the one that is nearer ahead comes later."""
     assert is_after(1, 0)
     assert is_after(0, 2**31 - 1)
     assert not is_after(2**31 - 1, 0)

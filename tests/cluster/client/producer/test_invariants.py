@@ -189,7 +189,7 @@ def test_memory_that_is_not_given_back_is_named() -> None:
 
 
 def test_with_one_request_in_flight_its_partition_is_muted() -> None:
-    """And unmuted when it ends."""
+    """With max.in.flight 1 a partition is muted while its request is in flight."""
     bench = busy(max_in_flight=1)
     invariants.validate_sender(bench.core)
     is_named("muted", lambda: invariants.validate_sender(bench.core), lambda: bench.accumulator.unmute(T0))

@@ -25,7 +25,7 @@ def test_every_record_is_stored_once_or_fails() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(7_200)
 def test_every_record_is_stored_once_or_fails_in_many_schedules() -> None:
-    """The same, 20,000 times."""
+    """The same as in the gate, in 20,000 schedules."""
     for seed in range(FULL_SCHEDULES):
         play(seed)
 

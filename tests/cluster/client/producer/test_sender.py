@@ -59,7 +59,7 @@ def test_with_one_in_flight_partitions_are_muted() -> None:
 
 
 def test_without_acks_a_written_request_is_a_success() -> None:
-    """acks 0: no answer, no offset."""
+    """With acks=0 a batch is complete when it is written, without an offset."""
     bench = Bench({0: (1, 0)}, acks=0)
     bench.start(1)
     batch = a_batch()

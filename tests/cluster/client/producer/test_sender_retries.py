@@ -23,7 +23,7 @@ def test_a_retriable_error_is_retried_after_the_back_off() -> None:
 
 
 def test_retries_are_counted() -> None:
-    """retries=0 means one attempt."""
+    """With retries=0 a batch fails at its first retriable error."""
     bench = Bench({0: (1, 0)}, retries=0)
     bench.start(1)
     batch = a_batch()
@@ -68,7 +68,7 @@ def test_a_lost_connection_loses_what_is_in_flight() -> None:
 
 
 def test_without_sequences_lost_batches_keep_their_order() -> None:
-    """Nobody else sorts them."""
+    """Batches without sequences are resent in the order in which they were sent."""
     bench = Bench({0: (1, 0)})
     bench.start(1)
     batches = [a_batch() for _ in range(3)]

@@ -82,7 +82,7 @@ def test_more_in_flight_than_brokers_remember_is_for_experiments() -> None:
     ],
 )
 def test_what_is_wrong_is_refused_by_name(config: dict[str, object], text: str) -> None:
-    """One line, with the key."""
+    """Wrong settings are refused in one line that names the key."""
     with pytest.raises(ConfigError, match=text):
         producer_settings(config)
 

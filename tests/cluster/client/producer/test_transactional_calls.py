@@ -29,7 +29,7 @@ E = ErrorCode
 
 
 def test_without_a_transactional_id_there_are_no_transactions() -> None:
-    """In Kafka's words."""
+    """Transactional calls without a transactional.id raise with Kafka's words."""
     producer = Bench().producer
     calls = (producer.init_transactions, producer.begin_transaction, producer.commit_transaction)
     for call in (*calls, producer.abort_transaction, lambda: producer.send_offsets_to_transaction({}, "g")):
@@ -105,7 +105,7 @@ def test_close_does_not_wait_forever(monkeypatch: pytest.MonkeyPatch, caplog: py
 
 
 def test_a_commit_that_is_closed_away_says_that_it_may_have_happened() -> None:
-    """Its answer never came."""
+    """A commit whose answer never came fails as one with an unknown outcome."""
     bench = TransactionalBench().start()
     bench.producer.send("t", b"v")
     bench.accept(1)

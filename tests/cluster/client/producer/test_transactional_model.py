@@ -66,7 +66,7 @@ def test_transactions_are_all_or_nothing() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(7_200)
 def test_transactions_are_all_or_nothing_in_many_schedules() -> None:
-    """The same, 5,000 times."""
+    """The same as in the gate, in 5,000 schedules."""
     for seed in range(FULL_SCHEDULES):
         play(seed)
 

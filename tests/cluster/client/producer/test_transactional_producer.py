@@ -256,7 +256,7 @@ def test_the_same_offsets_twice_are_two_calls() -> None:
 
 
 def test_a_member_that_was_replaced_commits_nothing() -> None:
-    """It is told, and has to abort."""
+    """Offsets of a fenced member are refused, and its transaction can only be aborted."""
     bench = TransactionalBench().start()
     bench.selector.answers[COMMIT_OFFSETS] = offsets_committed(E.ILLEGAL_GENERATION)
     with pytest.raises(AbortableTransactionError, match="TxnOffsetCommit was refused"):

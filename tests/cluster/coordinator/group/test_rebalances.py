@@ -344,7 +344,7 @@ def test_ids_that_are_handed_out_count() -> None:
 
 
 def test_a_version_without_rebalance_timeout_uses_the_session() -> None:
-    """JoinGroup 0 (KIP-62)."""
+    """JoinGroup 0 has no rebalance timeout: the session timeout takes its place (KIP-62)."""
     world = World()
     world.join(version=0)
     assert world.group.members[A].rebalance_timeout_ms == SESSION_MS

@@ -95,7 +95,7 @@ def test_older_groups_are_read(version: int) -> None:
 
 @given(TEXT, TEXT, INT32)
 def test_keys_come_back(group_id: str, topic: str, partition: int) -> None:
-    """What is written is read."""
+    """Keys of offsets and groups are read back as they were written."""
     assert parse_key(offset_key(group_id, topic, partition)) == OffsetKey(group_id, topic, partition)
     assert parse_key(group_key(group_id)) == GroupKey(group_id)
 
@@ -110,7 +110,7 @@ def test_offsets_come_back(offset: int, metadata: str, committed_ms: int, leader
 
 @given(GROUPS)
 def test_groups_come_back(group: GroupValue) -> None:
-    """What is written is read."""
+    """A group's metadata is read back as it was written."""
     assert parse_group_value(group_value(group)) == group
 
 

@@ -16,7 +16,7 @@ from tests.cluster.coordinator.transaction.situations import EPOCH, NOW, PID, T0
 
 
 def test_the_names_of_states():
-    """As Kafka's tools write them."""
+    """States are named as Kafka's tools write them."""
     assert [*STATE_NAMES.values()] == [
         "Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "Dead",
         "PrepareEpochFence",
@@ -57,7 +57,7 @@ def test_filters(wanted, is_listed):
 
 
 def test_a_list_while_something_is_loading():
-    """Would not be the whole of it."""
+    """ListTransactions answers COORDINATOR_LOAD_IN_PROGRESS, not a part of the list."""
     bench = Bench()
     bench.coordinator.elected(0, 2)
     code, found = listing(bench.coordinator.owned, TransactionFilter(), NOW)

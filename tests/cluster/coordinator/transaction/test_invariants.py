@@ -49,7 +49,7 @@ def served_by(bench):
 
 
 def test_bytes_are_counted():
-    """As ids come, grow and go."""
+    """The bytes of IDs are counted as these come, grow and go."""
     bench = Bench(metadata_in(S.ONGOING))
     is_named("room-counted", lambda: invariants.validate(bench.coordinator), lambda: served_by(bench).clear())
 

@@ -40,7 +40,7 @@ def transit(state, partitions=(), update=BEGUN, start=BEGUN, producer_id=13, epo
 
 
 def test_keys_are_kafkas():
-    """Version 0 and the id."""
+    """A key is version 0 and the transactional ID, byte for byte as Kafka's."""
     assert encode_key(ID) == KEY
     assert decode_key(KEY) == ID
 
@@ -85,7 +85,7 @@ def test_values_come_back(state, partitions, producer_id, update, epoch, timeout
 
 @given(st.text(max_size=100))
 def test_keys_come_back(transactional_id):
-    """Any id."""
+    """The key of any transactional ID is read back as it was written."""
     assert decode_key(encode_key(transactional_id)) == transactional_id
 
 
@@ -183,7 +183,7 @@ def test_a_record_that_cannot_be_read_concerns_its_own_id():
 
 @pytest.mark.parametrize(("value", "known"), [(ONGOING, {ID}), (None, set())])
 def test_a_later_record_makes_an_id_available_again(value, known):
-    """A value or a tombstone."""
+    """After an unreadable record, a later value or tombstone makes its ID available."""
     table = TransactionTable()
     table.take(0, KEY, b"\0\0")
     table.take(1, KEY, value)

@@ -178,7 +178,7 @@ def test_the_epoch_of_init_producer_id(fields, expected, becomes):
 
 
 def test_no_producer_id_is_at_hand():
-    """The client asks again."""
+    """Without a producer ID at hand, InitProducerId has the client ask again."""
     known = metadata_in(S.EMPTY, producer_epoch=32766)
     assert requests.init_producer_id(known, 1, None, lambda: None, NOW) is E.COORDINATOR_LOAD_IN_PROGRESS
 

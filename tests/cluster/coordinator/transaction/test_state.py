@@ -50,7 +50,7 @@ def test_only_legal_transitions_are_prepared(state, to):
 @pytest.mark.parametrize("situation", [name for name, known in SITUATIONS.items() if known.pending])
 @pytest.mark.parametrize("to", PREPARE)
 def test_nothing_is_prepared_while_something_is_pending(situation, to):
-    """One record at a time."""
+    """A transaction has one pending record at a time."""
     with pytest.raises(IllegalTxnTransition):
         PREPARE[to](SITUATIONS[situation])
 

@@ -39,7 +39,7 @@ def test_members_share_partitions() -> None:
 @pytest.mark.full
 @pytest.mark.timeout(7_200)
 def test_members_share_partitions_in_many_schedules() -> None:
-    """The same, 5,000 times."""
+    """The same as in the gate, in 5,000 schedules."""
     for seed in range(FULL_SCHEDULES):
         play(seed)
 
@@ -135,7 +135,7 @@ def forgets_a_wish(patch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, plant: Any) -> None:
-    """The model is able to fail."""
+    """The model finds each planted bug: it is able to fail."""
     plant(monkeypatch)
 
     def search() -> None:

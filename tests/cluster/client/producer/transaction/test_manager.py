@@ -234,7 +234,7 @@ def test_an_addition_in_doubt_is_aborted():
 
 
 def test_an_addition_that_was_refused_is_not_in_doubt():
-    """There is nothing to abort."""
+    """After a refused AddPartitionsToTxn there is nothing to abort: no EndTxn is sent."""
     bench, _ = FLYING["add"][0]()
     bench.answer(E.CONCURRENT_TRANSACTIONS)
     call = bench.manager.abort_transaction()

@@ -78,7 +78,7 @@ def test_the_key_of_a_coordinator_is_a_list_from_4_on(version):
 
 @pytest.mark.parametrize("version", range(4))
 def test_partitions_are_grouped_by_topic(version):
-    """In additions and in offsets."""
+    """AddPartitionsToTxn and TxnOffsetCommit name each topic once, with its partitions."""
     (topic,) = decoded(AddTxnPartitions(ME, (T0, T1)), version).v3_and_below_topics
     assert (topic.name, list(topic.partitions)) == ("t", [0, 1])
     (topic,) = decoded(CommitTxnOffsets(ME, GROUP, OFFSETS), version).topics
