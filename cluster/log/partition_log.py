@@ -1,8 +1,8 @@
 """PartitionLog: the log of one replica of one partition, as the broker sees it.
 
-Owns the log start, and that files, epochs and producers go back together when the log is cut. Appends are its bases,
-``appending.py`` and ``transactional_log.py``; files are kept by ``local_log.py``. Does not own high watermarks, who
-leads, retention, or the answers to clients. One thread only, except that a flush may run elsewhere (``flush.py``).
+Owns the log start, and that files, epochs and producers go back together when the log is cut. Its bases append
+(``appending.py``, ``replicated_appends.py``, ``transactional_log.py``); ``local_log.py`` keeps the files. Does not own
+high watermarks, who leads, retention, or answers. One thread only, except that a flush may run elsewhere (``flush.py``).
 """
 
 from __future__ import annotations
