@@ -2,7 +2,7 @@
 
 Owns the log start, and that files, epochs and producers go back together when the log is cut. Its bases append
 (``appending.py``, ``replicated_appends.py``, ``transactional_log.py``); ``local_log.py`` keeps the files. Does not own
-high watermarks, who leads, retention, or answers. One thread only, except that a flush may run elsewhere (``flush.py``).
+high watermarks, who leads, retention, or answers. One thread only, but a flush may run elsewhere (``flush.py``).
 """
 
 from __future__ import annotations

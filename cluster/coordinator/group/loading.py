@@ -14,22 +14,23 @@ from typing import NamedTuple
 
 from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
 from cluster.coordinator.group.decisions import GroupDecision, Records
-from cluster.coordinator.group.group import Group, OffsetsPartition
+from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.group_offsets import GroupOffsets, PlacedOffset
+from cluster.coordinator.group.group_values import GroupValue, parse_group_value
+from cluster.coordinator.group.homes import OffsetsPartition
 from cluster.coordinator.group.member_effects import answer_join, answer_sync, watch_session
 from cluster.coordinator.group.rebalancing import prepare
 from cluster.coordinator.group.records import (
     CorruptGroupRecord,
     GroupKey,
-    GroupValue,
     OffsetKey,
     UnknownKey,
-    parse_group_value,
     parse_key,
     parse_offset_value,
 )
 from cluster.coordinator.group.requests import NO_PRODUCER_ID
 from cluster.coordinator.group.states import GroupState
+from cluster.coordinator.group.stored_group import group_of
 from cluster.coordinator.unreadable import UnreadableRecords
 from cluster.protocol.errors import ErrorCode
 
@@ -124,7 +125,7 @@ class GroupLoader:
         """What was read, but for groups that are unavailable: nothing of them may be told, or expire. A group of simple
         consumers has no record, only offsets."""
         found = {
-            group_id: Group.of_value(group_id, self.home, value)
+            group_id: group_of(group_id, self.home, value)
             for group_id, value in self._values.items()
             if group_id not in self._unknown
         }

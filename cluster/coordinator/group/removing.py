@@ -19,6 +19,7 @@ from cluster.coordinator.group.purposes import GroupRemoval, RemovalStored
 from cluster.coordinator.group.records import NO_TIMESTAMP, Tombstones, TopicPartition
 from cluster.coordinator.group.requests import Waiter
 from cluster.coordinator.group.states import GroupState
+from cluster.coordinator.group.stored_group import revived
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode
 
@@ -173,4 +174,4 @@ def removal_stored(
         return group
     if removal.error_code is ErrorCode.NONE:
         return None
-    return group.revived(is_stored=error_code is not ErrorCode.NONE)
+    return revived(group, is_stored=error_code is not ErrorCode.NONE)
