@@ -23,7 +23,7 @@ from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.opening import OpenedLog, open_log
 from cluster.log.owner import LogOwner
 from cluster.log.removal import Doomed
-from cluster.log.retention import ExpiredSegment, expired_segments
+from cluster.log.retention import ExpiredSegment, expired_segments, segment_facts
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.log.timestamps import FoundTime, Look, TimestampSearch
 from cluster.log.transactional_log import TransactionalLog
@@ -296,7 +296,7 @@ class PartitionLog(TransactionalLog):
         """
         local = self._local
         local.check()
-        facts = local.facts()
+        facts = segment_facts(list(local.segments), local.log_end_offset)
         gone = expired_segments(
             facts,
             self.config,

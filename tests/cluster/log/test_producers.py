@@ -9,8 +9,9 @@ from crc32c import crc32c
 
 from cluster.log.errors import CheckpointError
 from cluster.log.log_ends import MOMENT_MS, ROOM_MS
+from cluster.log.producer_marks import MARK_RECORDS, MARKS
 from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
-from cluster.log.producers import MARK_RECORDS, MARKS, ProducerStates
+from cluster.log.producers import ProducerStates
 from cluster.log.sequence import BatchMetadata, ProducerEntry
 from cluster.log.snapshots import histories_bytes, parse_histories
 from tests.cluster.log.builders import NOW_MS, make_header
