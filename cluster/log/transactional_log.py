@@ -33,8 +33,7 @@ class TransactionalLog(ReplicatedAppends):
         entry = self.producers.get(header.producer_id)
         check_coordinators_batch(entry, header, marker_in(batch) if header.is_control else None)
         if entry is None and not header.is_control:
-            room, config = self._owner.producer_room, local.config
-            room.admit(self, config.max_producers, self._clock.monotonic_ms())
+            self._owner.producer_room.admit(self, local.config.max_producers, self._clock.monotonic_ms())
         base_offset = local.log_end_offset
         if leader_epoch != self.epochs.latest_number:
             self._begin_epoch(leader_epoch, base_offset)

@@ -93,7 +93,8 @@ class GroupLoader:
 
     def _feed_offset(self, batch: LoadedBatch, key: OffsetKey, value: bytes | None) -> None:
         placed = None if value is None else PlacedOffset(parse_offset_value(value), batch.position)
-        offsets, partition = self._offsets[key.group_id], key.topic_partition
+        offsets = self._offsets[key.group_id]
+        partition = key.topic_partition
         if batch.is_transactional:
             self._open[batch.producer_id].add(key.group_id)
             offsets.load(partition, placed, batch.producer_id)

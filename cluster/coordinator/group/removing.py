@@ -80,7 +80,8 @@ def remove_group(decision: GroupDecision, group: Group, waiter: Waiter | None) -
     """Have an Empty group removed. True if there is nothing to store, and so it is gone already."""
     group.transition(GroupState.DEAD, group.state_timestamp_ms)
     decision.cancel_timers(group.timers)
-    group.timers, group.pending_members = {}, set()
+    group.timers = {}
+    group.pending_members = set()
     offsets = group.offsets
     partitions = [*offsets.committed, *sorted(offsets.uncommitted - offsets.committed.keys())]
     if not partitions and group.generation_id == 0:
