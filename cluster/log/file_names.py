@@ -26,7 +26,7 @@ class FileNames:
         return f"FileNames({self._directory}, {self._synced} of {self.count} synced)"
 
     def given(self, count: int) -> None:
-        """So many files got a name."""
+        """This many files got a name."""
         self.count += count
 
     def unsynced_directories(self) -> tuple[str, ...]:

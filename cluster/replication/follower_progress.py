@@ -1,6 +1,6 @@
 """How far one follower of a leader is, and when it was last caught up (Kafka's Replica and ReplicaState).
 
-Owns what the follower's fetches tell of it. Does not own what follows for the ISR and the high watermark (``leader``).
+Owns what the follower's fetches report. Does not own what follows for the ISR and the high watermark (``leader``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Owns which partitions it serves, and what begins a transition: a request of a client, or time (Kafka's
 TransactionCoordinator and TransactionStateManager; docs/reference/kafka.md "Transaction coordinator"). Does not own how
-a transition goes on once its effects are reported (``reports``). Pure: it knows no log, socket or clock.
+a transition continues once its effects are reported (``reports``). Pure: it knows no log, socket or clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the shell reports of the effects of a decision, and how the transition goes on.
+"""What the shell reports of the effects of a decision, and how the transition continues.
 
 Owns the order of things: a record is appended, only what is in the log is answered, then come markers, and the record
 that all are written. The shell reports each effect exactly once: ``appended`` for a record, ``markers_answered`` for
