@@ -27,7 +27,7 @@ from verifier.verdict import Verdict
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from verifier.tables import Place
+    from verifier.places import Place
 
 #: Rows of one check in one run, collected and written; more are counted and left out.
 LONGEST = 500_000

@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from verifier.claims import LOG, well_formed
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts, Gap, Mistimed, ReaderReach, Region, ReplicaFiles, Untold
+from verifier.places import NAMED, Place
 from verifier.spark_questions import Rows
-from verifier.tables import NAMED, Place, Tables
+from verifier.tables import Tables
 
 
 def ask_history(history: DataFrame) -> DataFrame:

@@ -136,6 +136,9 @@ class JudgedElections:
         bounds = bounds.join(self._left_over, "place")
         rows = []
         collected = bounds.collect()
+        starts: dict[int, dict[int, int]] = defaultdict(dict)
+        for row in collected:
+            starts[row["place"]][row["epoch"]] = row["start_offset"]
         for row in collected:
             place = self._tables.places[row["place"]]
             grounds, final = self._grounds[place.run], place.final
@@ -146,11 +149,7 @@ class JudgedElections:
             election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
             if election is None:
                 continue
-            lower = {
-                each["epoch"]: each["start_offset"]
-                for each in collected
-                if each["place"] == row["place"] and each["epoch"] < row["epoch"]
-            }
+            lower = {epoch: offset for epoch, offset in starts[row["place"]].items() if epoch < row["epoch"]}
             standing = max(lower, default=0)
             # each epoch since the last one in the log may have had its own log, which is now gone
             known = {"place": row["place"], "logs": max(row["epoch"] - standing, 1), **election._asdict()}

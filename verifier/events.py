@@ -7,6 +7,7 @@ first, null if it is not known or does not matter), ``values`` (how many), and `
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 
@@ -123,11 +124,14 @@ class Events:
     @property
     def _doubtful(self) -> DataFrame:
         """The retries of attempts of which the error does not say that nothing was stored."""
-        stored = F.lit(True)
+        refused: dict[frozenset[str], list[int]] = defaultdict(list)
         for number, place in enumerate(self._tables.places):
             settings = self.grounds[place.run].settings
-            refused = [f"retry: {name}" for name in sorted(stored_nothing(settings.client, settings.acks))]
-            stored &= (F.col("place") != number) | ~F.coalesce(F.col("error").isin(refused), F.lit(False))
+            refused[stored_nothing(settings.client, settings.acks)].append(number)
+        stored = F.lit(True)
+        for names, places in refused.items():
+            errors = [f"retry: {name}" for name in sorted(names)]
+            stored &= ~F.col("place").isin(places) | ~F.coalesce(F.col("error").isin(errors), F.lit(False))
         return self._retries.filter(stored)
 
     def _retried_after(self, retries: DataFrame) -> DataFrame:

@@ -40,8 +40,8 @@ excused; and sequence 6, 4 values, ``step`` 2 into what was found, excused by th
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from functools import reduce
-from threading import RLock
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -58,9 +58,19 @@ NO_OFFSET = -(2**62)
 
 _LOST = ("lost-write", "log-gap")
 _AT_OFFSETS = "inconsistent-offsets"
-_REPEATED = ("duplicate", "log-duplicate", "nonmonotonic-send", "log-reorder")
-_COPIED = ("duplicate", "log-duplicate")
+_COPIED, _MOVED = ("duplicate", "log-duplicate"), ("nonmonotonic-send", "log-reorder")
+_REPEATED = (*_COPIED, *_MOVED)
 _CLAIM, _STANDS = "claim", "log"
+#: The kinds of events that may excuse what, and the checks.
+_EXCUSED = {
+    ELECTION: (*_LOST, *_REPEATED),
+    DISCONNECT: _LOST,
+    COPIED: _COPIED,
+    RETRY: _MOVED,
+    TIMEOUT: _REPEATED,
+    UNANSWERED: _MOVED,
+    RETURNED: _MOVED,
+}
 #: What is kept of the anomaly of which a piece is judged.
 _WHOLE = {
     "cause": "string", "sequence": "bigint", "offset": "bigint", "count": "bigint", "size": "bigint", "detail": "string"
@@ -73,49 +83,62 @@ class Excuses:
     def __init__(self, tables: Tables, events: Events) -> None:
         self._tables = tables
         self._source = events
-        # ``Events`` is for one thread, and checks are judged in two
-        self._lock = RLock()
 
-    def split(self, check: str, found: DataFrame) -> DataFrame:
-        """A check's anomalies with ``excuse`` (null: none), its ``event``, and ``step``.
+    def split(self, checks: Collection[str], found: DataFrame) -> DataFrame:
+        """The anomalies of these checks, by ``check``, with ``excuse`` (null: none), its ``event``, and ``step``.
 
         ``step``: how far into the original anomaly this part begins. Of the checks that go by values, an anomaly
-        without a stream and a sequence is never excused; polls and headers go by partition.
+        without a stream and a sequence is never excused; polls and headers go by partition. Checks of one kind are
+        judged together: what judging them takes to plan is paid once.
         """
-        with self._lock:
-            if check == _AT_OFFSETS:
-                return self._at_offsets(found)
-            if check not in (*_LOST, *_REPEATED):
-                return by_partition(check, found, self._tables, self._source)
+        by_sequence = [name for name in (*_LOST, *_REPEATED) if name in checks]
+        others = [name for name in checks if name not in (*by_sequence, _AT_OFFSETS)]
+        parts = []
+        if by_sequence:
+            own = found.filter(F.col("check").isin(by_sequence))
             judgeable = F.col("stream").isNotNull() & F.col("sequence").isNotNull()
-            return self._by_sequence(check, found.filter(judgeable)).unionByName(unexcused(found.filter(~judgeable)))
+            parts += [self._by_sequence(by_sequence, own.filter(judgeable)), unexcused(own.filter(~judgeable), "check")]
+        if _AT_OFFSETS in checks:
+            parts.append(self._at_offsets(found.filter(F.col("check") == _AT_OFFSETS)))
+        if others:
+            own = found.filter(F.col("check").isin(others))
+            parts.append(by_partition(others, own, self._tables, self._source))
+        return reduce(DataFrame.unionByName, parts)
 
-    def _by_sequence(self, check: str, found: DataFrame) -> DataFrame:
-        key = ["place", "stream"]
-        concerned = F.broadcast(found.select(*key).distinct())
-        length = F.col("size") if check == "log-gap" else F.col("count")
+    def _by_sequence(self, checks: Sequence[str], found: DataFrame) -> DataFrame:
+        key = ["check", "place", "stream"]
+        length = F.when(F.col("check") == "log-gap", F.col("size")).otherwise(F.col("count"))
         claims = self._tables.claims.filter(F.col("stream").isNotNull())
-        source = ACK if check in _LOST else READ
-        rows = [
-            _rows(found, "sequence", length, whole=F.struct(*_WHOLE)),
-            _rows(claims.filter(F.col("source") == source), "sequence", F.col("values"), _CLAIM),
-            _rows(claims.filter(F.col("source") == LOG), "sequence", F.col("values"), _STANDS),
-            *(self._events(kind, "sequence", check) for kind in self._kinds(check)),
+        said = [
+            (checks, _rows(claims.filter(F.col("source") == LOG), "sequence", F.col("values"), _STANDS)),
+            (_LOST, _rows(claims.filter(F.col("source") == ACK), "sequence", F.col("values"), _CLAIM)),
+            (_REPEATED, _rows(claims.filter(F.col("source") == READ), "sequence", F.col("values"), _CLAIM)),
+            *((whose, self._events(kind, "sequence")) for kind, whose in _EXCUSED.items() if set(whose) & set(checks)),
         ]
-        together = reduce(DataFrame.unionByName, rows).join(concerned, key, "left_semi")
-        parts = _within_bounds(_judged(_pieces(together, key, "sequence"), check), check, key)
-        step = F.col("sequence") - F.col("whole.sequence")
-        if check != "log-gap":
-            return _result(parts, step, F.col("values"), F.col("whole.size"))
-        # one anomaly is a whole stretch: what is excused of it, and what is not, is one each
-        grouped = parts.groupBy(*key, "whole", "excuse").agg(
+        rows = reduce(
+            DataFrame.unionByName,
+            (frame.withColumn("whose", F.array(*(F.lit(name) for name in whose))) for whose, frame in said),
+        )
+        concerned = F.broadcast(found.select(*key).distinct())
+        rows = rows.join(concerned, ["place", "stream"]).filter(F.array_contains("whose", F.col("check"))).drop("whose")
+        anomalies = _rows(found, "sequence", length, whole=F.struct(*_WHOLE), check=True)
+        together = anomalies.unionByName(rows)
+        parts = _within_bounds(_judged(_pieces(together, key, "sequence")), key)
+        # of a gap, one anomaly is a whole stretch: what is excused of it, and what is not, is one each
+        is_gap = F.col("check") == "log-gap"
+        grouped = parts.groupBy(*key, "whole", "excuse", F.when(~is_gap, F.col("sequence")).alias("part")).agg(
             F.min("sequence").alias("sequence"),
             F.sum("values").alias("values"),
             F.min_by("event", "sequence").alias("event"),
             F.max(F.col("sequence") + F.col("values") - 1).alias("last_sequence"),
         )
-        detail = F.to_json(F.struct("last_sequence"))
-        return _result(grouped, step, F.lit(1), F.col("values"), detail)
+        return _result(
+            grouped,
+            F.col("sequence") - F.col("whole.sequence"),
+            F.when(is_gap, F.lit(1)).otherwise(F.col("values")),
+            F.when(is_gap, F.col("values")).otherwise(F.col("whole.size")),
+            F.when(is_gap, F.to_json(F.struct("last_sequence"))).otherwise(F.col("whole.detail")),
+        )
 
     def _at_offsets(self, found: DataFrame) -> DataFrame:
         key = ["place"]
@@ -125,22 +148,19 @@ class Excuses:
             _rows(found.drop("stream"), "offset", F.col("count"), whole=F.struct(*_WHOLE)),
             _rows(claims.filter(F.col("source").isin(ACK, READ)), "offset", F.col("values"), _CLAIM),
             _rows(claims.filter(F.col("source") == LOG), "offset", F.col("values"), _STANDS),
-            self._events(ELECTION, "offset", _AT_OFFSETS),
+            self._events(ELECTION, "offset"),
         ]
         together = reduce(DataFrame.unionByName, rows).join(concerned, key, "left_semi")
-        parts = _judged(_pieces(together, key, "offset"), _AT_OFFSETS).withColumn("stream", F.lit(None).cast("bigint"))
-        return _result(parts, F.col("offset") - F.col("whole.offset"), F.col("values"), F.col("whole.size"))
+        parts = _pieces(together, key, "offset").withColumn("check", F.lit(_AT_OFFSETS))
+        parts = parts.withColumn("stream", F.lit(None).cast("bigint"))
+        step = F.col("offset") - F.col("whole.offset")
+        return _result(_judged(parts), step, F.col("values"), F.col("whole.size"), F.col("whole.detail"))
 
-    def _kinds(self, check: str) -> tuple[str, ...]:
-        if check in _LOST:
-            return ELECTION, DISCONNECT
-        return (ELECTION, RETRY, TIMEOUT) if check in _COPIED else (ELECTION, RETRY, TIMEOUT, UNANSWERED, RETURNED)
-
-    def _events(self, kind: str, first: str, check: str) -> DataFrame:
-        frame = self._source.of(COPIED if kind == RETRY and check in _COPIED else kind)
+    def _events(self, kind: str, first: str) -> DataFrame:
+        frame = self._source.of(kind)
         if first == "offset":
             frame = frame.filter(F.col("offset").isNotNull())
-        return _rows(frame, first, F.col("values"), kind, event=F.col("event"))
+        return _rows(frame, first, F.col("values"), RETRY if kind == COPIED else kind, event=F.col("event"))
 
 
 def _rows(
@@ -151,6 +171,7 @@ def _rows(
     *,
     whole: Column | None = None,
     event: Column | None = None,
+    check: bool = False,
 ) -> DataFrame:
     """Anomalies (``whole``), claims and events in the one shape that is cut into pieces.
 
@@ -159,7 +180,7 @@ def _rows(
     anomaly = f"struct<{','.join(f'{name}:{kind}' for name, kind in _WHOLE.items())}>"
     shift = F.coalesce(F.col("offset") - F.col("sequence"), F.lit(NO_OFFSET)).cast("string")
     who = shift if first == "sequence" else F.concat_ws("/", "stream", shift)
-    keys = ["place", "stream"] if first == "sequence" else ["place"]
+    keys = [*(["check"] if check else []), "place", *(["stream"] if first == "sequence" else [])]
     return frame.select(
         *keys,
         F.col(first).alias(first),
@@ -196,27 +217,27 @@ def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
     return parts.withColumn("stretch", F.coalesce(stands, F.lit(-1))).filter(F.col("whole").isNotNull())
 
 
-def _judged(parts: DataFrame, check: str) -> DataFrame:
-    """The pieces with ``excuse`` and ``event``: the first that holds, of those that may hold for this check."""
+def _judged(parts: DataFrame) -> DataFrame:
+    """The pieces with ``excuse`` and ``event``: the first that holds, of those that may hold for their check."""
     strays = F.array_except("claimed", "stands")
 
     def all_in(excused: Column) -> Column:
         return (F.size(strays) > 0) & (F.size(F.array_except(strays, excused)) == 0)
 
+    def is_known(kind: str) -> Column:
+        return F.col(kind).isNotNull()
+
     elected = all_in(F.col(f"who_{ELECTION}"))
     lost = all_in(F.array_union(f"who_{ELECTION}", f"who_{DISCONNECT}"))
     vanished = (F.col("whole.cause") == "vanished") & elected
-    timed_out, retried = F.col(TIMEOUT).isNotNull(), F.col(RETRY).isNotNull()
     # what librdkafka sends again after a timeout is known by its cause
-    resent = F.coalesce(F.col("whole.cause") == "client-resend-after-error", F.lit(False)) & timed_out
-    if check in _LOST:
-        excuse = F.when(elected, ELECTION).when(lost, DISCONNECT)
-    elif check == _AT_OFFSETS:
-        excuse = F.when(elected, ELECTION)
-    else:
-        late = F.col(UNANSWERED).isNotNull()
-        excuse = F.when(vanished, ELECTION).when(resent, TIMEOUT).when(late, UNANSWERED)
-        excuse = excuse.when(retried, RETRY).when(timed_out, TIMEOUT).when(F.col(RETURNED).isNotNull(), RETURNED)
+    resent = F.coalesce(F.col("whole.cause") == "client-resend-after-error", F.lit(False)) & is_known(TIMEOUT)
+    of_lost = F.when(elected, ELECTION).when(lost, DISCONNECT)
+    of_repeated = F.when(vanished, ELECTION).when(resent, TIMEOUT)
+    for kind in (UNANSWERED, RETRY, TIMEOUT, RETURNED):
+        of_repeated = of_repeated.when(is_known(kind), kind)
+    excuse = F.when(F.col("check").isin(*_LOST), of_lost).when(F.col("check").isin(*_REPEATED), of_repeated)
+    excuse = excuse.when((F.col("check") == _AT_OFFSETS) & elected, ELECTION)
     event = reduce(
         lambda column, kind: column.when(F.col("excuse") == kind, F.col(kind)),
         (DISCONNECT, RETRY, TIMEOUT, UNANSWERED, RETURNED),
@@ -225,15 +246,15 @@ def _judged(parts: DataFrame, check: str) -> DataFrame:
     return parts.withColumn("excuse", excuse).withColumn("event", event)
 
 
-def _within_bounds(parts: DataFrame, check: str, key: list[str]) -> DataFrame:
+def _within_bounds(parts: DataFrame, key: list[str]) -> DataFrame:
     """The same, without the excuse of events that would excuse more than they can have done.
 
     Of a value that stands, or was read, at several offsets each one but the first takes an attempt to send a record.
     Of lost values each stretch between values that stand takes a connection. So does each of the fewest parts of what
     is late of which each is in order by itself.
     """
-    offsets = F.size(F.array_union("claimed", "stands"))
-    records = F.col("values") * (F.greatest(offsets - 1, F.lit(1)) if check in _COPIED else F.lit(1))
+    copies = F.greatest(F.size(F.array_union("claimed", "stands")) - 1, F.lit(1))
+    records = F.col("values") * F.when(F.col("check").isin(*_COPIED), copies).otherwise(1)
     bout = Window.partitionBy(*key, "excuse", F.col("event.bout"))
     stretches = F.size(F.collect_set("stretch").over(bout))
     at = F.col("whole.offset") + F.col("sequence") - F.col("whole.sequence")
@@ -262,8 +283,9 @@ def _in_order(late: Column) -> Column:
     return F.size(F.aggregate(late, F.array().cast("array<bigint>"), with_next))
 
 
-def _result(parts: DataFrame, step: Column, count: Column, size: Column, detail: Column | None = None) -> DataFrame:
+def _result(parts: DataFrame, step: Column, count: Column, size: Column, detail: Column) -> DataFrame:
     return parts.select(
+        "check",
         "place",
         F.col("whole.cause").alias("cause"),
         "stream",
@@ -271,7 +293,7 @@ def _result(parts: DataFrame, step: Column, count: Column, size: Column, detail:
         (F.col("whole.offset") + step).alias("offset"),
         count.cast("bigint").alias("count"),
         size.cast("bigint").alias("size"),
-        (F.col("whole.detail") if detail is None else detail).alias("detail"),
+        detail.alias("detail"),
         "excuse",
         "event",
         step.cast("bigint").alias("step"),

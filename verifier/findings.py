@@ -27,6 +27,7 @@ from verifier.excuses import Excuses
 from verifier.expectation import Expectation
 from verifier.explain.events import event_text
 from verifier.facts import Found
+from verifier.places import Place
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +56,8 @@ class Answers:
     failures: dict[str, str]
 
 
-def answers_to(built: tables.Tables) -> Answers:
-    """Asks Spark for the ledger and for all checks.
+def answers_to(built: tables.Tables, names: Sequence[str] = CHECKED) -> Answers:
+    """Asks Spark for the ledger and for the checks of these names.
 
     The checks are one job. If it fails, each is asked alone, so that one that raises silences no other.
     """
@@ -68,7 +69,7 @@ def answers_to(built: tables.Tables) -> Answers:
         "mistimed": collect.ask_mistimed(built),
     }
     needed = {name: question for name, question in asked.items() if question is not None}
-    checks, failures = _queries(built)
+    checks, failures = _queries(built, names)
     empty: dict[str, spark_questions.Rows] = {CHECKS: []}
     try:
         found = _together(list(checks.values()))
@@ -91,7 +92,7 @@ def answers_to(built: tables.Tables) -> Answers:
     return Answers(_together(alone), answers, failures)
 
 
-def _queries(built: tables.Tables) -> tuple[dict[str, DataFrame], dict[str, str]]:
+def _queries(built: tables.Tables, names: Sequence[str]) -> tuple[dict[str, DataFrame], dict[str, str]]:
     """The query of each check, and the checks that raised with the reason.
 
     Spark analyzes a query in the thread that makes it, so two threads prepare them faster.
@@ -104,7 +105,7 @@ def _queries(built: tables.Tables) -> tuple[dict[str, DataFrame], dict[str, str]
     checks: dict[str, DataFrame] = {}
     failures: dict[str, str] = {}
     with ThreadPoolExecutor(THREADS) as pool:
-        for name, made in [(name, pool.submit(query, name)) for name in CHECKED]:
+        for name, made in [(name, pool.submit(query, name)) for name in names]:
             try:
                 checks[name] = made.result()
             except Exception as error:  # Spark raises many kinds; one check that fails must not take the others along
@@ -128,25 +129,12 @@ def examined(
     for row in answers.rows[CHECKS]:
         owners[row["check"]].add(places[row["place"]].run)
     asked = [name for name in owners if any(expectations[run].can_allow(name) for run in owners[name])]
-
-    def judge(name: str) -> tuple[DataFrame, spark_questions.Rows]:
-        split = looked_for.split(name, found.filter(F.col("check") == name).drop("check"))
-        judged = built.made(split.withColumn("check", F.lit(name)), f"judged-{name}")
-        return judged, spark_questions.ask(_counted(judged))[CHECKS]
-
-    counted = [row for row in answers.rows[CHECKS] if row["check"] not in asked]
     plain = sorted(set(owners) - set(asked))
+    counted = [row for row in answers.rows[CHECKS] if row["check"] in plain]
     parts = [_unexcused(found.filter(F.col("check").isin(plain)))] if plain else []
-    failures: dict[str, str] = {}
-    with ThreadPoolExecutor(THREADS) as pool:
-        for name, answer in [(name, pool.submit(judge, name)) for name in asked]:
-            try:
-                judged, own = answer.result()
-                parts.append(judged)
-                counted += own
-            except Exception as error:  # as above
-                logger.exception("check %s failed", name)
-                failures[name] = spark_questions.reason(error)
+    judged, own, failures = _judged(asked, found, looked_for, built)
+    parts += judged
+    counted += own
     together = _together([part.select(*_JUDGED) for part in parts])
     most = sum(row["rows"] for row in counted)
     names = sorted({row["check"] for row in counted})
@@ -156,6 +144,37 @@ def examined(
 
     every = {} if together is None else anomaly_files.collect(together, names, most, places, words)
     return _found(counted, places, models), every, failures
+
+
+def _judged(
+    checks: Sequence[str], found: DataFrame, looked_for: Excuses, built: tables.Tables
+) -> tuple[list[DataFrame], spark_questions.Rows, dict[str, str]]:
+    """What these checks found, with what excuses it; the same counted; those that raised.
+
+    All are one job. If it fails, each is asked alone, so that one that raises silences no other.
+    """
+    judged: list[DataFrame] = []
+    counted: spark_questions.Rows = []
+    failures: dict[str, str] = {}
+
+    def judge(names: Sequence[str], name: str) -> None:
+        own = built.made(spark_questions.in_few_tasks(looked_for.split(names, found)), name)
+        counted.extend(spark_questions.ask(_counted(own))[CHECKS])
+        judged.append(own)
+
+    try:
+        if checks:
+            judge(checks, "judged")
+        return judged, counted, failures
+    except Exception:  # as above
+        logger.warning("the excuses fail together; each is looked for alone", exc_info=True)
+    for name in checks:
+        try:
+            judge([name], f"judged-{name}")
+        except Exception as error:  # as above
+            logger.exception("check %s failed", name)
+            failures[name] = spark_questions.reason(error)
+    return judged, counted, failures
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
@@ -185,7 +204,7 @@ def _counted(judged: DataFrame | None) -> dict[str, DataFrame]:
 
 
 def _found(
-    rows: spark_questions.Rows, places: Sequence[tables.Place], models: Mapping[str, RunModel]
+    rows: spark_questions.Rows, places: Sequence[Place], models: Mapping[str, RunModel]
 ) -> list[tuple[str, Found]]:
     """The answer to ``_counted``, in the order of ``NAMES``, with the run of each."""
     found = []

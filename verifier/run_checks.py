@@ -24,14 +24,17 @@ from verifier.events import Events
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.excuses import Excuses
-from verifier.facts import Audit, ReadLag
+from verifier.facts import Audit, ReaderReach, ReadLag
 from verifier.files import rows as file_rows
 from verifier.files.find import replica_directories
 from verifier.files.replica import ReplicaDirectory
 from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
 from verifier.lag import read_lags
+from verifier.places import Place, judged, partition_rows, replica_rows
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
+from verifier.spark_settings import is_tiny
+from verifier.suspects import examine, suspects
 from verifier.transactions.evidence import aborted_ranges, has_transactions
 from verifier.transactions.model import AbortedRange
 from verifier.wall_clock import STEADY, ClockShift, known_shift
@@ -131,18 +134,15 @@ def audit(
         }
     )
     facts, replicas = collect.history_facts(first["history"], models), collect.replica_files(first["segments"])
-    places = [
-        replace(place, is_transactional=run.is_transactional)
-        for run in runs
-        for place in tables.judged(run.name, run.model, run.replicas, run.deletions, run.shift)
-    ]
+    places = judged_places(runs)
     readers = [reader for fact in facts.values() for reader in fact.readers]
     progress("comparing what was told, stored and read")
     directory = None if here is None else here.tables
     aborted = [(run.name, each) for run in runs for each in run.aborted]
     built = tables.build(spark, segments, history, files, places, readers, _drop_late_answers(runs), directory, aborted)
     progress(f"asking {len(findings.CHECKED)} checks")
-    answers, lags = _ask(built, sorted({name for fact in facts.values() for name in fact.live_readers}))
+    checks = _to_ask(spark, here, places, readers)
+    answers, lags = _ask(built, checks, sorted({name for fact in facts.values() for name in fact.live_readers}))
     regions, sentinels = collect.regions(answers.rows["ledger"], places)
     untold = collect.untold(answers.rows["untold"], places)
     deleted = {row["run"]: int(row["deleted"]) for row in answers.rows.get("deleted", [])}
@@ -185,12 +185,36 @@ def audit(
     return audits
 
 
-def _ask(built: tables.Tables, live_readers: list[str]) -> tuple[findings.Answers, dict[str, tuple[ReadLag, ...]]]:
+def judged_places(runs: Sequence[RunEvidence]) -> list[Place]:
+    """The partitions of all runs that can be judged, by their numbers."""
+    return [
+        replace(place, is_transactional=run.is_transactional)
+        for run in runs
+        for place in judged(run.name, run.model, run.replicas, run.deletions, run.shift)
+    ]
+
+
+def _to_ask(
+    spark: SparkSession, here: staging.Staged | None, places: Sequence[Place], readers: Sequence[ReaderReach]
+) -> Sequence[str]:
+    """The checks that may find something. Of much evidence all are asked: that costs little beside the rows."""
+    if here is None or not is_tiny(spark):
+        return findings.CHECKED
+    rows = examine(here, replica_rows(places), partition_rows(places, readers))
+    if not rows.is_reliable:
+        return findings.CHECKED
+    found = suspects(rows)
+    return [name for name in findings.CHECKED if name not in found or found[name]]
+
+
+def _ask(
+    built: tables.Tables, checks: Sequence[str], live_readers: list[str]
+) -> tuple[findings.Answers, dict[str, tuple[ReadLag, ...]]]:
     """What the checks found, and the read lags by run."""
     # Spark plans a query in the thread that asks for it; two ask, so that both cores have work
     with ThreadPoolExecutor(1) as pool:
         lagging = pool.submit(read_lags, built, live_readers)
-        return findings.answers_to(built), lagging.result()
+        return findings.answers_to(built, checks), lagging.result()
 
 
 def _segments(runs: Sequence[RunEvidence]) -> list[SegmentFile]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from verifier.effectiveness import Injected, fault_record
-from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES
+from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES, KILLING_SEVERAL
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.units import ns_of_ms
@@ -45,14 +45,15 @@ _HOLD_NOTHING = frozenset(
         *("reset", "drop-response", "kill-leader", "kill-follower", "kill-controller", "rolling-restart"),
         # What these hold is lost with its connection, and so nothing is late.
         *("kill-transaction-coordinator", "kill-group-coordinator", "drop-end-txn-response"),
-        *("repeat-end-txn", "hold-markers"),
+        *("repeat-end-txn", "hold-markers", "kill-and-wipe"),
         *KILLING_MACHINES,
+        *KILLING_SEVERAL,
         *FAILING_DISKS,
     )
 )
 
 #: Besides those named ``kill-...``.
-_END_BROKERS = KILLING_MACHINES | FAILING_DISKS | {"rolling-restart"}
+_END_BROKERS = KILLING_MACHINES | KILLING_SEVERAL | FAILING_DISKS | {"rolling-restart"}
 
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
 _BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")

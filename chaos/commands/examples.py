@@ -18,6 +18,14 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("gapless run --schedule results/latest/schedule.yaml", "replay the last schedule"),
         ("gapless run -q --json", "for scripts: one JSON object on stdout, no progress"),
     ),
+    "replay": (
+        ("gapless replay results/latest", "play again what happened in the last run"),
+        ("gapless replay -q --json results/latest", "for scripts: one JSON object on stdout, with 'replay' in it"),
+    ),
+    "shrink": (
+        ("gapless shrink results/latest", "the smallest schedule, duration and load that still fail"),
+        ("gapless shrink results/latest --max-runs 20 --anomaly lost-write", "sooner, and for one anomaly alone"),
+    ),
     "sweep": (
         ("gapless sweep delivery --list", "list its cells without running them"),
         ("gapless sweep delivery --filter 'acks=1,fault=none|reset'", "some of them"),

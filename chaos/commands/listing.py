@@ -14,9 +14,12 @@ from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.planned import FOLLOWERS
 from chaos.faults.base import Fault
 from chaos.faults.catalogue import DEFAULT, FAULTS, GROUPS
+from chaos.schedules.profiles import PROFILES
+from cluster.config import profiles
 from cluster.defects import CATALOGUE
 from cluster.process.topology import ZOOKEEPER, LinkName, link_names
 
+HELP = "List the available faults, checks, defects, workloads, profiles, scenarios, sweeps or links."
 #: Of the list of links, where nothing is said.
 BROKERS = 3
 
@@ -28,13 +31,17 @@ class What(StrEnum):
     CHECKS = "checks"
     DEFECTS = "defects"
     WORKLOADS = "workloads"
+    PROFILES = "profiles"
+    SCENARIOS = "scenarios"
     SWEEPS = "sweeps"
     LINKS = "links"
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list", help="List the available faults, checks, defects, workloads, sweeps or links.")(list_what)
+    app.command(
+        "list", help="List the available faults, checks, defects, workloads, profiles, scenarios, sweeps or links."
+    )(list_what)
 
 
 def list_what(
@@ -94,6 +101,13 @@ def _entries(what: What) -> dict[str, str]:
         return {check.name: check.summary for check in CHECKS}
     if what is What.DEFECTS:
         return {name: defect.doc for name, defect in CATALOGUE.items()}
+    if what is What.PROFILES:
+        configurations = {name: profile.doc for name, profile in profiles.PROFILES.items()}
+        return {**configurations, **{name: profile.summary for name, profile in PROFILES.items()}}
+    if what is What.SCENARIOS:
+        from chaos.scenarios.catalogue import scenarios
+
+        return {each.name: f"{each.title} ({each.source})" for each in scenarios()}
     if what is What.SWEEPS:
         from chaos.sweeps.catalogue import SWEEPS
 

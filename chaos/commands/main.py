@@ -30,6 +30,8 @@ PACKAGES = ("chaos", "cluster", "loadgen", "verifier")
 #: Command -> the module that registers it, beside its like. In the order of the help.
 COMMANDS = {
     "run": "run",
+    "replay": "replay",
+    "shrink": "shrink",
     "sweep": "sweep",
     "verify": "verify",
     "report": "verify",

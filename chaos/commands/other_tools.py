@@ -21,7 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "start": "use 'gapless up --detach' to start a cluster, or 'gapless run' to break one",
     **dict.fromkeys(("stop", "kill"), "use 'gapless down' to stop a running cluster"),
     "cluster": "use 'gapless up' to start one",
-    "replay": "use 'gapless run --schedule RUN/schedule.yaml' to replay a schedule",
+    **dict.fromkeys(("repeat", "rerun", "again"), "use 'gapless replay RUN' to play what happened in a run again"),
     "results": "use 'gapless report PATH' for the path of a run's report; runs are in results/",
     **dict.fromkeys(("show", "open"), "use 'gapless report PATH' for the path of a run's report"),
     **{name: f"use 'gapless list {name}'" for name in ("faults", "checks", "defects", "workloads", "sweeps")},

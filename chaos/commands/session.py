@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import platform
 import shutil
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from chaos.commands.commit import commit
 from chaos.commands.interrupts import Interrupts
@@ -21,6 +23,7 @@ from chaos.commands.talk import Talk
 from chaos.commands.verdict_lines import say
 from chaos.commands.verifier_process import run_verifier, write_unjudged
 from chaos.conductor.conductor import Conductor
+from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
 from chaos.conductor.workbench import Workbench
@@ -28,16 +31,23 @@ from chaos.exits import VERDICTS, BadRequest
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import load_seconds, overrun
 from chaos.experiment.verdict_settings import settings_of
+from chaos.reached import REACHED_FILE, reached_by
 from chaos.schedules.model import Schedule, to_yaml
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, reason
-from cluster.process.supervisor import Supervisor
+from cluster.process.supervisor import ChildRecord, Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import derive
 from verifier.evidence.declared import DeclaredEvidence
-from verifier.evidence.run_directory import RunDirectory, read_json, update_latest, write_text_atomic
+from verifier.evidence.run_directory import (
+    RunDirectory,
+    read_json,
+    update_latest,
+    write_json_atomic,
+    write_text_atomic,
+)
 from verifier.evidence.run_model import HarnessHealth, RunModel
 
 logger = logging.getLogger(__name__)
@@ -46,8 +56,19 @@ RESULTS = "results"
 VERSIONED = ("gapless", "pyspark", "confluent-kafka", "locust", "kazoo", "kafka-python", "pyarrow")
 
 
+#: What a command has to say about a run beside its verdict: it prints that, and returns it for the object for programs.
+More = Callable[[RunDirectory], Mapping[str, Any]]
+
+
 def conduct(
-    experiment: Experiment, schedule: Schedule, warnings: list[str], repro: str, *, as_json: bool, talk: Talk
+    experiment: Experiment,
+    schedule: Schedule,
+    warnings: list[str],
+    repro: str,
+    *,
+    as_json: bool,
+    talk: Talk,
+    more: More | None = None,
 ) -> str:
     """Run one experiment. Returns the verdict; raises BadRequest before anything was started, or what failed."""
     clock, storage = SystemClock(), OsStorage()
@@ -66,20 +87,25 @@ def conduct(
     with Interrupts() as interrupts:
         with Progress(clock, is_silent=talk.is_silent) as progress:
             try:
+                for line in clean(Path(RESULTS)):
+                    progress.note(line)
                 progress.note(f"run {directory.path}, seed {experiment.asked.seed}, profile {experiment.asked.profile}")
                 progress.note(f"expects to write about {expected_gb:.1f} GB")
+                if experiment.drawn is not None:
+                    progress.note(experiment.drawn.line())
                 for line in overrun(experiment, schedule):
                     progress.note(line)
                 for warning in warnings:
                     progress.note(f"warning: {warning}")
-                with Supervisor(str(directory.path), record.children) as supervisor:
+                with _supervised(directory, record) as supervisor:
                     bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
                     conductor = Conductor(experiment, schedule, bench, record)
                     asyncio.run(_conduct(conductor, interrupts, progress))
+                _tell_reached(directory, progress)
                 record.seal()
                 interrupts.raise_if_insistent()
                 progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
-                with Supervisor(str(directory.path), record.children) as supervisor:
+                with _supervised(directory, record) as supervisor:
                     run_verifier(supervisor, directory, experiment.asked.spark_master)
             except KeyboardInterrupt:
                 is_judged = False
@@ -89,7 +115,20 @@ def conduct(
                     f"interrupted before the verdict; judge it with: {command(['verify', str(directory.path)])}",
                 )
         interrupts.ignore()
-        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk)
+        return _conclude(experiment, directory, record, is_judged=is_judged, as_json=as_json, talk=talk, more=more)
+
+
+@contextmanager
+def _supervised(directory: RunDirectory, record: RunRecord) -> Iterator[Supervisor]:
+    """A Supervisor whose children are on record, with the run and beside it for who cleans up if we are killed."""
+    with WorkedOn(directory.path, record.model.run_id) as worked_on:
+
+        def changed(children: list[ChildRecord]) -> None:
+            worked_on.children(children)
+            record.children(children)
+
+        with Supervisor(str(directory.path), changed) as supervisor:
+            yield supervisor
 
 
 def _conclude(
@@ -100,9 +139,10 @@ def _conclude(
     is_judged: bool,
     as_json: bool,
     talk: Talk = Talk.PROGRESS,
+    more: More | None = None,
 ) -> str:
     """Say how it ended, and leave the run directory as it is to be kept. Returns the verdict."""
-    verdict = say(directory, as_json=as_json)
+    verdict = say(directory, as_json=as_json, more=None if more is None else more(directory))
     # without a verdict of its own the run has no exit status: a sweep that continues runs it again
     status = int(VERDICTS[verdict]) if is_judged else None
     record.update(ended=datetime.now(UTC).isoformat(), exit_status=status)
@@ -112,6 +152,13 @@ def _conclude(
         headline = read_json(directory.verdict_json)["headline"]
         print(f"{headline} See a run that is invalid: make demo-red", file=sys.stderr)
     return verdict
+
+
+def _tell_reached(directory: RunDirectory, progress: Progress) -> None:
+    """Say and write down what the run reached, as its journals tell it; the seal covers the file."""
+    whole = reached_by(directory)
+    write_json_atomic(directory.path / REACHED_FILE, {**whole.to_json(), "figures": whole.figures()})
+    progress.note(f"reached: {whole.line()}")
 
 
 async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progress) -> None:
@@ -150,8 +197,9 @@ def first_record(experiment: Experiment, schedule: Schedule, repro: str, now_ns:
     return RunModel(
         name=experiment.asked.name,
         seed=seed,
-        # Two runs with one seed must not take each other's values for their own.
-        run_id=derive(seed, "run", now_ns, os.getpid()).getrandbits(63),
+        # All that the load draws follows from it: sizes, keys, what is aborted, lives of members (docs/load.md). A run
+        # has brokers of its own, so no values of another run with this seed are in its logs.
+        run_id=derive(seed, "run").getrandbits(63),
         started=datetime.now(UTC).isoformat(),
         started_ns=now_ns,
         settings=settings_of(experiment),

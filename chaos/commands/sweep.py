@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import Annotated, Any
 
 import typer
 
+from chaos.commands.continued import resumed, same_again, take_over
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
-from chaos.commands.received import check_continued
 from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
+from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
 from chaos.experiment.choices import Keep
@@ -33,13 +35,14 @@ from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
 from chaos.sweeps.report.words import red_lines
-from chaos.sweeps.summary import SCHEMA, claims_line, exit_status, left_out, ran, rows_of
+from chaos.sweeps.summary import claims_line, exit_status, left_out, ran, rows_of
 from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process import invocation
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
+from cluster.seams.randomness import fresh_seed
 
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
@@ -54,6 +57,11 @@ Each cell is a 'gapless run' in its own directory. Prints a table and writes swe
 needs no network) and, for CI, summary.md and junit.xml to results/NAME/TIME. The exit status is that of the worst cell,
 from worst to best: 255, 1, 2, 0.
 """
+
+
+def _today() -> int:
+    """The date, in UTC, as the number YYYYMMDD."""
+    return int(f"{datetime.now(UTC):%Y%m%d}")
 
 
 def register(app: typer.Typer) -> None:
@@ -75,6 +83,9 @@ def sweep(
         int | None, typer.Option(min=1, help="Records per second in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
     faults: Annotated[str | None, typer.Option(help="Faults for the sweep 'seeds', as in 'gapless run'.")] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Profile for the sweep 'seeds', as in 'gapless run' (historic).")
+    ] = None,
     defect: Annotated[list[str] | None, option("defects")] = None,
     only: Only = None,
     fail_fast: FailFast = False,
@@ -92,20 +103,22 @@ def sweep(
     try:
         if resume is not None:
             other = None if client == CLIENT else client
-            others = (name, seeds, random, time_limit, minutes, rate, faults, defect, out, other)
-            chosen, wanted, directory = _resumed(resume, only, others)
+            others = (name, seeds, random, time_limit, minutes, rate, faults, profile, defect, out, other)
+            name, wanted, directory = resumed(resume, only, others)
+            chosen = _built(name, wanted)
         else:
             if name is None:
                 raise SweepError("name a sweep (see 'gapless list sweeps'), or resume one with --resume DIR")
-            given, day = chosen_seeds(seeds, random), int(f"{datetime.now(UTC):%Y%m%d}")
-            filters, planted = tuple(only or ()), tuple(defect or ())
-            wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, day)
+            given, filters, planted = chosen_seeds(seeds, random), tuple(only or ()), tuple(defect or ())
+            wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, _today(), profile)
             source = context.get_parameter_source("client")
             if source is not None and source.name != "DEFAULT":
                 _check_client(name, client)
             chosen, directory = _built(name, wanted), None
             # to continue with it, tomorrow or with another filter, is to continue with these
             wanted = replace(wanted, seeds=chosen.seeds)
+            if out is not None and not list_cells:
+                directory = same_again(chosen, wanted, Path(out))
         cells = chosen.filtered(parse_filter(wanted.filters))
         _check(cells)
         if list_cells:
@@ -115,6 +128,7 @@ def sweep(
     check_java()
     check_spark_master(spark_master)
     _check_room(cells, Path(out or RESULTS))
+    left = clean(Path(RESULTS)) if directory is None else take_over(directory)
     directory = directory or _directory(out, chosen.name)
 
     def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
@@ -123,7 +137,7 @@ def sweep(
             asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
         return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
-    return _run(chosen, wanted, cells, directory, command, as_json=as_json, talk=talk, fail_fast=fail_fast)
+    return _run(chosen, wanted, cells, directory, command, left, as_json=as_json, talk=talk, fail_fast=fail_fast)
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
@@ -148,6 +162,8 @@ def _built(name: str, wanted: Wanted) -> Sweep:
     build = find_sweep(name)
     if wanted.faults is not None and name != seeds_sweep.NAME:
         raise SweepError(f"--faults works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
+    if wanted.profile is not None and name != seeds_sweep.NAME:
+        raise SweepError(f"--profile works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
     if wanted.defects and name not in (seeds_sweep.NAME, nightly.NAME):
         raise SweepError("--defect works only with the sweeps 'seeds' and 'nightly'; leave it out")
     return build(wanted)
@@ -157,33 +173,6 @@ def _check_client(name: str, client: str) -> None:
     """Raises SweepError for a client that was asked for and that the sweep is not made with."""
     if name == in_flight.NAME and client != in_flight.CLIENT:
         raise SweepError(f"--client {client}: {name} runs only with {in_flight.CLIENT}: {in_flight.WHY}; leave it out")
-
-
-def _resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> tuple[Sweep, Wanted, SweepDirectory]:
-    """A sweep as it was asked for, from its directory, of which ``only`` some cells may be asked for now.
-
-    Raises SweepError, also if ``others``, the options that make a sweep, say anything, and BadRequest for a link in it.
-    """
-    if any(each is not None for each in others):
-        raise SweepError(
-            "--resume uses the options of the first start; "
-            "combine it only with --filter, --fail-fast, --keep, --json, -q and -v"
-        )
-    directory = SweepDirectory(path.resolve())
-    try:
-        whole = stored(directory)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise SweepError(
-            f"--resume {path} is not a sweep's directory: it has no sweep.json; sweeps are in results/NAME/TIME"
-        ) from error
-    except (OSError, ValueError) as error:
-        raise SweepError(f"--resume {path}: sweep.json cannot be read ({error}); start the sweep again") from error
-    if whole.get("schema") != SCHEMA:
-        raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
-    check_continued(directory.path)
-    wanted = Wanted.from_json(whole["wanted"])
-    wanted = wanted if only is None else replace(wanted, filters=tuple(only))
-    return _built(whole["sweep"], wanted), wanted, directory
 
 
 def _directory(out: str | None, name: str) -> SweepDirectory:
@@ -224,6 +213,7 @@ def _run(
     cells: tuple[Cell, ...],
     directory: SweepDirectory,
     command: Any,
+    left: Sequence[str],
     *,
     as_json: bool,
     talk: Talk,
@@ -237,7 +227,12 @@ def _run(
     with Interrupts() as interrupts:
         with Progress(clock, is_silent=talk.is_silent) as progress:
             progress.note(f"sweep {chosen.name}: {directory.path}; {_cost(cells)}")
-            with Supervisor(str(directory.path)) as supervisor:
+            for line in left:
+                progress.note(line)
+            with (
+                WorkedOn(directory.path, fresh_seed()) as worked_on,
+                Supervisor(str(directory.path), worked_on.children) as supervisor,
+            ):
                 runner = SweepRunner(
                     chosen,
                     wanted.to_json(),

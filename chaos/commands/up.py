@@ -29,6 +29,7 @@ from chaos.exits import BadRequest, Exit
 from chaos.experiment.asked import Asked
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import resolve
+from chaos.schedules.profiles import PROFILES
 from cluster.process.one_line import printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
@@ -79,6 +80,8 @@ def up(
     ] = False,
 ) -> int:
     """Start, announce, wait."""
+    if profile in PROFILES:
+        raise BadRequest(f"--profile {profile} draws faults and settings for 'gapless run'; use kafka or chaos")
     asked = Asked(
         seed=0,
         brokers=brokers,

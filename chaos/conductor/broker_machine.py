@@ -156,6 +156,19 @@ class BrokerMachine:
     async def remove_directory(self, directory: str) -> None:
         await asyncio.to_thread(self._storage.remove_tree, self._path(directory))
 
+    async def wipe(self) -> int:
+        def work() -> int:
+            lost = sum(len(self._storage.read(path)) for path in self._files(""))
+            for name in self._storage.listdir(self._path("")):
+                path = self._path(name)
+                (self._storage.remove if os.path.isfile(path) else self._storage.remove_tree)(path)
+            return lost
+
+        return await asyncio.to_thread(work)
+
+    async def held_bytes(self) -> int:
+        return await asyncio.to_thread(lambda: sum(len(self._storage.read(path)) for path in self._files(".log")))
+
     async def segments(self, directory: str) -> int:
         names = await asyncio.to_thread(self._storage.listdir, self._path(directory))
         return sum(name.endswith(".log") for name in names)
@@ -172,6 +185,11 @@ class BrokerMachine:
 
     def _path(self, name: str) -> str:
         return os.path.join(self._node, "data", name)
+
+    def _files(self, ending: str) -> list[str]:
+        """Every file of the data directory whose name ends like this."""
+        below = (os.path.join(where, name) for where, _, names in os.walk(self._path("")) for name in names)
+        return [path for path in below if path.endswith(ending)]
 
     async def _do(self, request: Mapping[str, Any]) -> None:
         if await self._ask(request) is None:

@@ -1,20 +1,19 @@
 """Runs a schedule: each injection through its whole life, recorded in ``faults.jsonl`` as it happens.
 
-Owns the order of steps and the record. What a fault does is its own; whether the run was effective is judged by
-the verifier from the record.
+Owns the order of steps and their times. What a fault does is its own; the record is ``chaos.conductor.fault_lines``';
+whether the run was effective is judged by the verifier from the record.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
 
+from chaos.conductor.fault_lines import FaultLines, Lines
 from chaos.faults.base import ClusterUnderTest, Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule
@@ -32,18 +31,14 @@ PRECONDITION_MS = 8_000
 RETRY_S = 0.2
 #: Tries, in all, of a kind of fault that has not bitten when the time limit is over.
 MOST_TRIES = 3
+#: What is replayed looks for its target this long before its time: a broker that is stopped keeps each look waiting.
+EARLY_MS = 1_500
+#: And again this long before, for in the meantime another broker may lead.
+AGAIN_MS = 300
 
 
 class NotHealed(Exception):
     """A fault could not be undone: the cluster is not what the rest of the run needs. Names the fault and the error."""
-
-
-class Lines(Protocol):
-    """Where the record goes: a storage, or a wrapper that also reports it."""
-
-    def append_line(self, path: str, line: str) -> None:
-        """Append the line to the file."""
-        ...
 
 
 class Injector:
@@ -63,12 +58,12 @@ class Injector:
     ) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._storage = storage
-        self._record_path = record_path
+        self._lines = FaultLines(storage, record_path, clock)
         self._note = note
         self._changed = changed
         self._broken: list[Fault] = []
-        self._numbers: dict[Fault, int] = {}
+        self._waited: set[Fault] = set()
+        self._asked_ns: dict[Fault, int] = {}
         self._lasting: dict[Fault, ActiveFault] = {}
         self.past: deque[PastFault] = deque(maxlen=MOST_PAST)
         self.effective = 0
@@ -103,16 +98,19 @@ class Injector:
                 running: set[asyncio.Task[None]] = set()
                 tried: Counter[str] = Counter()
                 for index, injection in enumerate(schedule.injections):
-                    wait_ms = load_started_ms + ms_of_seconds(injection.at_s) - self._clock.monotonic_ms()
-                    if wait_ms > 0:
-                        await asyncio.sleep(seconds_of_ms(wait_ms))
+                    due_ms = load_started_ms + ms_of_seconds(injection.at_s)
+                    if injection.replays is not None:
+                        await self._until(due_ms - EARLY_MS)
+                        running.add(group.create_task(self._replay(seed, index, injection, due_ms)))
+                        continue
+                    await self._until(due_ms)
                     if not injection.overlap and running:
                         await asyncio.wait(running)
                         running.clear()
                     enough = injection.fault in self._bit or tried[injection.fault] >= MOST_TRIES
                     if self._clock.monotonic_ms() >= until_ms and enough:
                         self.left_out += 1
-                        self._leave_out(index, injection)
+                        self._lines.leave_out(index, injection)
                         continue
                     tried[injection.fault] += 1
                     running.add(group.create_task(self.inject(seed, index, injection)))
@@ -135,11 +133,47 @@ class Injector:
 
     async def inject(self, seed: int, index: int, injection: Injection) -> None:
         """One injection, from its target to its healing; ``index`` is its number in the record. Raises NotHealed."""
-        fault = FAULTS[injection.fault](injection, self._cluster, self._clock, derive(seed, "fault", index))
-        self._numbers[fault] = index
+        fault = self._fault(seed, index, injection)
         target = await self._choose(fault)
+        if target is not None:
+            await self._strike(fault, target)
+
+    async def _replay(self, seed: int, index: int, injection: Injection, due_ms: float) -> None:
+        """The same at the very time that it is due, or later if there is nothing to break by then."""
+        fault = self._fault(seed, index, injection)
+        target = await self._choose(fault, ns_of_ms(int(due_ms)))
         if target is None:
             return
+        if self._clock.monotonic_ms() <= due_ms:
+            await self._until(due_ms - AGAIN_MS)
+            fault, target = await self._chosen_again(seed, index, fault, target, due_ms)
+            self._waited.discard(fault)
+            await self._until(due_ms)
+        await self._strike(fault, target)
+
+    async def _chosen_again(self, seed: int, index: int, fault: Fault, target: str, due_ms: float) -> tuple[Fault, str]:
+        """The target as it is now, if that is known in time."""
+        other = self._fault(seed, index, fault.injection)
+        try:
+            async with asyncio.timeout(seconds_of_ms(max(0.0, due_ms - self._clock.monotonic_ms()))):
+                return other, await other.choose()
+        except (PreconditionMissing, TimeoutError):
+            return fault, target
+
+    def _fault(self, seed: int, index: int, injection: Injection) -> Fault:
+        drawn_as = index if injection.replays is None else injection.replays
+        fault = FAULTS[injection.fault](injection, self._cluster, self._clock, derive(seed, "fault", drawn_as))
+        self._lines.numbers[fault] = index
+        self._asked_ns[fault] = self._clock.monotonic_ns()
+        return fault
+
+    async def _until(self, due_ms: float) -> None:
+        wait_ms = due_ms - self._clock.monotonic_ms()
+        if wait_ms > 0:
+            await asyncio.sleep(seconds_of_ms(wait_ms))
+
+    async def _strike(self, fault: Fault, target: str) -> None:
+        injection = fault.injection
         self._note(f"fault {injection.fault}: {target}")
         start_ns = self._clock.monotonic_ns()
         self._broken.append(fault)
@@ -148,12 +182,12 @@ class Injector:
         try:
             await fault.inject()
             during = await fault.bites()
-            self._record(fault, target, "inject", start_ns, during, during.effective)
+            self._begun(fault, target, start_ns, during)
             held_s = seconds_of_ns(self._clock.monotonic_ns() - start_ns)
             await asyncio.sleep(max(0.0, injection.duration_s - held_s))
         except Exception as error:
             logger.exception("fault %s on %s failed", injection.fault, target)
-            self._record(fault, target, "inject", start_ns, Probe(False, {"error": repr(error)}), False)
+            self._begun(fault, target, start_ns, Probe(False, {"error": repr(error)}))
         heal_ns = self._clock.monotonic_ns()
         try:
             await fault.heal()
@@ -162,11 +196,11 @@ class Injector:
             after = await fault.gone()
         except Exception as error:
             failed = Probe(False, {"error": repr(error)})
-            self._record(fault, target, "heal", heal_ns, failed, during.effective, healed=False)
+            self._lines.ended(fault, target, heal_ns, failed, effective=during.effective, healed=False)
             self._over(fault, "not healed", str(error))
             raise NotHealed(f"{injection.fault} on {target} could not be healed: {error}") from error
         effective = fault.bit(during, after)
-        self._record(fault, target, "heal", heal_ns, after, effective, healed=after.effective)
+        self._lines.ended(fault, target, heal_ns, after, effective=effective, healed=after.effective)
         self.done += 1
         self.effective += effective
         if effective:
@@ -175,16 +209,20 @@ class Injector:
         self._note(f"  {injection.fault} {effect}; {_sentence(after)}")
         self._over(fault, effect, _sentence(after))
 
-    async def _choose(self, fault: Fault) -> str | None:
-        """The target, waiting for the precondition; None and a record if it never comes."""
-        start_ns = self._clock.monotonic_ns()
+    def _begun(self, fault: Fault, target: str, start_ns: int, probe: Probe) -> None:
+        self._lines.begun(fault, target, start_ns, probe, asked_ns=self._asked_ns[fault], waited=fault in self._waited)
+
+    async def _choose(self, fault: Fault, due_ns: int = 0) -> str | None:
+        """The target, waiting for the precondition, long after ``due_ns`` too; None and a record if it never comes."""
+        start_ns = max(due_ns, self._clock.monotonic_ns())
         while True:
             try:
                 return await fault.choose()
             except PreconditionMissing as reason:
+                self._waited.add(fault)
                 if self._clock.monotonic_ns() - start_ns > ns_of_ms(PRECONDITION_MS):
                     self._note(f"fault {fault.name} skipped: {reason}")
-                    self._record(fault, "none", "skip", start_ns, Probe(False, {"reason": str(reason)}), False)
+                    self._lines.skipped(fault, start_ns, str(reason))
                     self.done += 1
                     self._lasts(fault, ActiveFault(fault.name, "none", start_ns))
                     self._over(fault, "skipped", str(reason))
@@ -201,53 +239,6 @@ class Injector:
             return
         self.past.append(PastFault(was.fault, was.target, was.since_ns, self._clock.monotonic_ns(), effect, detail))
         self._changed()
-
-    def _leave_out(self, number: int, injection: Injection) -> None:
-        """Every planned injection is accounted for, those that there was no time for as well."""
-        now_ns = self._clock.monotonic_ns()
-        self._write(number, injection.fault, "none", "left-out", injection.at_s, now_ns, {}, effective=False)
-
-    def _record(
-        self,
-        fault: Fault,
-        target: str,
-        phase: str,
-        start_ns: int,
-        probe: Probe,
-        effective: bool,
-        healed: bool | None = None,
-    ) -> None:
-        seen, at_s = dict(probe.seen), fault.injection.at_s
-        number = self._numbers[fault]
-        self._write(number, fault.name, target, phase, at_s, start_ns, seen, effective=effective, healed=healed)
-
-    def _write(
-        self,
-        number: int,
-        fault: str,
-        target: str,
-        phase: str,
-        planned_s: float,
-        start_ns: int,
-        probe: dict[str, Any],
-        *,
-        effective: bool,
-        healed: bool | None = None,
-    ) -> None:
-        entry: dict[str, Any] = {
-            "number": number,
-            "fault": fault,
-            "target": target,
-            "phase": phase,
-            "planned_s": planned_s,
-            "start_ns": start_ns,
-            "end_ns": self._clock.monotonic_ns(),
-            "probe": probe,
-            "effective": effective,
-        }
-        if healed is not None:
-            entry["healed"] = healed
-        self._storage.append_line(self._record_path, json.dumps(entry))
 
 
 def _sentence(probe: Probe) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from chaos.conductor.broker_machine import BrokerMachine
@@ -17,6 +17,7 @@ from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.machine import Machine
+from chaos.faults.reaction import ClusterReaction, reaction
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
@@ -143,15 +144,27 @@ class Target:
         return handle is not None and await asyncio.to_thread(serves, handle.port, seconds_of_ms(timeout_ms))
 
     async def journaled(self, event: str) -> int:
-        def count() -> int:
-            journals = (self._directory.read_journal(broker_id) for broker_id in self.broker_ids)
-            return sum(entry.get("event") == event for journal in journals for entry in journal)
+        return await asyncio.to_thread(lambda: sum(entry.get("event") == event for entry in self._entries()))
 
-        return await asyncio.to_thread(count)
+    async def reaction(self) -> ClusterReaction:
+        return await asyncio.to_thread(lambda: reaction(self._entries(), self.topic))
+
+    def _entries(self) -> Iterator[Mapping[str, Any]]:
+        """The entries of all brokers' journals."""
+        for broker_id in self.broker_ids:
+            yield from self._directory.read_journal(broker_id)
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
         seen = (await self._observer.view()).partitions.get(partition)
         return None if seen is None or seen.leader < 0 else (seen.leader, seen.leader_epoch)
+
+    async def replicas(self, partition: int) -> tuple[int, ...]:
+        seen = (await self._observer.view()).partitions.get(partition)
+        return () if seen is None else seen.replicas
+
+    async def isr(self, partition: int) -> frozenset[int]:
+        seen = (await self._observer.view()).partitions.get(partition)
+        return frozenset() if seen is None else frozenset(seen.isr)
 
     async def controller(self) -> int | None:
         return (await self._observer.view()).controller

@@ -76,6 +76,12 @@ class Asked:
         default=None,
         form=SCHEDULE,
     )
+    scenario: str | None = declared(
+        "A named scenario: its schedule, and the load and settings that it needs (see 'gapless list scenarios').",
+        CHAOS,
+        default=None,
+        metavar="NAME",
+    )
     defects: tuple[str, ...] = declared(
         "Plant a known bug in the brokers: NAME[:probability]; repeatable (see 'gapless list defects').",
         CHAOS,
@@ -212,7 +218,8 @@ class Asked:
         unset="2, or 1 with fewer than 3 replicas",
     )
     profile: str = declared(
-        "Base configuration: chaos (short timeouts) or kafka (Kafka's defaults).",
+        "Base configuration: chaos (short timeouts) or kafka (Kafka's defaults). Or survivable, harsh or historic: as "
+        "chaos, and the seed draws faults and settings.",
         CLUSTER,
         default="chaos",
     )

@@ -15,6 +15,7 @@ from typer.models import OptionInfo
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.declaration import Field, declared_fields
+from chaos.experiment.told import check_beside, scenario_fields
 from cluster.seams.randomness import fresh_seed
 
 FIELDS: Mapping[str, Field] = {each.name: each for each in declared_fields(Asked)}
@@ -77,6 +78,9 @@ def asked_by(given: Mapping[str, Any], fresh_seed: Callable[[], int] = fresh_see
     Without a seed of its own the run takes the one of its schedule, or else a fresh one.
     """
     values = {name: FIELDS[name].form.read(value) for name, value in given.items() if value is not None}
+    if "scenario" in values:
+        check_beside(values["scenario"], given)
+        values = {**scenario_fields(values["scenario"]), **values}
     if "seed" not in values:
         schedule = values["schedule"].schedule if "schedule" in values else None
         values["seed"] = fresh_seed() if schedule is None or schedule.seed is None else schedule.seed
@@ -92,9 +96,14 @@ def words(asked: Asked, *, everything: bool = False) -> list[str]:
 
 
 def _words(asked: Asked, *, everything: bool) -> Iterator[str]:
+    decided = {} if asked.scenario is None else scenario_fields(asked.scenario)
     for each in _in_order(list(FIELDS.values())):
         value = getattr(asked, each.name)
-        if value is None or value == each.default or (each.declared.outside_repro and not everything):
+        if (
+            value is None
+            or value == decided.get(each.name, each.default)
+            or (each.declared.outside_repro and not everything)
+        ):
             continue
         yield from each.form.words(each.option, value)
 

@@ -11,13 +11,17 @@ from collections.abc import Mapping, Sequence
 from chaos.experiment.asked import Asked
 from chaos.experiment.choices import DEFAULT_PARTITIONS, DEFAULT_RATE, DEFAULT_WORKLOAD, OWN_BROKER_KEYS
 from chaos.experiment.declaration import check_declared
+from chaos.experiment.drawn import Drawn
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import WARMUP_S, Experiment, check
 from chaos.experiment.in_use import consumer_in_use, producer_in_use
 from chaos.experiment.planned import check_schedule, faults_of
+from chaos.experiment.swarmed import base_of, drawn_for, over
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
+from chaos.schedules.profiles import PROFILES
+from chaos.schedules.swarm import lay_out
 from cluster.config import broker, consumer, producer, profiles, topic
 from cluster.config.errors import ConfigError
 from cluster.seams.units import ms_of_seconds
@@ -39,12 +43,14 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     """The experiment, and warnings for the user. Raises ExperimentError, ConfigError, UnknownFault."""
     _check_what_excludes(asked)
     check_declared(asked, ExperimentError)
-    profile = profiles.find(asked.profile)
+    profile = base_of(asked.profile)
+    workload = _workload(asked)
+    given, drawn = asked, drawn_for(asked, workload)
+    asked = asked if drawn is None else over(drawn, asked)
     broker_text = _pairs("--broker-config", asked.broker_config)
     _refuse_the_runs_own(broker_text)
     typed_broker = broker.validate({**profile.broker, **broker_text})
     typed_topic = topic.validate(_topic_text(asked, profile), typed_broker)
-    workload = _workload(asked)
     producer_text = _producer_text(asked, workload)
     typed_producer = _producer(asked, workload, profile, producer_text)
     consumer_text = _pairs("--consumer-config", asked.consumer_config)
@@ -55,9 +61,10 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     partitions = workload.partitions or DEFAULT_PARTITIONS
     users = workload.streams or partitions
     _check_streams(workload, users, partitions)
-    faults, left_out = ((), []) if asked.schedule is not None else faults_of(asked, workload)
+    faults, left_out = _faults(asked, workload, drawn)
     experiment = Experiment(
-        asked=asked,
+        asked=given,
+        drawn=drawn,
         workload=workload,
         partitions=partitions,
         users=users,
@@ -75,6 +82,13 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     check_schedule(experiment)
     _check_that_all_is_kept(typed_topic, asked.time_limit_s)
     return experiment, [*left_out, *experiment.warnings]
+
+
+def _faults(asked: Asked, workload: Workload, drawn: Drawn | None) -> tuple[tuple[str, ...], list[str]]:
+    """The kinds of faults that the schedule is generated from, none if one was given; and what was left out of them."""
+    if asked.schedule is not None:
+        return (), []
+    return faults_of(asked, workload) if drawn is None else (drawn.faults.kinds, [])
 
 
 def _check_what_excludes(asked: Asked) -> None:
@@ -127,8 +141,20 @@ def plan(experiment: Experiment) -> Schedule:
     """The schedule of a run: the one given, with the run's seed if it has none; or one generated from the seed."""
     if experiment.schedule is not None:
         return experiment.schedule.seeded(experiment.asked.seed)
+    kinds = [FAULTS[name].kind() for name in experiment.faults]
+    if experiment.drawn is not None:
+        return lay_out(
+            experiment.drawn.faults,
+            kinds,
+            PROFILES[experiment.asked.profile].limits,
+            seed=experiment.asked.seed,
+            warmup_s=WARMUP_S,
+            time_limit_s=experiment.asked.time_limit_s,
+            partitions=experiment.partitions,
+            replicas=experiment.asked.replication_factor,
+        )
     return generate(
-        [FAULTS[name].kind() for name in experiment.faults],
+        kinds,
         seed=experiment.asked.seed,
         warmup_s=WARMUP_S,
         time_limit_s=experiment.asked.time_limit_s,

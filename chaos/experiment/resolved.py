@@ -6,6 +6,7 @@ from collections.abc import Set
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from chaos.experiment.drawn import Drawn
 from cluster.config.broker import BrokerConfig
 from cluster.config.keys import KeyType, TypedConfig
 from cluster.config.topic import TopicConfig
@@ -25,7 +26,8 @@ class Resolved:
 
     ``workload`` says all that its options say. ``faults`` is empty if a schedule was given. ``producer_config`` and
     ``consumer_config`` hold the keys that the load hands to its client; ``producer_in_use`` and ``consumer_in_use``
-    what the client then works with, the load's own defaults included.
+    what the client then works with, the load's own defaults included. ``drawn``: what a profile of swarms drew, which
+    all of these have in them.
     """
 
     workload: Workload
@@ -40,6 +42,7 @@ class Resolved:
     consumer_config: ConsumerValues
     producer_in_use: ProducerValues
     consumer_in_use: ConsumerValues
+    drawn: Drawn | None = None
 
     @property
     def topic(self) -> str:
@@ -73,6 +76,7 @@ class Resolved:
             "partitions": self.partitions,
             "users": self.users,
             "faults": list(self.faults),
+            "drawn": None if self.drawn is None else self.drawn.to_json(),
             "defects": [asdict(each) for each in self.planted],
             "workload": asdict(self.workload),
             "broker": _values(self.broker_config),

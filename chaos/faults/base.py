@@ -17,7 +17,8 @@ from chaos.faults.accepted import Rule
 from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
 from chaos.faults.machine import Machine
-from chaos.schedules.generator import FaultKind, Hits
+from chaos.faults.reaction import ClusterReaction
+from chaos.schedules.kinds import FaultKind, Hits
 from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
@@ -92,6 +93,18 @@ class ClusterUnderTest(Protocol):
         """(leader, leader epoch) as reported by the other brokers, None if there is no leader now."""
         ...
 
+    async def replicas(self, partition: int) -> tuple[int, ...]:
+        """The brokers that have a replica, in the order of the assignment; empty if no broker knows."""
+        ...
+
+    async def isr(self, partition: int) -> frozenset[int]:
+        """The ISR as its leader tells it; empty if no broker knows."""
+        ...
+
+    async def reaction(self) -> ClusterReaction:
+        """What the controllers' journals hold of the topic's partitions so far."""
+        ...
+
     async def controller(self) -> int | None: ...
 
     async def coordinated(self, kind: CoordinatorKind) -> Mapping[str, int]:
@@ -163,6 +176,10 @@ class Fault(ABC):
     recovery_s: ClassVar[float] = 3.0
     #: What it takes away, so that the generator composes only what leaves something to observe.
     hits: ClassVar[Hits] = "broker"
+    #: Whether a broker comes back without something that it had acknowledged.
+    loses_data: ClassVar[bool] = False
+    #: Whether it waits until every replica is in its ISR.
+    needs_sync: ClassVar[bool] = False
     #: What the target of an injection may name; whether its ``link`` may be ``followers``; and its parameters.
     targets: ClassVar[tuple[str, ...]] = ("partition",)
     takes_followers: ClassVar[bool] = False
@@ -192,7 +209,7 @@ class Fault(ABC):
 
     @classmethod
     def kind(cls) -> FaultKind:
-        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits)
+        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits, cls.loses_data, cls.needs_sync)
 
     @classmethod
     def usual_duration_s(cls, session_timeout_ms: int) -> float:

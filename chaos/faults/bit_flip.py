@@ -23,6 +23,8 @@ class FlipBit(Fault):
     recovery_s = 6.0
     #: What it loses in the end, others must have.
     hits = "everything"
+    loses_data = True
+    needs_sync = True
     least_brokers = 2
     least_replicas = 2
     needs_fault_port = True

@@ -13,16 +13,20 @@ from chaos.faults.crash_members import CrashMembers
 from chaos.faults.cut_link import CutLink
 from chaos.faults.delay_end_txn import DelayEndTxn
 from chaos.faults.disk_error import DiskError
+from chaos.faults.double_failover import DoubleFailover
 from chaos.faults.drop_end_txn_response import DropEndTxnResponse
 from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
 from chaos.faults.full_disk import FullDisk
 from chaos.faults.hold_markers import HoldMarkers
 from chaos.faults.isolate_broker import IsolateBroker
+from chaos.faults.kill_all import KillAll
+from chaos.faults.kill_and_wipe import KillAndWipe
 from chaos.faults.kill_controller import KillController
 from chaos.faults.kill_follower import KillFollower
 from chaos.faults.kill_group_coordinator import KillGroupCoordinator
 from chaos.faults.kill_leader import KillLeader
+from chaos.faults.kill_majority import KillMajority
 from chaos.faults.kill_transaction_coordinator import KillTransactionCoordinator
 from chaos.faults.lose_checkpoint import LoseCheckpoint
 from chaos.faults.lose_index import LoseIndex
@@ -36,6 +40,7 @@ from chaos.faults.power_loss import LosePower
 from chaos.faults.repeat_end_txn import RepeatEndTxn
 from chaos.faults.reset import Reset
 from chaos.faults.restart_members import RestartMembers
+from chaos.faults.restart_storm import RestartStorm
 from chaos.faults.restart_zookeeper import RestartZookeeper
 from chaos.faults.rolling_restart import RollingRestart
 from chaos.faults.slow_disk import SlowDisk
@@ -44,6 +49,8 @@ from chaos.faults.truncate_tail import TruncateTail
 
 _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
 _MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart)
+#: More than one broker, or all that one has.
+_STORMS = (KillAll, KillMajority, KillAndWipe, RestartStorm, DoubleFailover)
 #: For loads with transactions or with groups.
 _ON_COORDINATORS = (
     *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
@@ -58,7 +65,7 @@ _ON_MACHINES = (
 )
 
 FAULTS: dict[str, type[Fault]] = {
-    fault.name: fault for fault in (*_BASIC, *_MORE, *_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES)
+    fault.name: fault for fault in (*_BASIC, *_MORE, *_STORMS, *_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES)
 }
 
 #: What a run breaks unless it is told otherwise: what fits into its default minute.

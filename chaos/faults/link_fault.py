@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from chaos.faults.base import Fault, Probe, until
 from chaos.faults.damage import stats_of
-from chaos.schedules.generator import Hits
+from chaos.schedules.kinds import Hits
 
 #: Recorded where there are no counters.
 NO_COUNTERS = "none: an external Toxiproxy has no counters"

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from chaos.faults.base import Fault, PreconditionMissing
 from chaos.faults.breakable import LoadUnderTest
-from chaos.schedules.generator import Hits
+from chaos.schedules.kinds import Hits
 
 
 class LoadFault(Fault):

@@ -14,6 +14,8 @@ class LostFiles(KillLeader):
     """Bites when non-empty files and the process are gone, and another broker leads the partition. It is over when the
     broker has rebuilt the files from what is left, and every replica is in sync."""
 
+    needs_sync = True
+
     _lost: list[LostFile]
 
     async def choose(self) -> str:

@@ -90,6 +90,14 @@ class Machine(Protocol):
         """Remove a directory of the data directory with all that is in it."""
         ...
 
+    async def wipe(self) -> int:
+        """Remove all that is in the data directory of a broker that is down; the bytes that its files had."""
+        ...
+
+    async def held_bytes(self) -> int:
+        """The bytes of the segments in the data directory."""
+        ...
+
     async def segments(self, directory: str) -> int:
         """How many segments there are in a directory of the data directory."""
         ...

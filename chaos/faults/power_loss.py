@@ -22,6 +22,8 @@ class LosePower(KillLeader):
     recovery_s = 5.0
     #: Who else went away now could take the only copy of what is lost here.
     hits = "everything"
+    loses_data = True
+    needs_sync = True
     needs_fault_port = True
 
     _lost_bytes = 0

@@ -25,6 +25,7 @@ class RollingRestart(Fault):
     recovery_s = 4.0
     least_replicas = 2
     hits = "everything"
+    needs_sync = True
 
     async def choose(self) -> str:
         if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):

@@ -2,7 +2,8 @@
 
 Faults come one after the other, each with room to heal before the next, unless ``overlap`` asks for composed ones:
 then some begin while the one before lasts. With three replicas and min.insync.replicas 2, two brokers
-down at once would only measure how long a client can wait, so of two that overlap at most one takes a broker away.
+down at once would only measure how long a client can wait, so of two that overlap at most one takes a broker away
+(``chaos.schedules.outages``). Profiles lift that rule (``chaos.schedules.swarm``).
 Every kind asked for comes at least once, and the deck is dealt again until the time is used up, ``kill-leader``
 (where it is asked for) opening each deal: it is the fault that a replicated log is built for.
 """
@@ -10,39 +11,19 @@ Every kind asked for comes at least once, and the deck is dealt again until the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from random import Random
-from typing import Literal
 
+from chaos.schedules.kinds import FaultKind
 from chaos.schedules.model import Injection, Schedule
+from chaos.schedules.outages import ORDINARY, may_join
 from cluster.seams.randomness import derive
-
-#: What a fault takes away: a broker, some links, traffic that must flow for it to bite (without a broker acks=all
-#: waits), ZooKeeper, a part of the load, or so much that nothing may come beside it.
-Hits = Literal["broker", "link", "traffic", "zookeeper", "load", "everything"]
 
 #: The share of the faults that could overlap with the one before and do.
 _OVERLAPPING = 0.75
+#: Nothing that loses data comes beside another fault here, so that the number of replicas does not matter.
+_ENOUGH = 3
 #: An overlapping fault begins this long after the one that it overlaps, as a share of that one's duration.
 _BEGINS = (0.1, 0.7)
-
-
-@dataclass(frozen=True, slots=True)
-class FaultKind:
-    """What the generator must know of a fault: how long it lasts and how long the cluster needs afterwards."""
-
-    name: str
-    duration_s: tuple[float, float]
-    recovery_s: float
-    hits: Hits = "broker"
-
-    def may_overlap(self, other: FaultKind) -> bool:
-        """Whether both at once leave something to observe."""
-        both = {self.hits, other.hits}
-        if "everything" in both or both in ({"broker"}, {"zookeeper"}, {"load"}):
-            return False
-        # what would carry the traffic may be down, or be the very link that is cut, and who would make it may sleep
-        return "traffic" not in both or not both & {"broker", "link", "load"}
 
 
 def generate(
@@ -72,7 +53,11 @@ def generate(
             duration_s = round(random.uniform(*kind.duration_s), 2)
             target: Mapping[str, int] = {"partition": random.randrange(partitions)}
             begins_s = at_s
-            beside = open_to is not None and open_to[0].may_overlap(kind) and random.random() < _OVERLAPPING
+            beside = (
+                open_to is not None
+                and may_join([open_to[0]], kind, ORDINARY, _ENOUGH)
+                and random.random() < _OVERLAPPING
+            )
             if beside and open_to is not None:
                 begins_s = open_to[1].at_s + random.uniform(*_BEGINS) * open_to[1].duration_s
             ends_s = begins_s + duration_s + kind.recovery_s

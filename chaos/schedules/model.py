@@ -6,7 +6,9 @@ injections:
   - {at_s: 6.0, fault: kill-leader, duration_s: 3.0, target: {partition: 2}, parameters: {}}
 ```
 ``at_s`` counts from the start of the load (warm-up included); ``target`` and ``parameters`` are the fault's own. An
-injection waits until those before it are over, unless it says ``overlap: true``: so faults are composed.
+injection waits until those before it are over, unless it says ``overlap: true``: so faults are composed. One that says
+``replays: N`` draws what injection N of the run with this seed drew, waits for no other, and strikes at ``at_s`` to
+within milliseconds: its target is chosen before (docs/replay.md).
 """
 
 from __future__ import annotations
@@ -34,6 +36,8 @@ class Injection:
     target: Mapping[str, Any] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
     overlap: bool = False
+    #: The number of the injection, of a run with the same seed, that this one repeats.
+    replays: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ def to_yaml(schedule: Schedule) -> str:
                 "target": dict(injection.target),
                 "parameters": dict(injection.parameters),
                 **({"overlap": True} if injection.overlap else {}),
+                **({} if injection.replays is None else {"replays": injection.replays}),
             }
             for injection in schedule.injections
         ],
@@ -79,6 +84,11 @@ def from_yaml(text: str) -> Schedule:
         document = load_yaml(text)
     except DocumentError as error:
         raise ScheduleError(str(error)) from error
+    return from_document(document)
+
+
+def from_document(document: object) -> Schedule:
+    """The schedule that a parsed document says. Raises ScheduleError."""
     if not isinstance(document, dict) or not isinstance(document.get("injections"), list):
         raise ScheduleError("a schedule is a mapping with 'seed' and a list 'injections'")
     if unknown := [key for key in document if key not in ("seed", "injections")]:
@@ -93,7 +103,7 @@ def from_yaml(text: str) -> Schedule:
 def _injection(index: int, entry: object) -> Injection:
     if not isinstance(entry, dict):
         raise ScheduleError(f"injection {index} of the schedule is not a mapping")
-    known = ("at_s", "fault", "duration_s", "target", "parameters", "overlap")
+    known = ("at_s", "fault", "duration_s", "target", "parameters", "overlap", "replays")
     if unknown := [key for key in entry if key not in known]:
         near = difflib.get_close_matches(str(unknown[0]), known, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
@@ -116,6 +126,8 @@ def _injection(index: int, entry: object) -> Injection:
     overlap = entry.get("overlap", False)
     if not isinstance(overlap, bool):
         raise ScheduleError(f"'overlap' of injection {index} of the schedule must be true or false")
-    return Injection(
-        numbers["at_s"], entry["fault"], numbers["duration_s"], mappings["target"], mappings["parameters"], overlap
-    )
+    replays = entry.get("replays")
+    if "replays" in entry and (not isinstance(replays, int) or isinstance(replays, bool) or replays < 0):
+        raise ScheduleError(f"'replays' of injection {index} of the schedule must be the number of one, from 0")
+    strikes = entry["fault"], numbers["duration_s"], mappings["target"], mappings["parameters"]
+    return Injection(numbers["at_s"], *strikes, overlap, replays)

@@ -56,6 +56,7 @@ class Wanted:
     defects: tuple[str, ...] = ()
     minutes: int | None = None
     day: int = 0
+    profile: str | None = None
 
     def time_limit_or(self, default_s: float) -> float:
         return default_s if self.time_limit_s is None else self.time_limit_s
@@ -71,6 +72,7 @@ class Wanted:
             "defects": list(self.defects),
             "minutes": self.minutes,
             "day": self.day,
+            "profile": self.profile,
         }
 
     @classmethod

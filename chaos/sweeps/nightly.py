@@ -27,6 +27,7 @@ TIME_LIMIT_S = 40.0
 #: Name -> the faults, and whether some begin while another lasts. All but the last one share out all faults there are.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart", False),
+    "storms": ("kill-all,kill-majority,kill-and-wipe,restart-storm,double-failover", False),
     "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
     "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
     "transactions": (
@@ -42,6 +43,8 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "members": ("pause-members,crash-members,restart-members", False),
     "composed": ("all", True),
 }
+#: Swarms: faults and settings that each seed draws, and that leave a run valid.
+SWARMS = ("survivable", "historic")
 #: Seeds of one date: yyyymmdd001 and so on.
 SEEDS_A_DAY = 1000
 
@@ -79,12 +82,12 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
     loads_of = {
         name: [each for each, workload in CATALOGUE.items() if suits(faults, workload)]
         for name, (faults, _) in FAULT_SETS.items()
-    }
+    } | {name: [*CATALOGUE] for name in SWARMS}
     # Sets that suit every load take one load after the other, night after night: a few nights have all of them.
     anywhere = [name for name, loads in loads_of.items() if len(loads) == len(CATALOGUE)]
     # what has no rate wears out a small machine, the harness with it: it comes when the others have had their turn
-    for row, (fault_set, (faults, overlap)) in enumerate(FAULT_SETS.items()):
-        loads = loads_of[fault_set]
+    for row, (fault_set, loads) in enumerate(loads_of.items()):
+        faults, overlap = FAULT_SETS.get(fault_set, (None, False))
         paced = [name for name in loads if not CATALOGUE[name].is_unlimited]
         offset = (anywhere.index(fault_set) if fault_set in anywhere else row) + wanted.day * len(anywhere)
         for column, workload in enumerate(loads):
@@ -98,8 +101,9 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
                     rate=wanted.rate,
                     faults=faults,
                     overlap=overlap,
+                    profile=fault_set if fault_set in SWARMS else "chaos",
                     workload=workload,
-                    topic_config=_topic_config(faults),
+                    topic_config=() if faults is None else _topic_config(faults),
                     defects=wanted.defects,
                 )
                 labels = {"faults": fault_set, "workload": workload, SEED: str(seed)}

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from chaos.exits import Exit
 from chaos.firings import fired
+from chaos.reached import REACHED_FILE, Reached
 from chaos.sweeps.model import COUNTED, EFFECTS, UNKNOWN, Cell
 from cluster.seams.units import seconds_of_ns
 from verifier.evidence.phases import CHAOS
@@ -45,6 +46,8 @@ class CellOutcome:
     seconds: float | None = None
     reasons: tuple[str, ...] = ()
     repro: str = ""
+    #: What its journals tell that it reached.
+    reached: Reached = field(default_factory=Reached)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "reasons": list(self.reasons)}
@@ -106,6 +109,14 @@ def interrupted(directory: RunDirectory) -> CellOutcome:
     return CellOutcome("interrupted", verdict=verdict, reasons=("interrupted before its end; --resume runs it again",))
 
 
+def _reached(directory: RunDirectory) -> Reached:
+    """As the run wrote it down; nothing if it did not."""
+    try:
+        return Reached.from_json(read_json(directory.path / REACHED_FILE))
+    except (OSError, ValueError, TypeError):
+        return Reached()
+
+
 def outcome_of(directory: RunDirectory) -> CellOutcome:
     """The outcome of a run that is judged. Raises ``OSError`` or ``ValueError`` for a directory that is damaged."""
     run, verdict = RunModel.from_json(directory.read_run()), read_json(directory.verdict_json)
@@ -136,6 +147,7 @@ def outcome_of(directory: RunDirectory) -> CellOutcome:
         faults_injected=int(faults.get("injected", 0)),
         faults_effective=int(faults.get("effective", 0)),
         fired=sum(fired(directory).times.values()),
+        reached=_reached(directory),
         seconds=_seconds(run.phases),
         reasons=tuple(verdict["reasons"]),
         repro=run.repro,

@@ -11,6 +11,7 @@ SUMMARY = "the default run with one seed after another (10 seeds of 40 s, --faul
 TIME_LIMIT_S = 40.0
 RATE = 1_500
 SEEDS = tuple(range(1, 11))
+PROFILE = "chaos"
 
 
 def build(wanted: Wanted) -> Sweep:
@@ -25,6 +26,7 @@ def build(wanted: Wanted) -> Sweep:
                 client=wanted.client,
                 rate=wanted.rate or RATE,
                 faults=wanted.faults,
+                profile=wanted.profile or PROFILE,
                 defects=wanted.defects,
             ),
         )

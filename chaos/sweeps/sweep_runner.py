@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from chaos.conductor.child_runs import ChildRuns
 from chaos.conductor.progress import Progress
 from chaos.exits import Exit
 from chaos.schedules.model import to_yaml
@@ -22,19 +23,15 @@ from chaos.sweeps.model import COUNTED, Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome, as_planted, interrupted, is_interrupted, is_judged, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
-from cluster.process.supervisor import Child, Supervisor
+from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import Clock
-from cluster.seams.units import ms_of_seconds, seconds_of_ms
+from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import read_json, write_json_atomic, write_text_atomic
 
 logger = logging.getLogger(__name__)
 
 #: Start, final read, verification: what a cell needs beside its load, until one has shown it.
 BESIDE_THE_LOAD_S = 45.0
-#: Between two looks at a cell's process, which runs for a minute.
-LOOK_EVERY_S = 0.5
-#: An interrupted run heals, stops and judges the evidence so far.
-INTERRUPTED_S = 300.0
 
 #: (cell, its run directory, its schedule's file or None) -> the command that runs it.
 Command = Callable[[Cell, Path, Path | None], list[str]]
@@ -66,11 +63,11 @@ class SweepRunner:
         self._sweep = sweep
         self._wanted = wanted
         self._directory = directory
-        self._supervisor = supervisor
         self._clock = clock
         self._progress = progress
         self._command = command
-        self._insistent, self._fail_fast, self._minutes = insistent, fail_fast, minutes
+        self._child_runs = ChildRuns(supervisor, clock, progress, insistent)
+        self._fail_fast, self._minutes = fail_fast, minutes
         self._times: dict[str, Any] = {"started": started or _now(clock), "ended": None}
         self._took_s: list[float] = []
         self._left = 0
@@ -83,8 +80,10 @@ class SweepRunner:
         """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised."""
         self._leave_out({cell.name for cell in self._sweep.cells} - {cell.name for cell in cells})
         open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "interrupted")]
-        if judged := sum(self.outcomes[cell.name].status == "judged" for cell in cells):
-            self._progress.note(f"{judged} cells have a verdict already")
+        if judged := [cell.name for cell in cells if self.outcomes[cell.name].status == "judged"]:
+            self._progress.note(f"{len(judged)} cells have a verdict already and are not run again:")
+            for name in judged:
+                self._progress.note(f"  {name}: {self.outcomes[name].verdict}")
         self.record()
         for number, cell in enumerate(open_cells, 1):
             if not self._has_time():
@@ -96,7 +95,7 @@ class SweepRunner:
             self._progress.phase(f"cell {number}/{len(open_cells)}", f"{cell.name}; {self._time_left(cell, 0.0)}")
             started_ms = self._clock.monotonic_ms()
             try:
-                self.outcomes[cell.name] = self._conduct(cell, started_ms)
+                self.outcomes[cell.name] = self._conduct(cell)
             finally:
                 self._took_s.append(seconds_of_ms(self._clock.monotonic_ms() - started_ms))
                 self.record()
@@ -150,7 +149,7 @@ class SweepRunner:
         ran = {cell.setting for cell in self._sweep.cells if self.outcomes[cell.name].status in ("judged", "failed")}
         self._leave_out({cell.name for cell in self._sweep.cells if cell.name in left and cell.setting in ran})
 
-    def _conduct(self, cell: Cell, started_ms: int) -> CellOutcome:
+    def _conduct(self, cell: Cell) -> CellOutcome:
         if (aside := self._directory.set_aside(cell)) is not None:
             self._progress.note(f"  what an unfinished run left is kept in {aside.name}")
         schedule = None
@@ -160,13 +159,8 @@ class SweepRunner:
         directory, log_path = self._directory.run(cell), self._directory.log(cell)
         argv = self._command(cell, directory.path, schedule)
         try:
-            child = self._supervisor.start_program(cell.name, argv, None, None, str(log_path))
-            status = self._wait(cell, child, started_ms)
+            status = self._child_runs.conduct(cell.name, argv, log_path, lambda taken_s: self._time_left(cell, taken_s))
         except KeyboardInterrupt:
-            self._progress.note("interrupted: the current cell heals, stops and is judged (Ctrl-C again skips judging)")
-            # Not the one named above: the interrupt may have come before it had its name.
-            for each in self._supervisor.children:
-                self._end(each)
             is_over = is_judged(directory)
             self.outcomes[cell.name] = as_planted(cell, outcome_of(directory)) if is_over else interrupted(directory)
             raise
@@ -175,23 +169,6 @@ class SweepRunner:
         return CellOutcome(
             "failed", exit_status=status, reasons=(f"it ended with {status} and no verdict; see {log_path}",)
         )
-
-    def _wait(self, cell: Cell, child: Child, started_ms: int) -> int:
-        while (status := child.wait(LOOK_EVERY_S)) is None:
-            elapsed_s = seconds_of_ms(self._clock.monotonic_ms() - started_ms)
-            self._progress.status(f"{cell.name}  {elapsed_s:.0f} s; {self._time_left(cell, elapsed_s)}")
-        return status
-
-    def _end(self, child: Child) -> None:
-        """Ask a run to end, again if the user does, and wait for it. What is stuck then ends with us."""
-        if not child.is_running():
-            return
-        child.interrupt()
-        deadline_ms, asked_twice = self._clock.monotonic_ms() + ms_of_seconds(INTERRUPTED_S), False
-        while child.wait(LOOK_EVERY_S) is None and self._clock.monotonic_ms() < deadline_ms:
-            if self._insistent() and not asked_twice:
-                asked_twice = True
-                child.interrupt()
 
     def _time_left(self, cell: Cell, elapsed_s: float) -> str:
         """For people: what is left if the cells to come take as long as those before."""

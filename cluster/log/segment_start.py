@@ -106,11 +106,31 @@ def adopt(segment: Segment, replay: LogReplay) -> None:
     timestamp, offset = newest or (-1, segment.base_offset)
     segment.first_timestamp = first.max_timestamp
     segment.extend(offset_index.last_position, last.base_offset, timestamp, offset, offset_index.last_position)
+    indexed = len(offset_index)
     problem = walk(segment, replay, check_crc=False)
     if problem is not None:
         raise CheckpointError(problem)
+    if len(offset_index) > indexed:
+        _note_times(segment, indexed)
     if not is_whole or offset_index.pending or time_index.pending:
         segment.seal()
+
+
+def _note_times(segment: Segment, indexed: int) -> None:
+    """Give the entries of the offset index from number ``indexed`` on their times.
+
+    They are new: the interval was larger when the segment was written. The time index may have its last entry already,
+    that of the roll, and a search for an earlier time would begin right before the batch that it names.
+    """
+    time_index, known = segment.time_index, list(segment.offset_index)
+    time_index.truncate(known[indexed - 1][0] + 1 if indexed else segment.base_offset)
+    new = {position for _, position in known[indexed:]}
+    timestamp, offset = time_index.last or (-1, segment.base_offset)
+    for position, header in segment.headers(known[indexed - 1][1] if indexed else 0):
+        if header.max_timestamp > timestamp:
+            timestamp, offset = header.max_timestamp, header.last_offset
+        if position in new:
+            time_index.maybe_append(timestamp, offset)
 
 
 def _load_indexes(segment: Segment) -> None:

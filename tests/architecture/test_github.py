@@ -16,7 +16,7 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
-from chaos.sweeps.nightly import FAULT_SETS, suits
+from chaos.sweeps.nightly import FAULT_SETS, SWARMS, suits
 from loadgen.workloads import CATALOGUE
 from tests.architecture.sources import ROOT
 
@@ -99,7 +99,7 @@ def test_the_night_goes_through_all_there_is() -> None:
     some = [{"faults": name, "workload": each} for name in suited if name not in everywhere for each in suited[name]]
     matrix = dict(job["strategy"]["matrix"])
     assert matrix.pop("include", []) == some
-    assert matrix == {"faults": everywhere, "workload": [*CATALOGUE]}
+    assert matrix == {"faults": [*everywhere, *SWARMS], "workload": [*CATALOGUE]}
     assert job["strategy"]["fail-fast"] is False
     first, second, last = commands("nightly-chaos.yml")
     assert (first, second) == ("make setup", "make nightly")

@@ -262,7 +262,7 @@ BAD += [
         for command, says in (
             *(("serve", "'gapless report'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' to break")),
             *(("demo", "--defect lose-acked:0.01"), ("start", "'gapless up --detach'"), ("stop", "'gapless down'")),
-            *(("check", "'gapless verify PATH'"), ("replay", "--schedule RUN/schedule.yaml"), ("help", "--help")),
+            *(("check", "'gapless verify PATH'"), ("rerun", "'gapless replay RUN'"), ("help", "--help")),
             ("nightly", "'gapless sweep nightly --minutes 20'"),
             *(("version", "--version"), ("faults", "'gapless list faults'"), ("bench", "--faults none")),
             *(
@@ -409,6 +409,18 @@ BAD += [
     (["export", "begun", "--edn", "--jsonl"], ["begun has no history/*.arrow"]),
     (["verify", "begun", "--sub-via", "assign"], ["--sub-via", "work only with operation histories; none is given"]),
     (["verify", "begun", "--spark-master", "nonsense"], ["--spark-master takes local[N]", "'nonsense'"]),
+]
+
+#: What is no run that could be played again.
+BAD += [
+    (["replay"], ["RUN", "'gapless replay --help'"]),
+    (["replay", "absent"], ["absent: there is no such file or directory", "results/latest"]),
+    (["replay", "late.yaml"], ["late.yaml is a schedule, not a run", "run --schedule late.yaml"]),
+    (["replay", ".", "--keep", "some"], ["--keep", "some"]),
+    (["shrink"], ["RUN", "'gapless shrink --help'"]),
+    (["shrink", "absent"], ["absent: there is no such file or directory"]),
+    (["shrink", "absent", "--max-runs", "3"], ["--max-runs must be at least 4, not 3"]),
+    (["shrink", "absent", "--tries", "0"], ["--tries must be at least 1, not 0"]),
 ]
 
 BAD += [

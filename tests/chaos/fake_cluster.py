@@ -9,6 +9,7 @@ from functools import partial
 from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
+from chaos.faults.reaction import ClusterReaction
 from cluster.process.topology import link_names
 from loadgen.membership import MemberName
 from tests.chaos.fake_machine import FakeMachine
@@ -195,6 +196,7 @@ class FakeCluster:
         self.retries_after_cut = True
         self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
+        self.restarts = 0
         self._zookeeper_links = {name for name in self.link_names if name.endswith("-zk")}
         self.own_load = FakeLoad()
         self.own_zookeeper: FakeZooKeeper | None = FakeZooKeeper(500, self.links, self._zookeeper_links)
@@ -217,7 +219,9 @@ class FakeCluster:
 
     async def restart(self, broker_id: int) -> None:
         self.processes[broker_id] = FakeProcess(2000 + broker_id)
+        self.restarts += 1
         self.machines[broker_id].failing = False
+        self.machines[broker_id].held = 100
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
         process = self.processes[broker_id]
@@ -244,6 +248,17 @@ class FakeCluster:
     async def leader(self, partition: int) -> tuple[int, int] | None:
         reachable = self._reachable()
         return (reachable[0], 7) if reachable else None
+
+    async def replicas(self, partition: int) -> tuple[int, ...]:
+        return self.broker_ids
+
+    async def isr(self, partition: int) -> frozenset[int]:
+        return frozenset(self._reachable())
+
+    async def reaction(self) -> ClusterReaction:
+        """Each death costs a leader epoch, and each return an ISR change as well."""
+        dead = sum(not process.running for process in self.processes.values())
+        return ClusterReaction(self.restarts + dead, 2 * self.restarts + dead)
 
     async def controller(self) -> int | None:
         reachable = self._reachable()

@@ -22,6 +22,7 @@ class FakeMachine:
     syncs: int = 0
     ahead_ms: int = 0
     flipped: bool = False
+    held: int = 100
     files: dict[str, int] = field(default_factory=lambda: {"a.index": 5, "b-checkpoint": 7})
 
     async def fail(self, calls: Collection[str], error: str, seed: int) -> None:
@@ -64,6 +65,14 @@ class FakeMachine:
 
     async def remove_directory(self, directory: str) -> None:
         self.flipped = False
+
+    async def wipe(self) -> int:
+        lost = 0 if self.deaf else self.held
+        self.held -= lost
+        return lost
+
+    async def held_bytes(self) -> int:
+        return self.held
 
     async def segments(self, directory: str) -> int:
         return 3

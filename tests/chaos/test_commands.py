@@ -33,6 +33,8 @@ COMMANDS = {
         *("--seeds", "--random", "--minutes", "--defect", "--fail-fast", "--filter", "--list", "--resume", "--out"),
         *("--json", "255"),
     ),
+    "replay": ("RUN", "--out", "--keep", "--json", "replay:"),
+    "shrink": ("RUN", "--max-runs", "--tries", "--anomaly", "--out", "--json", "130"),
     "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out", "--quiet", "-q"),
     "report": ("RUN", "run directory"),
     "load": ("--host", "--web", "--read-back", "--options", "--kafka-rate", "docs/load-options.md"),
@@ -56,7 +58,7 @@ COMMANDS = {
     "down": ("--data",),
     "broker": ("--config", "--node-directory", "--defect"),
     "proxy": ("--host", "--port"),
-    "list": ("faults", "checks", "defects", "workloads", "sweeps", "links", "--brokers"),
+    "list": ("faults", "checks", "defects", "workloads", "profiles", "scenarios", "sweeps", "links", "--brokers"),
     "dump": ("--records", "--offsets", "--json"),
 }
 
@@ -232,7 +234,7 @@ def test_every_example_can_be_typed() -> None:
     [
         ("gapless ru", 1, "run\nruns"),
         ("gapless run --time", 2, "--time-limit"),
-        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nsweeps\nlinks"),
+        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nprofiles\nscenarios\nsweeps\nlinks"),
         ("gapless frobnicate --x", 2, ""),
     ],
 )
@@ -280,7 +282,7 @@ def test_the_list_of_links_has_those_of_schedules(
     resolve(Asked(seed=1, brokers=brokers, replication_factor=2, schedule=schedule))
 
 
-@pytest.mark.parametrize("what", ["faults", "checks", "defects", "workloads", "links"])
+@pytest.mark.parametrize("what", ["faults", "checks", "defects", "workloads", "profiles", "scenarios", "links"])
 def test_lists_have_a_line_on_each(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A name, and what it means."""
     assert run_command(["list", what]) == 0

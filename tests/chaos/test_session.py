@@ -5,6 +5,7 @@ started.
 
 from __future__ import annotations
 
+import json
 import logging
 import shlex
 import subprocess
@@ -19,12 +20,14 @@ import pytest
 from chaos.commands import session
 from chaos.commands.main import run_command
 from chaos.commands.session import _conclude, first_record
+from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import plan, resolve
+from chaos.reached import Reached
 from cluster.process.invocation import command
 from cluster.seams.clock import SystemClock
-from verifier.evidence.run_directory import RunDirectory, update_latest
+from verifier.evidence.run_directory import RunDirectory, append_json_line, update_latest
 from verifier.facts import Found
 from verifier.report import write_reports
 from verifier.report.dumps import program as called_as
@@ -252,3 +255,15 @@ def test_a_name_is_a_directory_as_it_is(
     assert "no more" in capsys.readouterr().err
     for handler in logging.getLogger().handlers:
         handler.close()
+
+
+def test_a_run_writes_down_what_it_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For programs, the same in words for people, and a line on the screen."""
+    run = RunDirectory.at(tmp_path / "run")
+    run.node(1).mkdir()
+    append_json_line(run.control_jsonl(1), {"event": "producer-ids", "monotonic_ns": 1})
+    session._tell_reached(run, Progress(SystemClock()))
+    written = json.loads((run.path / "reached.json").read_text())
+    assert Reached.from_json(written) == Reached(producer_id_blocks=1)
+    assert written["figures"] == {"producer-id blocks": "1"}
+    assert "reached: producer-id blocks: 1" in capsys.readouterr().err

@@ -14,7 +14,7 @@ import logging
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,8 +33,12 @@ from verifier.closing import gather
 from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
+from verifier.findings import CHECKED
 from verifier.groups.judge import of_groups
-from verifier.run_checks import RunEvidence, audit, staged
+from verifier.places import partition_rows, replica_rows
+from verifier.run_checks import RunEvidence, audit, judged_places, staged
+from verifier.staging import Staged
+from verifier.suspects import examine, suspects
 from verifier.transactions.judge import transactional
 
 #: Runs that are drawn from one seed and judged in one audit.
@@ -42,6 +46,8 @@ TOGETHER = 500
 
 #: Check, cause, partition, excuse and epoch: how many, what they cover, and stream, sequence and offset of the first.
 Summary = Mapping[tuple[Any, ...], tuple[Any, ...]]
+#: Check: the partitions that it suspects.
+Suspected = dict[str, set[int]]
 
 
 def draw(count: int, seed: int | None = None) -> list[tuple[str, Story]]:
@@ -109,6 +115,23 @@ def summed_up(audit: Audit) -> Summary:
     }
 
 
+def suspected(evidence: Sequence[RunEvidence], rows: Staged, audits: Mapping[str, Audit]) -> dict[str, Suspected]:
+    """By run, the checks that would be asked if it were judged alone, with the partitions that they suspect."""
+    places = judged_places(evidence)
+    readers = [reader for each in audits.values() for reader in each.facts.readers]
+    found: dict[str, Suspected] = {each.name: {} for each in evidence}
+    for check, numbers in suspects(examine(rows, replica_rows(places), partition_rows(places, readers))).items():
+        for number in numbers:
+            found[places[number].run].setdefault(check, set()).add(places[number].final.partition)
+    return found
+
+
+def missed(suspicious: Suspected, anomalies: Iterable[oracle.Anomaly | Found]) -> set[tuple[str, int]]:
+    """What is there, by check and partition, and is not where the check suspects it."""
+    there = {(each.check, each.partition) for each in anomalies if each.check in CHECKED}
+    return {(check, partition) for check, partition in there if partition not in suspicious.get(check, ())}
+
+
 def _epoch(found: Found) -> int | None:
     """The epoch of an election, as the event tells it."""
     words = (found.event or "").split()
@@ -153,12 +176,18 @@ def compared(spark: Any, drawn: list[tuple[str, Story]], home: Path) -> tuple[li
     runs = {f"{number}: {name}": story for number, (name, story) in enumerate(drawn)}
     directories = {name: story.write(home / str(number)) for number, (name, story) in enumerate(runs.items())}
     evidence = [evidence_of(name, story, directories[name]) for name, story in runs.items()]
-    audits = audit(spark, evidence, here=staged(home / "staged", evidence))
+    rows = staged(home / "staged", evidence)
+    audits = audit(spark, evidence, here=rows)
     words = [f"{name}: {each.failures}" for name, each in audits.items() if each.failures]
+    suspicious = suspected(evidence, rows, audits)
     different, found = {}, Counter[str]()
     for name, story in runs.items():
         ours = summed_up(completed(audits[name], story, directories[name]))
-        wanted = expected(oracle.find_all(directories[name]))
+        anomalies = oracle.find_all(directories[name])
+        wanted = expected(anomalies)
+        words += [
+            f"{name}: not suspected: {sorted(unseen)}" for unseen in [missed(suspicious[name], anomalies)] if unseen
+        ]
         found.update({key[0] for key in wanted})
         if ours != wanted:
             different[name] = (ours, wanted)

@@ -31,6 +31,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit
 from verifier.run_checks import RunEvidence, audit, staged
+from verifier.staging import Staged
 
 #: Cases with several mutations that hypothesis draws, besides each mutation alone.
 DRAWN = 400 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 40
@@ -114,19 +115,27 @@ def long_run(long_run_directory: RunDirectory) -> RunEvidence:
 
 
 @pytest.fixture(scope="session")
-def audits(
-    spark: Any,
-    stories: dict[str, tuple[Story, RunDirectory]],
-    copies: Copies,
-    long_run: RunEvidence,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Audit]:
-    """What Spark finds of each run, in one audit. A check that raises fails for all of them."""
+def evidence(
+    stories: dict[str, tuple[Story, RunDirectory]], copies: Copies, long_run: RunEvidence
+) -> list[RunEvidence]:
+    """All runs that are judged in one audit."""
     runs = [evidence_of(name, *told) for name, told in stories.items()]
     runs += [each.evidence for each in copies.gathered.values() if isinstance(each, Gathered)]
     runs.append(long_run)
     assert len({run.name for run in runs}) == len(runs)
-    return audit(spark, runs, here=staged(tmp_path_factory.mktemp("staged") / "rows", runs))
+    return runs
+
+
+@pytest.fixture(scope="session")
+def rows(evidence: list[RunEvidence], tmp_path_factory: pytest.TempPathFactory) -> Staged:
+    """The rows of all these runs."""
+    return staged(tmp_path_factory.mktemp("staged") / "rows", evidence)
+
+
+@pytest.fixture(scope="session")
+def audits(spark: Any, evidence: list[RunEvidence], rows: Staged) -> dict[str, Audit]:
+    """What Spark finds of each run, in one audit. A check that raises fails for all of them."""
+    return audit(spark, evidence, here=rows)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from verifier.anomaly_files import COLLECTED, INDEX, JUDGED, by_run, write
 from verifier.bounds import Bounds
 from verifier.event_rows import EVENT
 from verifier.expectation import ELECTION, RETRY
-from verifier.tables import Place
+from verifier.places import Place
 from verifier.verdict import Verdict
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.kill import Kill
+from chaos.faults.kill_several import KillSeveral
 from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
 from verifier.closing import Closing
@@ -101,7 +102,7 @@ def killed_broker() -> list[ChildProcess]:
 
 def test_a_broker_that_a_fault_killed_may_end_by_a_signal() -> None:
     """Its probe names the pid; also in a step of a fault that stopped several, and not this one in time."""
-    run = a_run(children=killed_broker(), faults_requested=["kill-leader", "rolling-restart"])
+    run = a_run(children=killed_broker(), faults_requested=["kill-leader", "rolling-restart", "kill-majority"])
 
     def reasons(fault: str, **probe: object) -> list[str]:
         broken = replace(KILL, fault=fault, probe=probe, target="broker 2" if "broker" in probe else KILL.target)
@@ -109,12 +110,15 @@ def test_a_broker_that_a_fault_killed_may_end_by_a_signal() -> None:
 
     assert reasons("kill-leader", pid=102, dead=True, broker=2) == []
     assert reasons("rolling-restart", steps=[{"pid": 101, "in_time": True}, {"pid": 102, "in_time": False}]) == []
+    assert reasons("kill-majority", steps=[{"pid": 101, "dead": True}, {"pid": 102, "dead": True}]) == []
     for fault, probe in (
         ("kill-leader", {"pid": 103, "dead": True}),
         ("kill-leader", {"pid": 102}),
         ("kill-leader", {"pid": 102, "dead": True, "broker": 1}),
         ("rolling-restart", {"steps": [{"pid": 102, "in_time": True}]}),
         ("rolling-restart", {"pid": 102, "dead": True}),
+        ("kill-majority", {"steps": [{"pid": 102, "dead": False}]}),
+        ("kill-majority", {"steps": [{"pid": 102, "in_time": False}]}),
     ):
         assert any("no fault had killed it" in each for each in reasons(fault, **probe)), (fault, probe)
 
@@ -128,7 +132,7 @@ def test_a_kill_that_the_cluster_did_not_note_killed_all_the_same() -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_verifier_knows_which_faults_kill_brokers(name: str) -> None:
     """Those that share the catalogue's kill, and the restart that kills what does not stop in time."""
-    assert kills(name, "broker-1") is (issubclass(FAULTS[name], Kill) or name == "rolling-restart")
+    assert kills(name, "broker-1") is (issubclass(FAULTS[name], Kill | KillSeveral) or name == "rolling-restart")
     assert kills(name, "zookeeper") is (name == "restart-zookeeper")
     assert not kills(name, "producer-1")
 

@@ -9,6 +9,7 @@ import pytest
 
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.failing_disk import FailingDisk
+from chaos.faults.kill_several import KillSeveral
 from chaos.faults.lost_files import LostFiles
 from chaos.faults.power_loss import LosePower
 from tests.support.stories import clean
@@ -16,7 +17,7 @@ from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
 from verifier.closing import LogAlarm, gather
 from verifier.completeness.killed import FAILED, KILLED
-from verifier.evidence.fault_kinds import DISK_ERRORS, FAILING_DISKS, KILLING_MACHINES
+from verifier.evidence.fault_kinds import DISK_ERRORS, FAILING_DISKS, KILLING_MACHINES, KILLING_SEVERAL
 from verifier.evidence.run_model import ChildProcess
 from verifier.witness import spans
 
@@ -38,6 +39,7 @@ def test_the_kinds_are_those_of_chaos() -> None:
     """A fault that is added there, and ends its broker, is known here."""
     assert {name for name, fault in FAULTS.items() if issubclass(fault, FailingDisk)} == FAILING_DISKS
     assert {name for name, fault in FAULTS.items() if issubclass(fault, LosePower | LostFiles)} == KILLING_MACHINES
+    assert {name for name, fault in FAULTS.items() if issubclass(fault, KillSeveral)} == KILLING_SEVERAL
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTS))

@@ -7,6 +7,7 @@ import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.support.settings import settings as run_settings
 from tests.verifier.reported import FAULTS, SECOND, bad_verdict, page, series
 from tests.verifier.test_verdict import a_run, audit, closing, decide, facts, found
 from verifier.effectiveness import Injected
+from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import DefectSetting
 from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
 from verifier.facts import Audit
@@ -37,6 +39,7 @@ from verifier.surroundings.model import (
     ToldSpan,
     example_key,
 )
+from verifier.surroundings.reached import reached
 from verifier.verdict import Verdict, undecidable
 
 
@@ -125,6 +128,23 @@ def test_a_run_without_load_still_has_a_page() -> None:
     html = report_html(a_run(final=[]), [], undecidable("the run left nothing"), [])
     assert "The load left no series" in html
     assert "the run left nothing" in html
+
+
+def test_what_a_run_reached_is_shown_as_it_says(bad: Verdict, tmp_path: Path) -> None:
+    """On the page and in the summary, escaped and bounded; a run that says nothing, or nonsense, has no such table."""
+    directory = RunDirectory(tmp_path)
+    assert reached(directory) == {}
+    (tmp_path / "reached.json").write_text('{"figures": {"ISR | sizes": "1, 2 <b>", "long": "' + "x" * 9000 + '"}}')
+    found = reached(directory)
+    assert len(found["long"]) == 500
+    html = report_html(a_run(), FAULTS, bad, series(3), Surroundings(reached=found))
+    assert "<h2>Reached</h2>" in html and "1, 2 &lt;b&gt;" in html
+    text = summary_md(a_run(), FAULTS, bad, reached=found)
+    assert "## Reached" in text and "| ISR \\| sizes |" in text
+    assert "Reached" not in report_html(a_run(), FAULTS, bad, series(3)) + summary_md(a_run(), FAULTS, bad)
+    for damage in ("[]", "{}", '{"figures": 3}', '{"figures": [1]}', "no json"):
+        (tmp_path / "reached.json").write_text(damage)
+        assert reached(directory) == {}
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])

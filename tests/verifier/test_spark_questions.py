@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.verifier.planted import PLANTED, planted_story
+from tests.verifier.planted.changes import remove
 from verifier import findings
 from verifier.run_checks import RunEvidence, audit, staged
 from verifier.spark_questions import ask
@@ -57,6 +58,8 @@ def test_a_check_that_raises_fails_alone(spark: Any, tmp_path: Path, monkeypatch
     monkeypatch.setattr(log_gap, "find", unplanned)
     name = "lost in the middle"
     story = planted_story(name)
+    # a check that suspects nothing is not asked
+    remove(story, "poll", (1, 1), "final-1")
     run = RunEvidence.of(story.write(tmp_path / "run"), story.model())
     (judged,) = audit(spark, [run], here=staged(tmp_path / "rows", [run])).values()
     assert set(judged.failures) == {"unseen", "log-gap"}

@@ -12,7 +12,7 @@ from typing import Any
 from verifier.account import HistoryAccount
 from verifier.closing import Closing
 from verifier.effectiveness import Injected
-from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES
+from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES, KILLING_SEVERAL
 from verifier.evidence.history import FLUSH_INTERVAL_NS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import ns_of_seconds, seconds_of_ns
@@ -26,7 +26,9 @@ FAILED = 1
 _BROKERS_ALONE = frozenset(
     (
         *("kill-leader", "kill-follower", "kill-controller", "kill-transaction-coordinator", "kill-group-coordinator"),
+        "kill-and-wipe",
         *KILLING_MACHINES,
+        *KILLING_SEVERAL,
     )
 )
 #: Shuts brokers down cleanly, and kills one that does not stop in time.
@@ -57,13 +59,13 @@ def killer(process: str, pid: int, closing: Closing, exit_code: int | None = KIL
 
 def _seen(each: Injected) -> Iterator[Mapping[str, Any]]:
     """What the probe says about each process that the fault ended."""
-    if each.fault != _ROLLING:
+    if each.fault != _ROLLING and each.fault not in KILLING_SEVERAL:
         yield each.probe
         return
     steps = each.probe.get("steps")
     for step in steps if isinstance(steps, list) else []:
         if isinstance(step, dict):
-            yield {**step, "dead": step.get("in_time") is False}
+            yield {**step, "dead": step.get("in_time") is False} if each.fault == _ROLLING else step
 
 
 def _is_dead(seen: Mapping[str, Any], process: str, pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""Faults of a machine by what becomes of the broker on it. Names alone; a test holds that they are those of chaos."""
+"""Faults by what becomes of the brokers that they hit. Names alone; a test holds that they are those of chaos."""
 
 from __future__ import annotations
 
@@ -8,3 +8,5 @@ KILLING_MACHINES = frozenset(("power-loss", "truncate-tail", "lose-checkpoint", 
 FAILING_DISKS = frozenset(("full-disk", "disk-error"))
 #: What calls of a disk fail with, as its probe names it -> as a log has it.
 DISK_ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
+#: Several brokers are killed, one step of the probe for each.
+KILLING_SEVERAL = frozenset(("kill-all", "kill-majority", "restart-storm", "double-failover"))

@@ -38,6 +38,8 @@ def write_reports(
         series = []  # the verdict says which of them cannot be read
     write_text_atomic(directory.report_html, report_html(run, injected, verdict, series, around))
     occasions = Occasions.of(run, injected, series, around)
-    write_text_atomic(directory.summary_md, summary_md(run, injected, verdict, occasions))
+    write_text_atomic(
+        directory.summary_md, summary_md(run, injected, verdict, occasions, {} if around is None else around.reached)
+    )
     write_text_atomic(directory.junit_xml, junit_xml(directory.path, run, verdict, occasions))
     write_json_atomic(directory.verdict_json, {**verdict.to_json(), "headline": headline(verdict)})

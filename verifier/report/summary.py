@@ -27,14 +27,26 @@ MOST_EVENTS = 40
 
 
 def summary_md(
-    run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasions: Occasions | None = None
+    run: RunModel,
+    injected: Sequence[Injected],
+    verdict: Verdict,
+    occasions: Occasions | None = None,
+    reached: Mapping[str, str] | None = None,
 ) -> str:
-    """The page as text. ``occasions`` puts the events that excuse anything into words."""
-    text = "\n".join(_lines(run, injected, verdict, occasions or Occasions.of(run, injected))) + "\n"
+    """The page as text. ``occasions`` puts the events that excuse anything into words; ``reached``: what the run says
+    that it reached."""
+    lines = _lines(run, injected, verdict, occasions or Occasions.of(run, injected), reached or {})
+    text = "\n".join(lines) + "\n"
     return text if len(text) <= LONGEST else text[:LONGEST] + "\n\n(cut; the whole is in report.html)\n"
 
 
-def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasions: Occasions) -> Iterator[str]:
+def _lines(
+    run: RunModel,
+    injected: Sequence[Injected],
+    verdict: Verdict,
+    occasions: Occasions,
+    reached: Mapping[str, str],
+) -> Iterator[str]:
     yield f"# {verdict.verdict}: {inline(run.name)}, seed {run.seed}"
     yield ""
     yield inline(headline(verdict))
@@ -58,6 +70,10 @@ def _lines(run: RunModel, injected: Sequence[Injected], verdict: Verdict, occasi
         yield "## Faults"
         yield ""
         yield from table(("fault", "target", "bit"), [(inline(e.fault), inline(e.target), _bit(e)) for e in injected])
+    if reached:
+        yield "## Reached"
+        yield ""
+        yield from table(("what", "how much"), [(inline(name), inline(text)) for name, text in reached.items()])
     yield f"Repeat the schedule (not the interleaving): {code(run.repro)}" if run.repro else ""
 
 

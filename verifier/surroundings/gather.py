@@ -28,6 +28,7 @@ from verifier.surroundings.model import (
     ToldSpan,
     example_key,
 )
+from verifier.surroundings.reached import reached
 from verifier.surroundings.replicas import Replicas
 from verifier.verdict import CheckResult, Example, Verdict
 from verifier.wall_clock import moment
@@ -82,6 +83,7 @@ def _gather(directory: RunDirectory, run: RunModel, verdict: Verdict, tables: Ma
         links=tuple(links(directory)),
         anomaly_files=tuple(anomaly_links(directory)),
         notes=tuple(heard.notes),
+        reached=reached(directory),
         directory=str(directory.path),
     )
 

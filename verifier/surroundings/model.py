@@ -202,6 +202,8 @@ class Surroundings:
     links: tuple[FileLink, ...] = ()
     anomaly_files: tuple[FileLink, ...] = ()
     notes: tuple[str, ...] = ()
+    #: What the run says that it reached, and how much of it.
+    reached: Mapping[str, str] = field(default_factory=dict)
     #: The run directory, as it was named to the verifier.
     directory: str = ""
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from verifier.operations.search import Component, components
 from verifier.transactions.client_rows import ABORTED, COMMITTED, UNKNOWN, ClientEvidence
 from verifier.transactions.state_records import TopicPartition
 
@@ -81,6 +80,9 @@ def cycles(count: int, edges: Sequence[Edge], through: Sequence[Edge] | None = N
     """
     if not edges:
         return
+    # the libraries behind it take longer to load than a run without transactions to look at
+    from verifier.operations.search import components
+
     source = np.array([edge.before for edge in edges], dtype=np.int64)
     target = np.array([edge.after for edge in edges], dtype=np.int64)
     labels, sizes = components(count, source, target)
@@ -116,6 +118,8 @@ def of_cycle(evidence: ClientEvidence, cycle: TransactionCycle) -> dict[str, Any
 
 
 def _shortest(edges: Sequence[Edge], through: Sequence[Edge] | None) -> TransactionCycle:
+    from verifier.operations.search import Component
+
     members = sorted({edge.before for edge in edges})
     number = {member: at for at, member in enumerate(members)}
 

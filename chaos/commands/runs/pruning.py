@@ -19,7 +19,7 @@ from verifier.evidence.run_directory import LATEST
 OF_A_RUN = (
     *("summary.md", "report.html", "verdict.json", "junit.xml", "anomalies", "run.json", "seal.json", "schedule.yaml"),
     *("faults.jsonl", "leaders.jsonl", "resources.jsonl", "history", "nodes", "loadgen", "live.json", "run.log"),
-    *("proxy.log", "verifier.log", "warden.log", ".*"),
+    *("proxy.log", "verifier.log", "warden.log", "processes.json", "reached.json", ".*"),
 )
 
 

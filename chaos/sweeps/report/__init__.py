@@ -17,7 +17,7 @@ from verifier.evidence.run_directory import write_text_atomic
 def write_reports(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> None:
     """Write all of them. Raises ``OSError``."""
     rows = rows_of(sweep, outcomes)
-    write_text_atomic(directory.sweep_md, sweep_md(sweep, rows))
+    write_text_atomic(directory.sweep_md, sweep_md(sweep, rows, outcomes))
     write_text_atomic(directory.sweep_html, sweep_html(sweep, rows, outcomes))
     write_text_atomic(directory.summary_md, summary_md(sweep, outcomes))
     write_text_atomic(directory.junit_xml, junit_xml(directory, sweep, outcomes))

@@ -12,6 +12,7 @@ from xml.etree import ElementTree as ET
 from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome
+from chaos.sweeps.reach import kept, together
 from chaos.sweeps.report.words import found, key
 from chaos.sweeps.summary import counted, verdict_of
 from cluster.process.one_line import printable
@@ -52,6 +53,19 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
         if outcome.repro:
             yield f"  - repeat the schedule (not the interleaving): {code(outcome.repro)}"
         yield f"  - kept whole in {code(f'{CELLS}/{cell.name}')}"
+    yield from _reached(sweep, outcomes)
+
+
+def _reached(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
+    """What all runs reached, and which of them reached something first."""
+    if not (reached := together(sweep, outcomes).figures()):
+        return
+    yield ""
+    yield "## Reached"
+    yield ""
+    yield from table(("what", "in all runs"), [(inline(name), inline(text)) for name, text in reached.items()])
+    for each in kept(sweep, outcomes):
+        yield f"- {code(each.cell)} was the first with: {inline('; '.join(each.new))}"
 
 
 def _figures(outcome: CellOutcome) -> tuple[str, str, str, str]:

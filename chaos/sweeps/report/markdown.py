@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from chaos.sweeps.model import Sweep
+from chaos.sweeps.outcome import CellOutcome
+from chaos.sweeps.reach import together
 from chaos.sweeps.report.words import HEADINGS, columns, figures
 from chaos.sweeps.summary import MatrixRow, claims_line, left_out, ran
 
 
-def sweep_md(sweep: Sweep, rows: Sequence[MatrixRow]) -> str:
+def sweep_md(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, CellOutcome]) -> str:
     """The page as text."""
-    return "\n".join(_lines(sweep, rows)) + "\n"
+    return "\n".join(_lines(sweep, rows, outcomes)) + "\n"
 
 
-def _lines(sweep: Sweep, rows: Sequence[MatrixRow]) -> Iterator[str]:
+def _lines(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
     yield f"# sweep {sweep.name}"
     yield ""
     yield sweep.summary
@@ -36,5 +38,10 @@ def _lines(sweep: Sweep, rows: Sequence[MatrixRow]) -> Iterator[str]:
     for why, which in left_out(rows):
         yield f"- {why}: {which}"
     yield ""
+    if reached := together(sweep, outcomes).figures():
+        yield "Reached by all runs together:"
+        yield ""
+        yield from (f"- {name}: {text}" for name, text in reached.items())
+        yield ""
     for note in sweep.notes:
         yield f"- {note}"

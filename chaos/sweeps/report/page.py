@@ -7,6 +7,7 @@ from pathlib import Path
 
 from chaos.sweeps.model import EFFECTS, UNKNOWN, Sweep
 from chaos.sweeps.outcome import CellOutcome
+from chaos.sweeps.reach import kept, together
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.words import HEADINGS, WORDS, columns, figures
 from chaos.sweeps.summary import MatrixRow, claims_line, counted, left_out, ran
@@ -42,5 +43,7 @@ def sweep_html(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, C
             (UNKNOWN, UNKNOWN, "the producer does not know the outcome"),
         ],
         cells=cells,
+        reached=together(sweep, outcomes).figures(),
+        kept=kept(sweep, outcomes),
         remarks=any(outcome.forbidden or outcome.reasons for _, outcome in cells),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 
+from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
 from cluster.broker.rules import Rules
 from cluster.log.checkpoints import TopicPartition
@@ -21,14 +22,23 @@ from cluster.replication.high_watermark import follower_high_watermark
 
 logger = logging.getLogger(__name__)
 
+#: The event of the journal that reports a cut.
+TRUNCATED = "log-truncated"
+
 
 class FollowerLog:
     """For one replica. ``high_watermark`` is what it knows while it does not lead."""
 
-    __slots__ = ("_counters", "_key", "_log", "_rules", "_traffic", "high_watermark", "lag")
+    __slots__ = ("_counters", "_journal", "_key", "_log", "_rules", "_traffic", "high_watermark", "lag")
 
     def __init__(
-        self, key: TopicPartition, log: PartitionLog, high_watermark: int, counters: Counters, rules: Rules
+        self,
+        key: TopicPartition,
+        log: PartitionLog,
+        high_watermark: int,
+        counters: Counters,
+        rules: Rules,
+        journal: Journal,
     ) -> None:
         self.high_watermark = high_watermark
         self._key = key
@@ -37,6 +47,7 @@ class FollowerLog:
         self._traffic = counters.topic(key[0])
         self.lag = 0
         self._rules = rules
+        self._journal = journal
 
     def __repr__(self) -> str:
         return f"<FollowerLog {self._key} to {self._log.log_end_offset}, watermark {self.high_watermark}>"
@@ -123,6 +134,7 @@ class FollowerLog:
         log = self._log
         logger.warning("%s-%d: the leader's log begins at %d, starting again there", *self._key, offset)
         self._counters.truncated_records += log.log_end_offset - log.log_start_offset
+        self._tell(log.log_start_offset, "leader begins later")
         self._start_at(offset, "leader begins later")
 
     def _start_at(self, offset: int, cause: str) -> None:
@@ -142,8 +154,15 @@ class FollowerLog:
         )  # fmt: skip
         self._counters.truncated_records += log_end_offset - max(offset, log.log_start_offset)
         self._counters.truncations[cause] += 1
+        self._tell(offset, cause)
         self._rules.truncate(log, offset)
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
+
+    def _tell(self, offset: int, cause: str) -> None:
+        """The journal's line, before anything is cut: from where the log is cut, and where it ends now."""
+        topic, partition = self._key
+        cut = {"offset": offset, "log_end_offset": self._log.log_end_offset, "cause": cause}
+        self._journal(TRUNCATED, {"topic": topic, "partition": partition, **cut})
 
 
 def _error_code(number: int) -> ErrorCode:

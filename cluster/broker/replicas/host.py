@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
 from cluster.broker.rules import Rules
 from cluster.isr import IsrAnswer, IsrProposal
@@ -82,6 +83,7 @@ class Host(Proposer, Protocol):
     broker_id: int
     rules: Rules
     counters: Counters
+    journal: Journal
     lag_time_max_ms: int
 
     def is_alive(self, broker_id: int) -> bool:

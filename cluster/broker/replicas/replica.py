@@ -65,7 +65,7 @@ class Replica:
         self.replicas: tuple[int, ...] = ()
         self._host = host
         self._traffic = host.counters.topic(topic)
-        self._follower_log = FollowerLog((topic, partition), log, high_watermark, host.counters, host.rules)
+        self._follower_log = FollowerLog(self.key, log, high_watermark, host.counters, host.rules, host.journal)
         self.waiters = Waiters(host.rules.acknowledgement)
         self._told_log_start_offset = log.log_start_offset
 

@@ -37,6 +37,9 @@ from cluster.seams.clock import Clock
 
 logger = logging.getLogger(__name__)
 
+#: The event of the journal that counts batches that came again.
+RESENT = "batches-resent"
+
 
 class ReplicaManager:
     """The replicas of one broker. It is the ``Host`` of its partitions."""
@@ -63,6 +66,8 @@ class ReplicaManager:
         self.broker_id = broker_id
         self.rules = rules
         self.counters = counters
+        self.journal = journal
+        self._told_resends = (0, 0)
         self.lag_time_max_ms = lag_time_max_ms
         self.partitions: dict[TopicPartition, Replica] = {}
         self.wheel = TimerWheel(loop)
@@ -120,10 +125,19 @@ class ReplicaManager:
         now_ms = self._clock.monotonic_ms()
         for partition in self.partitions.values():
             partition.check_replicas(now_ms)
+        self._tell_resends()
         self.start()
+
+    def _tell_resends(self) -> None:
+        """The journal's line on batches that came again since the last one: counters end with the process."""
+        now, told = (self.counters.produce_retries, self.counters.produce_duplicates), self._told_resends
+        if now != told:
+            self._told_resends = now
+            self.journal(RESENT, {"retries": now[0] - told[0], "duplicates": now[1] - told[1]})
 
     def stop(self) -> None:
         """Stop answering."""
+        self._tell_resends()
         if self._timer is not None:
             self._timer.cancel()
         self.wheel.close()

@@ -21,7 +21,7 @@ from chaos.experiment.resolve import resolve
 from chaos.faults.catalogue import FAULTS, parse_faults
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Wanted, parse_filter
-from chaos.sweeps.nightly import FAULT_SETS, build, suits
+from chaos.sweeps.nightly import FAULT_SETS, SWARMS, build, suits
 from chaos.sweeps.outcome import CellOutcome, outcome_of
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.report.words import red_lines
@@ -35,9 +35,9 @@ DAY = 20260101
 SUITED = {
     name: [workload for workload in CATALOGUE if suits(faults, CATALOGUE[workload])]
     for name, (faults, _) in FAULT_SETS.items()
-}
+} | {name: [*CATALOGUE] for name in SWARMS}
 #: The sets that go with any workload.
-ANY_LOAD = ("crashes", "network", "zookeeper", "disks", "files", "clocks", "composed")
+ANY_LOAD = ("crashes", "storms", "network", "zookeeper", "disks", "files", "clocks", "composed", *SWARMS)
 
 
 def test_the_matrix_is_all_there_is() -> None:
@@ -49,7 +49,7 @@ def test_the_matrix_is_all_there_is() -> None:
     assert sorted(shared) == sorted(FAULTS)
     assert sorted(parse_faults(composed[0])) == sorted(FAULTS) and composed[1]
     places = [(cell.labels["faults"], cell.labels["workload"]) for cell in build(Wanted(day=DAY)).cells]
-    assert sorted(places) == sorted((faults, workload) for faults in FAULT_SETS for workload in SUITED[faults])
+    assert sorted(places) == sorted((faults, workload) for faults in SUITED for workload in SUITED[faults])
     assert all(SUITED[faults] == [*CATALOGUE] for faults in ANY_LOAD)
 
 
@@ -66,7 +66,7 @@ def test_a_short_night_has_every_fault_set_and_a_week_every_workload() -> None:
     seen = set()
     for day in range(DAY, DAY + 7):
         cells = build(Wanted(day=day)).filtered([])
-        sets = [faults for faults in FAULT_SETS if SUITED[faults]]
+        sets = [faults for faults in SUITED if SUITED[faults]]
         first = cells[: len(sets)]
         assert [cell.labels["faults"] for cell in first] == sets
         any_load = [cell.labels["workload"] for cell in first if SUITED[cell.labels["faults"]] == [*CATALOGUE]]

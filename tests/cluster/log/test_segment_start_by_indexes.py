@@ -8,9 +8,20 @@ import pytest
 
 from cluster.log import segment_start
 from cluster.log.config import LogConfig
+from cluster.log.invariants import validate_segment
 from cluster.log.partition_log import PartitionLog
+from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.memory_storage import MemoryFile
-from tests.cluster.log.builders import DIRECTORY, NOW_MS, Bench, append, bench, open_log, read_all
+from tests.cluster.log.builders import (
+    DIRECTORY,
+    NOW_MS,
+    Bench,
+    append,
+    bench,
+    offset_for_timestamp,
+    open_log,
+    read_all,
+)
 
 CONFIG = LogConfig(segment_bytes=8000, index_interval_bytes=300)
 BATCHES = 1000
@@ -147,3 +158,21 @@ def test_an_index_with_too_few_entries_is_made_again(monkeypatch, caplog) -> Non
         entries = [[0, *(position for _, position in segment.offset_index)] for segment in log._local.segments]
         gaps = [there - here for positions in entries for here, there in pairwise(positions)]
         assert len([gap for gap in gaps if gap > 500]) <= 2 * BATCHES // 50
+
+
+@pytest.mark.parametrize("before", [700, 1_000_000])
+def test_with_a_smaller_interval_times_are_still_found(before: int) -> None:
+    """The new entries of the offset index have times of their own: the last one of the time index, made at the roll,
+    names a batch at the end of the segment, and a search would begin right before that (seed 403037)."""
+    made = bench()
+    log = open_log(made, LogConfig(segment_bytes=2000, index_interval_bytes=before))
+    for number in range(100):
+        append(log, bytearray(build_batch([NewRecord(NOW_MS + 10 * (number // 2), None, b"")])))
+    log.flush()
+    log = open_log(made, LogConfig(segment_bytes=2000, index_interval_bytes=0), recovery_point=log.log_end_offset)
+    assert len(log.segment_base_offsets) > 3
+    for number in range(0, 100, 2):
+        timestamp = NOW_MS + 10 * (number // 2)
+        assert offset_for_timestamp(log, timestamp - 3, log.log_end_offset) == (timestamp, number)
+    for segment in log._local.segments:
+        validate_segment(segment, log.epochs, 0, holes_allowed=False)

@@ -61,6 +61,7 @@ runs = st.builds(
     final=st.lists(finals, max_size=2),
     harness=st.builds(HarnessHealth, st.dictionaries(texts, st.floats(0, 9)), st.lists(texts, max_size=2)),
     children=st.lists(st.builds(ChildProcess, texts, numbers, st.floats(0, 9), st.none() | numbers), max_size=2),
+    producer_ids_below=st.none() | numbers,
     ended=st.none() | texts,
     exit_status=st.none() | numbers,
 )

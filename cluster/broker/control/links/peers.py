@@ -55,6 +55,8 @@ class RemotePeer:
         self._timeout_ms = timeout_ms
         self._connection: BrokerConnection | None = None
         self._opening = asyncio.Lock()
+        self._opener: asyncio.Task[BrokerConnection] | None = None
+        self._is_closed = False
 
     def __repr__(self) -> str:
         return f"RemotePeer({self._client_id}, {self._connection!r})"
@@ -69,20 +71,45 @@ class RemotePeer:
             raise
 
     def close(self) -> None:
+        """For good: all calls that wait for a connection, or for a turn to open one, are refused now."""
+        self._is_closed = True
+        if self._opener is not None:
+            self._opener.cancel()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     async def _connected(self) -> BrokerConnection:
         async with self._opening:
+            if self._is_closed:
+                raise ConnectionError("this link is closed")
             if self._connection is None or self._connection.is_closed:
-                address = await self._locate()
-                if address is None:
-                    raise ConnectionError("the peer's address is not known")
-                self._connection = await BrokerConnection.open(
-                    self._transport, *address, client_id=self._client_id, timeout_ms=self._timeout_ms
-                )
+                self._connection = await self._opened()
             return self._connection
+
+    async def _opened(self) -> BrokerConnection:
+        self._opener = asyncio.get_running_loop().create_task(self._open())
+        try:
+            connection = await self._opener
+        except asyncio.CancelledError:
+            waiter = asyncio.current_task()
+            if waiter is not None and waiter.cancelling():
+                raise
+            raise ConnectionError("this link was closed") from None
+        finally:
+            self._opener = None
+        if self._is_closed:
+            connection.close()
+            raise ConnectionError("this link was closed")
+        return connection
+
+    async def _open(self) -> BrokerConnection:
+        address = await self._locate()
+        if address is None:
+            raise ConnectionError("the peer's address is not known")
+        return await BrokerConnection.open(
+            self._transport, *address, client_id=self._client_id, timeout_ms=self._timeout_ms
+        )
 
     def _drop(self, connection: BrokerConnection) -> None:
         connection.close()

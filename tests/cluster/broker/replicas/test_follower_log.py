@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from cluster.broker.metrics import Counters
-from cluster.broker.replicas.follower_log import FollowerLog
+from cluster.broker.replicas.follower_log import TRUNCATED, FollowerLog
+from cluster.broker.replicas.replica_manager import RESENT, ReplicaManager
 from cluster.broker.rules import Rules
 from cluster.log.errors import LogError, StorageFailed, UnexpectedOffset
 from cluster.log.partition_log import PartitionLog
@@ -19,10 +23,11 @@ EPOCH = 3
 START, WATERMARK = 5, 19
 
 
-def follower(start: int) -> tuple[FollowerLog, PartitionLog]:
-    """One that has begun where its leader's log begins."""
+def follower(start: int, told: list[tuple[str, dict[str, Any]]] | None = None) -> tuple[FollowerLog, PartitionLog]:
+    """One that has begun where its leader's log begins. ``told``: its journal."""
     log = open_log(bench())
-    found = FollowerLog(("t", 0), log, 0, Counters(), Rules())
+    journal = [] if told is None else told
+    found = FollowerLog(("t", 0), log, 0, Counters(), Rules(), lambda *line: journal.append(line))
     found.begin()
     found.restart(start)
     return found, log
@@ -128,3 +133,30 @@ def test_a_blank_log_begins_where_its_leader_s_does() -> None:
     assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (START, START, START)
     assert apply(found, log, make_batch(3, base_offset=START, leader_epoch=EPOCH)) is Reaction.APPEND
     assert (log.log_start_offset, log.log_end_offset) == (START, START + 3)
+
+
+def test_the_journal_tells_of_each_cut_before_it_is_made() -> None:
+    """From where, where the log ended, and why; a broker that dies on the way has told what it was about to do."""
+    told: list[tuple[str, dict[str, Any]]] = []
+    found, log = follower(START, told)
+    apply(found, log, make_batch(5, base_offset=START, leader_epoch=1), make_batch(5, base_offset=10, leader_epoch=1))
+    told.clear()
+    found.cut(10)
+    found.cut(10)
+    found.restart(40)
+    place = {"topic": "t", "partition": 0}
+    assert told == [
+        (TRUNCATED, {**place, "offset": 10, "log_end_offset": 15, "cause": "leader ends before"}),
+        (TRUNCATED, {**place, "offset": START, "log_end_offset": 10, "cause": "leader begins later"}),
+    ]
+
+
+def test_batches_that_came_again_are_counted_in_the_journal() -> None:
+    """Since the line before, and only if there were any: a process that dies takes its counters along."""
+    told: list[tuple[str, dict[str, Any]]] = []
+    counters = Counters()
+    broker: Any = SimpleNamespace(counters=counters, journal=lambda *line: told.append(line), _told_resends=(0, 0))
+    for retries, duplicates in ((0, 0), (3, 1), (3, 1), (4, 1)):
+        counters.produce_retries, counters.produce_duplicates = retries, duplicates
+        ReplicaManager._tell_resends(broker)
+    assert told == [(RESENT, {"retries": 3, "duplicates": 1}), (RESENT, {"retries": 1, "duplicates": 0})]

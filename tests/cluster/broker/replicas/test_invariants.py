@@ -28,7 +28,12 @@ ME, OTHER = 1, 2
 def replica(leader: int) -> Replica:
     """Replica of broker 1 with two records, in leader epoch 3."""
     host = SimpleNamespace(
-        broker_id=ME, rules=Rules(), counters=Counters(), lag_time_max_ms=1000, is_alive=lambda _broker: True
+        broker_id=ME,
+        rules=Rules(),
+        counters=Counters(),
+        lag_time_max_ms=1000,
+        is_alive=lambda _broker: True,
+        journal=lambda event, details: None,
     )
     log = open_log(bench())
     append(log, leader_epoch=2)

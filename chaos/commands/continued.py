@@ -1,0 +1,83 @@
+"""A sweep that is continued: by ``--resume``, or by asking for the same again with the same ``--out``.
+
+Owns what can be continued, and the refusals. Which cells are run again is the runner's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from chaos.commands.received import check_continued
+from chaos.conductor.leftovers import clean_continued, work_on
+from chaos.exits import BadRequest
+from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.model import Sweep, SweepError, Wanted
+from chaos.sweeps.summary import SCHEMA
+from chaos.sweeps.sweep_runner import stored
+from cluster.process.invocation import command
+
+
+def resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> tuple[str, Wanted, SweepDirectory]:
+    """The name of a stored sweep and what it was asked for, of which ``only`` some cells may be asked for now.
+
+    Raises SweepError, also if ``others``, the options that make a sweep, say anything, and BadRequest for a link in it.
+    """
+    if any(each is not None for each in others):
+        raise SweepError(
+            "--resume uses the options of the first start; "
+            "combine it only with --filter, --fail-fast, --keep, --json, -q and -v"
+        )
+    directory = SweepDirectory(path.resolve())
+    try:
+        whole = stored(directory)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise SweepError(
+            f"--resume {path} is not a sweep's directory: it has no sweep.json; sweeps are in results/NAME/TIME"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise SweepError(f"--resume {path}: sweep.json cannot be read ({error}); start the sweep again") from error
+    if whole.get("schema") != SCHEMA:
+        raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
+    check_continued(directory.path)
+    wanted = Wanted.from_json(whole["wanted"])
+    return whole["sweep"], wanted if only is None else replace(wanted, filters=tuple(only)), directory
+
+
+def same_again(chosen: Sweep, wanted: Wanted, out: Path) -> SweepDirectory | None:
+    """The sweep that lies at ``--out`` already, if it was asked for in the same way; None if no sweep does.
+
+    Raises SweepError for another sweep, BadRequest for a link in it.
+    """
+    directory = SweepDirectory(out.resolve())
+    try:
+        whole = stored(directory)
+    except (OSError, ValueError):
+        return None
+    again = command(["sweep", "--resume", str(out)])
+    if (
+        whole.get("schema") != SCHEMA
+        or whole["sweep"] != chosen.name
+        or _shape(whole["wanted"]) != _shape(wanted.to_json())
+    ):
+        raise SweepError(f"--out {out} holds a sweep with other options; give another directory, or resume it: {again}")
+    check_continued(directory.path)
+    return directory
+
+
+def _shape(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes the cells: the day is in the seeds already, and another time limit runs the same cells."""
+    return {name: value for name, value in wanted.items() if name not in ("day", "minutes")}
+
+
+def take_over(directory: SweepDirectory) -> list[str]:
+    """End what a killed conductor left there; a line on each. Raises BadRequest if the sweep is being run."""
+    work = work_on(directory.path)
+    if work is not None and work.conductor is not None:
+        raise BadRequest(
+            f"{directory.path} is being run by process {work.conductor.pid}; wait for it, or stop it with: "
+            f"kill -INT {work.conductor.pid}"
+        )
+    return clean_continued(directory.path)

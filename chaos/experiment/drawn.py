@@ -1,0 +1,32 @@
+"""What a profile of swarms drew for an experiment: faults and settings. A value; draws nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from chaos.schedules.swarm import Draw
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The draw of faults, and the keys of the producers and of the topic that nothing else decided."""
+
+    faults: Draw
+    producers: Mapping[str, str]
+    topic: Mapping[str, str]
+
+    def line(self) -> str:
+        """For people: what this seed is about."""
+        settings = ", ".join(pairs({**self.producers, **self.topic}))
+        kinds, at_once = ", ".join(self.faults.kinds), self.faults.at_once
+        return f"profile {self.faults.profile} drew {kinds}, up to {at_once} at once; {settings or 'no settings'}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"faults": self.faults.to_json(), "producers": dict(self.producers), "topic": dict(self.topic)}
+
+
+def pairs(mapping: Mapping[str, str]) -> tuple[str, ...]:
+    """As ``--producer-config`` and its sisters take them."""
+    return tuple(f"{key}={value}" for key, value in mapping.items())

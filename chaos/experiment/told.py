@@ -1,0 +1,46 @@
+"""An experiment that a scenario tells: the fields that it decides. Pure but for reading the scenario.
+
+What is asked for beside it wins, but for faults: a scenario is its schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from chaos.experiment.asked import Asked
+from chaos.experiment.errors import ExperimentError
+from chaos.experiment.forms import ScheduleFile
+from chaos.scenarios.catalogue import find_scenario
+from chaos.scenarios.model import ScenarioError
+
+#: What makes no sense beside a scenario.
+_EXCLUDED = {"faults": "--faults", "overlap": "--overlap", "schedule": "--schedule"}
+#: What a scenario has no say in: where a run is written, and what it is drawn from.
+_NOT_ITS_OWN = frozenset({"seed", "scenario", "schedule", "faults", "overlap", "name", "out", "keep", "spark_master"})
+
+
+def check_beside(name: str, given: Mapping[str, Any]) -> None:
+    """Raises ExperimentError if faults are asked for beside a scenario."""
+    for field, option in _EXCLUDED.items():
+        if given.get(field):
+            raise ExperimentError(f"--scenario {name} and {option} are mutually exclusive: a scenario has its schedule")
+
+
+def scenario_fields(name: str) -> dict[str, Any]:
+    """The fields of an experiment that this scenario decides, its schedule among them. Raises ExperimentError."""
+    try:
+        scenario = find_scenario(name)
+    except ScenarioError as error:
+        raise ExperimentError(f"--scenario: {error}") from error
+    known = {each.name for each in fields(Asked)} - _NOT_ITS_OWN
+    if unknown := [field for field in scenario.options if field not in known]:
+        raise ExperimentError(f"scenario {name} has an option {unknown[0]!r}, which it cannot decide")
+    return {**scenario.options, "schedule": ScheduleFile(Path(name), scenario.schedule)}
+
+
+def told_by(scenario: str, seed: int, **more: Any) -> Asked:
+    """The experiment of a scenario. Raises ExperimentError."""
+    return Asked(**{**scenario_fields(scenario), **more, "scenario": scenario, "seed": seed})

@@ -1,0 +1,79 @@
+"""``double-failover``: the leader of a partition dies, and so does the next one before the first is back in the ISR.
+
+The schedule of KIP-101, KIP-279 and KAFKA-7128: a log that was led by one broker, then by another, and must be
+continued by a third, or by the first with whatever it still has. So that it has something that no other has, its
+followers may be cut off from it for a moment before it dies, which is too short for them to leave the ISR.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from chaos.faults.accepted import truth
+from chaos.faults.base import PreconditionMissing, Probe, until
+from chaos.faults.kill_several import KillSeveral
+
+#: How often the first one starts again when the next one dies, and how often it has a tail, where nothing is said.
+_BACK, _TAIL = 0.5, 0.75
+#: How long its followers cannot fetch before it dies: much less than ``replica.lag.time.max.ms``.
+_ALONE_S = 0.8
+
+
+class DoubleFailover(KillSeveral):
+    """Bites when both processes are gone, each having led the partition, and the first was not back in the ISR."""
+
+    name = "double-failover"
+    summary = "SIGKILL the leader of a partition, and the next leader before the first is back in the ISR; restart both"
+    least_replicas = 3
+    needs_sync = True
+    accepts = (truth("back"), truth("tail"))
+
+    async def choose(self) -> str:
+        await self._begin()
+        self._first, _ = await self._leader()
+        if not await self.cluster.in_sync():
+            raise PreconditionMissing("not every replica is in its ISR")
+        # a clean election takes the first replica of the assignment that lives and is in sync
+        replicas = await self.cluster.replicas(self._partition)
+        self._next = next(each for each in replicas if each != self._first)
+        drawn_back, drawn_tail = self.random.random() < _BACK, self.random.random() < _TAIL
+        back, tail = self.injection.parameters.get("back"), self.injection.parameters.get("tail")
+        self._is_back = drawn_back if back is None else bool(back)
+        self._has_tail = drawn_tail if tail is None else bool(tail)
+        first = f"broker {self._first}, leader of {self.cluster.topic}-{self._partition}"
+        alone = ", after its followers could not fetch" if self._has_tail else ""
+        while_it = "starts again" if self._is_back else "is down"
+        return f"{first}{alone}, then broker {self._next}, its next leader, while it {while_it}"
+
+    async def inject(self) -> None:
+        if self._has_tail:
+            followers = [each for each in await self.cluster.replicas(self._partition) if each != self._first]
+            # lossy: what is held back would reach them when the leader is dead
+            await self.damage.cut([f"b{each}-b{self._first}" for each in followers], "response", lossless=False)
+            await asyncio.sleep(_ALONE_S)
+        await self._kill(self._first)
+        await self.damage.heal()
+        self._took_over = await until(self._next_leads, clock=self.clock, timeout_ms=self.patience_ms)
+        if not self._took_over:
+            # the record must name who was to die, and that it did not
+            pid = self.cluster.process(self._next).pid
+            self._steps.append({"broker": self._next, "pid": pid, "dead": False})
+            return
+        start = asyncio.create_task(self.cluster.restart(self._first)) if self._is_back else None
+        self._was_in_isr = self._first in await self.cluster.isr(self._partition)
+        await self._kill(self._next)
+        if start is not None:
+            await start
+
+    async def _next_leads(self) -> bool:
+        found = await self.cluster.leader(self._partition)
+        return found is not None and found[0] == self._next
+
+    async def heal(self) -> None:
+        await self.damage.heal()
+        await super().heal()
+
+    async def bites(self) -> Probe:
+        moved = self._took_over and await self._moved_from(self._next, self.patience_ms)
+        is_double = self._all_died and len(self._steps) > 1 and moved and not self._was_in_isr
+        return Probe(is_double, {"steps": self._steps, "leader_moved": moved, **await self._reacted()})

@@ -1,0 +1,47 @@
+"""``kill-and-wipe``: SIGKILL the broker that leads a chosen partition, and let it come back with an empty disk.
+
+Only where every replica is in sync and no other fault lasts: what it loses, others have. It must then fetch everything
+again before it may be elected, whatever was known about its former life (KIP-903).
+"""
+
+from __future__ import annotations
+
+from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.kill_leader import KillLeader
+
+
+class KillAndWipe(KillLeader):
+    """Bites when all that was on the disk is gone, with the process, and another broker leads the partition.
+
+    It is over when the broker holds what its replicas need again, and every replica is in its ISR.
+    """
+
+    name = "kill-and-wipe"
+    summary = "SIGKILL the broker that leads a partition, remove all of its data; restart it with an empty disk"
+    recovery_s = 6.0
+    #: Who else went away now could take the only copy of what is lost here.
+    hits = "everything"
+    loses_data = True
+    needs_sync = True
+
+    _lost_bytes = 0
+
+    async def choose(self) -> str:
+        target = await super().choose()
+        if not await self.cluster.in_sync():
+            raise PreconditionMissing("not every replica is in its ISR")
+        return target
+
+    async def inject(self) -> None:
+        await super().inject()
+        if not self.cluster.process(self._broker_id).is_running():
+            self._lost_bytes = await self.cluster.machine(self._broker_id).wipe()
+
+    async def bites(self) -> Probe:
+        seen = await super().bites()
+        return Probe(seen.effective and self._lost_bytes > 0, {**seen.seen, "lost_bytes": self._lost_bytes})
+
+    async def gone(self) -> Probe:
+        seen = await super().gone()
+        fetched_bytes = await self.cluster.machine(self._broker_id).held_bytes()
+        return Probe(seen.effective and fetched_bytes > 0, {**seen.seen, "fetched_bytes": fetched_bytes})

@@ -1,0 +1,83 @@
+"""Profiles of swarms: what may be drawn for a run, by name. Data; draws nothing (``chaos.schedules.swarm``).
+
+A swarm draws much less than everything for each seed: some kinds of faults often and others not at all, many at once
+or one after the other, with settings of its own. What always does a little of everything never does much of one thing,
+and most bugs need much of two or three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from chaos.schedules.outages import Limits
+
+#: Keys of producers that are drawn, with the values to draw from.
+_PRODUCERS: Mapping[str, tuple[str, ...]] = {
+    "batch.size": ("1024", "16384", "131072", "1000000"),
+    "linger.ms": ("0", "5", "50", "200"),
+    "max.in.flight.requests.per.connection": ("1", "2", "5"),
+    "compression.type": ("none", "none", "gzip", "snappy", "lz4", "zstd"),
+}
+#: The same of the topic: segments that are closed every few seconds, or never.
+_TOPIC: Mapping[str, tuple[str, ...]] = {"segment.bytes": ("131072", "1048576", "16777216", "1073741824")}
+
+
+@dataclass(frozen=True, slots=True)
+class SwarmProfile:
+    """What a seed may draw.
+
+    ``kinds`` are the faults, all of the catalogue if it is empty, but for those of ``without``; those of ``always``
+    come in every run. At least ``least_at_once`` faults may last together. ``base`` is the profile of configurations
+    below it. A value that stands several times in a list is drawn that much more often.
+    """
+
+    name: str
+    summary: str
+    limits: Limits
+    kinds: tuple[str, ...] = ()
+    without: frozenset[str] = frozenset()
+    always: tuple[str, ...] = ()
+    least_at_once: int = 1
+    acks: tuple[str, ...] = ("all",)
+    producers: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _PRODUCERS)
+    topic: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: _TOPIC)
+    base: str = "chaos"
+
+    def has(self, kind: str) -> bool:
+        """Whether this kind of fault may be drawn."""
+        return kind not in self.without and (not self.kinds or kind in self.kinds)
+
+
+PROFILES: Mapping[str, SwarmProfile] = {
+    each.name: each
+    for each in (
+        SwarmProfile(
+            "survivable",
+            "any faults that leave a majority: at most one broker is away at a time; a run must be valid",
+            Limits(down=1, at_once=2),
+            without=frozenset(("kill-all", "kill-majority", "restart-storm", "double-failover")),
+            always=("kill-leader",),
+            acks=("all", "all", "all", "1"),
+        ),
+        SwarmProfile(
+            "harsh",
+            "any faults, several brokers away at once: the cluster may be unavailable, and must not be wrong",
+            Limits(down=3, at_once=4),
+            always=("kill-leader",),
+        ),
+        SwarmProfile(
+            "historic",
+            "what the historic bugs needed: double failovers, disks that are wiped or lose what was not synced, within "
+            "the replication factor, all brokers dead at once; a run must be valid",
+            Limits(down=2, at_once=3, beside_losses=True),
+            kinds=(
+                *("kill-leader", "kill-follower", "kill-controller", "pause-leader", "cut-link", "isolate-broker"),
+                *("double-failover", "kill-and-wipe", "kill-majority", "kill-all", "restart-storm"),
+                *("drop-response", "restart-zookeeper", "power-loss", "truncate-tail", "lose-checkpoint", "slow-disk"),
+            ),
+            always=("double-failover", "kill-and-wipe", "power-loss"),
+            least_at_once=2,
+        ),
+    )
+}

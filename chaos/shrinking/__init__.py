@@ -1,0 +1,1 @@
+"""Shrinking: the smallest schedule, duration and load with which a run still fails, by trying."""

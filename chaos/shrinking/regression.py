@@ -1,0 +1,106 @@
+"""What shrinking leaves: a schedule with the story of it, and a test that plays it. Pure texts.
+
+The test expects a valid run, as often as it takes to be sure. Where bugs were planted, or the settings allow what is
+shown, it expects the verifier to find that, in one of its runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pprint import pformat
+from textwrap import fill
+
+from chaos.experiment.asked import Asked
+from chaos.experiment.command_line import words
+from chaos.schedules.model import Schedule, to_yaml
+from chaos.shrinking.failure import SameFailure
+from chaos.shrinking.smaller_run import TryCount
+from cluster.process.invocation import command
+
+#: How likely a bug that is still there may go unnoticed.
+MISS = 0.05
+MOST_TRIES = 10
+#: Of one try, on a machine that does much else.
+TRY_S = 600
+
+
+def tries_needed(after: TryCount) -> int:
+    """As many runs as it takes so that a bug which fails as often as that is hardly ever missed."""
+    passes = 1 - (after.failures + 0.5) / (after.runs + 1)
+    return max(1, min(MOST_TRIES, math.ceil(math.log(MISS) / math.log(passes))))
+
+
+def story(failure: SameFailure, run: str, before: TryCount, after: TryCount) -> list[str]:
+    """What it shows and where it comes from, in lines."""
+    return [
+        f"{failure}: the smallest schedule, duration and load found by 'gapless shrink {run}'.",
+        f"The whole run failed in {before}, this in {after}.",
+    ]
+
+
+def scenario(asked: Asked, schedule: Schedule, lines: Sequence[str]) -> str:
+    """The text of ``scenario.yaml``: a schedule that ``gapless run --schedule`` takes."""
+    play = f"Play it: {command(words(asked))}"
+    return "".join(f"# {line}\n" for line in (*lines, play)) + to_yaml(schedule)
+
+
+_TEST = '''"""{title}
+
+{story}
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCENARIO = Path(__file__).with_name({scenario!r})
+OPTIONS = {options}
+TRIES = {tries}
+
+
+@pytest.mark.integration
+@pytest.mark.full
+@pytest.mark.timeout({timeout_s} * TRIES)
+def test_{name}(tmp_path: Path) -> None:
+    """{rule}"""
+    for number in range(TRIES):
+        out = str(tmp_path / str(number))
+        gapless = [sys.executable, "-m", "chaos.commands.main", "run", *OPTIONS, "--schedule", str(SCENARIO)]
+        done = subprocess.run([*gapless, "--out", out, "-q", "--json"], stdout=subprocess.PIPE, text=True, check=False)
+        verdict = json.loads(done.stdout)
+{judged}
+'''
+_VALID = """        assert verdict["verdict"] == "valid", (verdict["reasons"], out)"""
+_FOUND = """        checks = verdict["checks"].items()
+        found = [name for name, check in checks if check["count"] > {least}]
+        if {anomalies} <= {{*found}}:
+            return
+    pytest.fail(f"none of {{TRIES}} runs had {named}")"""
+
+
+def regression_test(asked: Asked, scenario_name: str, failure: SameFailure, lines: Sequence[str], tries: int) -> str:
+    """The text of the test, which lies beside the scenario."""
+    options = words(replace(asked, schedule=None))[1:]
+    names, named = failure.names, ", ".join(failure.names)
+    is_due = bool(asked.defects or failure.allowed)
+    least = "0" if failure.allowed else 'check["allowed_count"]'
+    anomalies = "{" + ", ".join(f'"{name}"' for name in names) + "}"
+    judged = _FOUND.format(anomalies=anomalies, named=named, least=least) if is_due else _VALID
+    return _TEST.format(
+        title=f"A schedule that showed {named}.",
+        story=fill(" ".join(lines), 110),
+        scenario=scenario_name,
+        options=pformat(options, width=110, compact=True),
+        tries=tries,
+        timeout_s=TRY_S,
+        name="_".join(names).lower().replace("-", "_"),
+        rule=f"One of its runs has {named}." if is_due else f"No {named} anymore: every run is valid.",
+        judged=judged,
+    )

@@ -1,0 +1,206 @@
+"""The decisions of shrinking: what to try next, given what came of what was tried. Pure; runs nothing.
+
+Owns their order: how often the whole fails; the faults, by bisection and then delta debugging (Zeller's ddmin); the
+duration; the load; how often what is left fails. Whatever is accepted has failed at least once. What does not fail is
+tried again, as often as the whole seldom fails; it may be held for harmless by bad luck, and then more is left than is
+needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chaos.shrinking.smaller_run import SmallerRun, Tightness, TryCount, TryOutcome
+
+#: How likely something that fails as often as the whole may be held for harmless.
+MISS = 0.15
+#: Tries, at most, of what does not fail.
+MOST_TRIES = 4
+
+Steps = Generator[SmallerRun, TryOutcome, bool]
+Stage = Generator[SmallerRun, TryOutcome, None]
+
+
+class Search:
+    """Asks for one try after the other: ``candidate`` is the next one, None at the end; ``told`` says the outcome.
+
+    ``best`` is the smallest that failed so far, None while nothing has. ``before`` and ``after`` count fresh tries of
+    the whole and of what is left. ``likely``: this many of the injections, from the first on, are likely to do.
+    ``load`` has the values to try for settings of the load, from the smallest on.
+    """
+
+    def __init__(
+        self,
+        events: int,
+        *,
+        max_runs: int,
+        tries: int = 3,
+        likely: int | None = None,
+        load: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
+        self._whole = SmallerRun(tuple(range(events)))
+        self._max_runs, self._tries, self._likely = max_runs, tries, likely
+        self._load = dict(load or {})
+        self._tallies: dict[SmallerRun, TryCount] = {}
+        self._accepted: list[SmallerRun] = []
+        self._patience = 1
+        self.before, self.after = TryCount(), TryCount()
+        self.runs = 0
+        self.stage = "before"
+        self._steps = self._search()
+        self.candidate: SmallerRun | None = next(self._steps)
+
+    @property
+    def best(self) -> SmallerRun | None:
+        """The smallest that failed."""
+        return self._accepted[-1] if self._accepted else None
+
+    @property
+    def is_smaller(self) -> bool:
+        """Whether anything smaller than the whole failed."""
+        return len(self._accepted) > 1
+
+    def told(self, outcome: TryOutcome) -> SmallerRun | None:
+        """Hear what came of ``candidate``; the next one."""
+        self.runs += outcome is not TryOutcome.IMPOSSIBLE
+        try:
+            self.candidate = self._steps.send(outcome)
+        except StopIteration:
+            self.candidate = None
+        return self.candidate
+
+    @property
+    def _left(self) -> int:
+        """Runs that are left for the search itself."""
+        return self._max_runs - self._tries - self.runs
+
+    def _search(self) -> Stage:
+        yield from self._measure(self._whole, self.before, 2 * self._tries)
+        if not self.before.failures:
+            return
+        self._accepted.append(self._whole)
+        self._patience = patience(self.before)
+        for stage, work in (
+            ("faults", self._events()), ("duration", self._durations()), ("load", self._loads()),
+        ):  # fmt: skip
+            self.stage = stage
+            yield from work
+        self.stage = "after"
+        yield from self._confirm()
+
+    def _measure(self, candidate: SmallerRun, tally: TryCount, most: int) -> Stage:
+        """Fresh tries, and more of them while it has not failed."""
+        while tally.tries < (self._tries if tally.failures else most) and self.runs < self._max_runs:
+            tally.add((yield candidate))
+
+    def _confirm(self) -> Stage:
+        """How often fails what is left. If it does not fail again it was luck, and what was accepted before counts."""
+        while len(self._accepted) > 1:
+            self.after = TryCount()
+            yield from self._measure(self._accepted[-1], self.after, self._tries)
+            if self.after.failures or self.runs >= self._max_runs:
+                return
+            self._accepted.pop()
+        self.after = self.before
+
+    def _fails(self, candidate: SmallerRun) -> Steps:
+        """Whether it fails; if so it is the best. Each is tried until it fails, as often as patience has it."""
+        tally = self._tallies.setdefault(candidate, TryCount())
+        while tally.is_possible and not tally.failures and tally.tries < self._patience and self._left > 0:
+            tally.add((yield candidate))
+        if tally.failures:
+            self._accepted.append(candidate)
+        return tally.failures > 0
+
+    def _now(self) -> SmallerRun:
+        return self._accepted[-1]
+
+    def _events(self) -> Stage:
+        yield from self._ends_early()
+        yield from self._begins_late()
+        events = self._now().events
+        if len(events) > 2 and not (yield from self._only((events[0], events[-1]))):
+            yield from self._ddmin()
+        yield from self._one_by_one()
+
+    def _only(self, events: tuple[int, ...]) -> Steps:
+        return (yield from self._fails(replace(self._now(), events=events)))
+
+    def _ends_early(self) -> Stage:
+        """The shortest beginning of the schedule that fails, with a load that ends soon after it."""
+        events = self._whole.events
+        low, high = -1, len(events)
+        likely = self._likely
+        while high - low > 1:
+            middle = likely if likely is not None and low < likely < high else (low + high) // 2
+            likely = None
+            if (yield from self._fails(SmallerRun(events[:middle], Tightness.CUT))):
+                high = middle
+            else:
+                low = middle
+
+    def _begins_late(self) -> Stage:
+        """The shortest end of that which fails: what matters is often near the last one."""
+        events = self._now().events
+        low, high = 0, len(events)
+        while high - low > 1:
+            near = high - 1 if high > len(events) - 2 else (low + high) // 2
+            if (yield from self._fails(SmallerRun(events[near:], Tightness.SHIFTED))):
+                low = near
+            else:
+                high = near
+
+    def _ddmin(self) -> Stage:
+        """Delta debugging of what is between the first and the last."""
+        parts = 2
+        while len(rest := self._now().events[1:-1]) >= parts:
+            ends = self._now().events[0], self._now().events[-1]
+            chunks = list(_chunks(rest, parts))
+            without = [tuple(each for each in rest if each not in chunk) for chunk in chunks] if parts > 2 else []
+            for number, some in enumerate([*chunks, *without]):
+                if (yield from self._only((ends[0], *some, ends[1]))):
+                    parts = 2 if number < len(chunks) else max(parts - 1, 2)
+                    break
+            else:
+                if parts >= len(rest):
+                    return
+                parts = min(2 * parts, len(rest))
+
+    def _one_by_one(self) -> Stage:
+        """Until no single one can be left out. What was tried before is not tried again."""
+        number = 0
+        while number < len(events := self._now().events):
+            left_out = yield from self._only(events[:number] + events[number + 1 :])
+            number = 0 if left_out else number + 1
+
+    def _durations(self) -> Stage:
+        """The fastest pace that fails."""
+        for pace in reversed(Tightness):
+            if pace <= self._now().pace or (yield from self._fails(replace(self._now(), pace=pace))):
+                return
+
+    def _loads(self) -> Stage:
+        """The least of each that fails."""
+        for name, values in self._load.items():
+            for value in values:
+                if (yield from self._fails(replace(self._now(), load=(*self._now().load, (name, value))))):
+                    break
+
+
+def patience(before: TryCount) -> int:
+    """Tries after which it is unlikely that something fails as often as that and has not yet."""
+    passes = 1 - (before.failures + 0.5) / (before.runs + 1)
+    tries, missed = 1, passes
+    while missed > MISS and tries < MOST_TRIES:
+        tries, missed = tries + 1, missed * passes
+    return tries
+
+
+def _chunks(items: Sequence[int], parts: int) -> Iterator[tuple[int, ...]]:
+    begin = 0
+    for part in range(parts):
+        end = begin + (len(items) - begin) // (parts - part)
+        yield tuple(items[begin:end])
+        begin = end

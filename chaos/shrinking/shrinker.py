@@ -1,0 +1,238 @@
+"""Shrinks a stored run in a directory: plays what the search asks for, each try as a ``gapless run`` of its own.
+
+Owns the tries and their record, ``shrink.json``, which is rewritten after each. What is tried is
+``chaos.shrinking.search``'s, and the scenario and the test ``chaos.shrinking.regression``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from chaos.conductor.child_runs import ChildRuns
+from chaos.conductor.progress import Progress
+from chaos.experiment.asked import Asked
+from chaos.experiment.record_size import check_record_size
+from chaos.experiment.resolve import resolve
+from chaos.replay.stored_run import StoredRun
+from chaos.schedules.model import to_yaml
+from chaos.shrinking.failure import SameFailure, found
+from chaos.shrinking.scale import scaled, words_of
+from chaos.shrinking.search import Search
+from chaos.shrinking.smaller_run import SmallerRun, TryCount, TryOutcome
+from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
+from verifier.evidence.run_directory import (
+    RunDirectory,
+    empty_directory,
+    new_directory,
+    read_json,
+    write_json_atomic,
+    write_text_atomic,
+)
+
+SCHEMA = 1
+NAME = "shrink"
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkDirectory:
+    """``results/shrink/TIME/``: the names of what shrinking writes."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, base: Path, now: datetime) -> ShrinkDirectory:
+        """Make ``base/shrink/<UTC time>``. Raises ``OSError``."""
+        return cls(new_directory(base / NAME, now)).prepare()
+
+    @classmethod
+    def at(cls, path: Path) -> ShrinkDirectory:
+        """The directory that was asked for, made if absent. Raises ``OSError``, also if it is not empty."""
+        return cls(empty_directory(path)).prepare()
+
+    def prepare(self) -> ShrinkDirectory:
+        """Make the subdirectories."""
+        for name in ("tries", "schedules", "logs"):
+            (self.path / name).mkdir(exist_ok=True)
+        return self
+
+    @property
+    def shrink_json(self) -> Path:
+        return self.path / "shrink.json"
+
+    @property
+    def scenario_yaml(self) -> Path:
+        return self.path / "scenario.yaml"
+
+    def test_py(self, anomaly: str) -> Path:
+        return self.path / f"test_{anomaly.lower().replace('-', '_')}.py"
+
+    def run(self, number: int) -> RunDirectory:
+        return RunDirectory(self.path / "tries" / f"{number:03d}")
+
+    def schedule(self, number: int) -> Path:
+        return self.path / "schedules" / f"{number:03d}.yaml"
+
+    def log(self, number: int) -> Path:
+        return self.path / "logs" / f"{number:03d}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try as it went."""
+
+    stage: str
+    candidate: SmallerRun
+    outcome: TryOutcome
+    asked: str
+    found: dict[str, int]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """For ``shrink.json``."""
+        return {
+            "stage": self.stage,
+            "events": list(self.candidate.events),
+            "pace": self.candidate.pace.name.lower(),
+            "load": dict(self.candidate.load),
+            "asked": self.asked,
+            "outcome": self.outcome.value,
+            "anomalies": self.found,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+class Shrinker:
+    """``command`` makes the arguments that start a run, ``remove`` removes a run directory.
+
+    ``failure`` says how a try must fail.
+    """
+
+    def __init__(
+        self,
+        of: StoredRun,
+        failure: SameFailure,
+        search: Search,
+        directory: ShrinkDirectory,
+        runs: ChildRuns,
+        clock: Clock,
+        progress: Progress,
+        command: Callable[[Asked], list[str]],
+        remove: Callable[[Path], None],
+        *,
+        max_runs: int,
+    ) -> None:
+        self._of, self._failure, self.search = of, failure, search
+        self._directory, self._runs, self._clock, self._progress = directory, runs, clock, progress
+        self._command, self._remove, self._max_runs = command, remove, max_runs
+        self.tries: list[Try] = []
+        #: The run directory of the newest failure of a candidate; those before it are removed.
+        self._kept: RunDirectory | None = None
+
+    def __repr__(self) -> str:
+        return f"<Shrinker {self._directory.path}, {len(self.tries)} tries>"
+
+    def run(self) -> None:
+        """Try until the search has enough. KeyboardInterrupt ends the present try well and is raised."""
+        stage = ""
+        self.record()
+        while (candidate := self.search.candidate) is not None:
+            if self.search.stage != stage:
+                stage = self.search.stage
+                self._progress.phase(stage, _STAGES[stage])
+            done = self._try(candidate)
+            self.search.told(done.outcome)
+            self.record()
+
+    def asked(self, candidate: SmallerRun, schedule: Path) -> Asked:
+        """What a candidate asks for."""
+        return replace(scaled(self._of.asked, self._of.schedule, candidate, schedule), name=NAME)
+
+    def record(self) -> dict[str, Any]:
+        """Write what is known now; the object of ``shrink.json``."""
+        best = self.search.best
+        whole = {
+            "schema": SCHEMA,
+            "run": str(self._of.directory.path),
+            "anomalies": list(self._failure.names),
+            "runs": self.search.runs,
+            "max_runs": self._max_runs,
+            "events_before": len(self._of.schedule.injections),
+            "before": _counted(self.search.before),
+            "after": _counted(self.search.after),
+            "best": None if best is None else self._best_json(best),
+            "tries": [each.to_json() for each in self.tries],
+        }
+        write_json_atomic(self._directory.shrink_json, whole)
+        return whole
+
+    def _best_json(self, best: SmallerRun) -> dict[str, Any]:
+        asked = self.asked(best, self._directory.scenario_yaml)
+        events = len(best.events)
+        return {"events": events, "time_limit_s": asked.time_limit_s, "load": dict(best.load), "asked": words_of(asked)}
+
+    def _try(self, candidate: SmallerRun) -> Try:
+        number = len(self.tries) + 1
+        path, directory = self._directory.schedule(number), self._directory.run(number)
+        asked = replace(self.asked(candidate, path), out=str(directory.path))
+        what, started_ms = words_of(asked), self._clock.monotonic_ms()
+        anomalies: dict[str, int] = {}
+        try:
+            check_record_size(resolve(asked)[0])
+        except ValueError as error:
+            came, said = TryOutcome.IMPOSSIBLE, f"{TryOutcome.IMPOSSIBLE.value}: {error}"
+        else:
+            self._progress.note(f"try {self.search.runs + 1}/{self._max_runs}: {what}")
+            if asked.schedule is not None:
+                write_text_atomic(path, to_yaml(asked.schedule.schedule))
+            self._runs.conduct(f"try {number}", self._command(asked), self._directory.log(number), self._left)
+            verdict = _verdict(directory)
+            came, anomalies = self._failure.outcome(verdict), {} if verdict is None else found(verdict)
+            named = ", ".join(f"{name} {count:,}" for name, count in anomalies.items())
+            said = f"{came.value}: {named}" if named else came.value
+            self._keep(directory, failed=came is TryOutcome.FAILED)
+        self._progress.note(f"  {said}")
+        seconds = seconds_of_ms(self._clock.monotonic_ms() - started_ms)
+        done = Try(self.search.stage, candidate, came, what, anomalies, seconds)
+        self.tries.append(done)
+        return done
+
+    def _keep(self, directory: RunDirectory, *, failed: bool) -> None:
+        """The newest failure stays for people; the evidence of sixty runs would fill a disk."""
+        if failed:
+            directory, self._kept = self._kept or directory, directory
+        if directory is not self._kept:
+            self._remove(directory.path)
+
+    def _left(self, elapsed_s: float) -> str:
+        took = [each.seconds for each in self.tries if each.outcome is not TryOutcome.IMPOSSIBLE]
+        left = self._max_runs - self.search.runs
+        most = f", at most {(left * fmean(took) - elapsed_s) / 60:.0f} min" if took else ""
+        best = self.search.best
+        smallest = "" if best is None else f"; the smallest so far has {len(best.events)} faults"
+        return f"{left} runs left{most}{smallest}"
+
+
+_STAGES = {
+    "before": "how often the whole run fails again",
+    "faults": "which of its faults are needed",
+    "duration": "how long it must be",
+    "load": "how much load it needs",
+    "after": "how often fails what is left",
+}
+
+
+def _verdict(directory: RunDirectory) -> dict[str, Any] | None:
+    try:
+        return read_json(directory.verdict_json)
+    except (OSError, ValueError):
+        return None
+
+
+def _counted(tally: TryCount) -> dict[str, int]:
+    return {"tries": tally.runs, "failed": tally.failures, "without_verdict": tally.unresolved}

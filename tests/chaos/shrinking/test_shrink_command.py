@@ -1,0 +1,177 @@
+"""``gapless shrink`` on a stored run made by hand; its tries are written instead of run."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.commands import shrink as command
+from chaos.commands.main import run_command
+from chaos.experiment.asked import Asked
+from chaos.schedules.model import Injection, from_yaml
+from tests.chaos.replay.test_stored_run import make_run
+from verifier.evidence.run_directory import RunDirectory, write_json_atomic
+
+CUT = Injection(12.0, "cut-link", 2.0, {"partition": 1})
+PLANNED = tuple(
+    Injection(4.0 + 7 * number, "kill-leader" if number != 3 else "cut-link", 2.0, {"partition": number % 6})
+    for number in range(8)
+)
+
+
+def _verdict(**found: int) -> dict[str, Any]:
+    names = ("lost-write", "duplicate", "stale")
+    checks = {
+        name: {"count": found.get(name.replace("-", "_"), 0), "allowed_count": 0, "examples": []} for name in names
+    }
+    return {"verdict": "invalid" if found else "valid", "checks": checks}
+
+
+class Tried:
+    """Takes the place of runs: writes the verdict of each, by its schedule; ``stop_at`` interrupts that one."""
+
+    def __init__(self, stop_at: int | None = None) -> None:
+        self.schedules: list[list[str]] = []
+        self.options: list[list[str]] = []
+        self.stop_at = stop_at
+
+    def made(self, *_: Any) -> Tried:
+        return self
+
+    def conduct(self, _name: str, argv: Sequence[str], _log: Path, left: Callable[[float], str]) -> int:
+        assert "runs left" in left(1.0)
+        schedule = from_yaml(Path(argv[argv.index("--schedule") + 1]).read_text())
+        self.schedules.append([each.fault for each in schedule.injections])
+        self.options.append(list(argv))
+        if len(self.schedules) == self.stop_at:
+            raise KeyboardInterrupt
+        found = {"lost_write": 3} if "cut-link" in self.schedules[-1] and len(self.schedules[-1]) > 1 else {}
+        run = RunDirectory.at(argv[argv.index("--out") + 1])
+        write_json_atomic(run.verdict_json, _verdict(**found))
+        return 1 if found else 0
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(command, "check_outside", lambda _: None)
+    monkeypatch.setattr(command, "Supervisor", lambda *_: nullcontext())
+    yield
+    for handler in logging.getLogger().handlers:
+        handler.close()
+
+
+def _stored(path: Path, **found: int) -> RunDirectory:
+    run = make_run(path, Asked(seed=7, rate=400, time_limit_s=70.0), PLANNED, {n: 4.5 + 7 * n for n in range(8)})
+    write_json_atomic(run.verdict_json, _verdict(**found))
+    return run
+
+
+def test_a_run_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """To the faults that it needs, and to less time and load; scenario, test and record are there, and one run."""
+    run, tried = _stored(tmp_path / "run", lost_write=9), Tried()
+    monkeypatch.setattr(command, "ChildRuns", tried.made)
+    assert run_command(["shrink", str(run.path), "--out", "small", "-q"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    count = len(tried.schedules)
+    assert out[0] == f"SHRUNK 8 faults to 2 in {count} runs"
+    assert out[1].startswith("before: failed in 3 of 3 tries: 8 faults (kill-leader at 4.5 s, ")
+    assert out[2].startswith("after: failed in 3 of 3 tries: 2 faults (")
+    assert tried.schedules[:3] == [[each.fault for each in PLANNED]] * 3
+    small = Path("small")
+    schedule = from_yaml((small / "scenario.yaml").read_text())
+    assert sorted(schedule.kinds()) == ["cut-link", "kill-leader"]
+    assert schedule.seed == 7 and all(each.replays in range(8) for each in schedule.injections)
+    test = (small / "test_lost_write.py").read_text()
+    assert "'--rate', '25'" in test.replace('"', "'")
+    whole = json.loads((small / "shrink.json").read_text())
+    assert whole["runs"] == count == len(whole["tries"])
+    assert whole["best"]["events"] == 2 and whole["events_before"] == 8
+    assert whole["before"] == whole["after"] == {"tries": 3, "failed": 3, "without_verdict": 0}
+    assert [path.name for path in (small / "tries").iterdir()] == [f"{count:03d}"], (
+        "of all runs the newest failure is kept"
+    )
+    assert all("--seed" in argv and argv[argv.index("--seed") + 1] == "7" for argv in tried.options)
+
+
+def test_an_interrupt_leaves_the_smallest_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """130, with a scenario of what had failed by then; before anything has failed, with none."""
+    run, tried = _stored(tmp_path / "run", lost_write=9), Tried(stop_at=6)
+    monkeypatch.setattr(command, "ChildRuns", tried.made)
+    assert run_command(["shrink", str(run.path), "--out", "small", "-q"]) == 130
+    out = capsys.readouterr().out
+    assert "SHRUNK 8 faults to 5 in 5 runs\n" in out and "after: failed in no tries: 5 faults" in out
+    assert len(from_yaml(Path("small/scenario.yaml").read_text()).injections) == 5
+    monkeypatch.setattr(command, "ChildRuns", Tried(stop_at=4).made)
+    assert run_command(["shrink", str(run.path), "--out", "whole", "-q"]) == 130
+    assert capsys.readouterr().out.startswith("NOT SHRUNK in 3 runs: nothing smaller failed\n")
+    assert len(from_yaml(Path("whole/scenario.yaml").read_text()).injections) == 8
+    monkeypatch.setattr(command, "ChildRuns", Tried(stop_at=1).made)
+    assert run_command(["shrink", str(run.path), "--out", "nothing", "-q"]) == 130
+    assert not Path("nothing/scenario.yaml").exists()
+    assert json.loads(Path("nothing/shrink.json").read_text())["best"] is None
+
+
+def test_a_run_that_does_not_fail_again_is_said_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another anomaly is another failure."""
+    run = _stored(tmp_path / "run", lost_write=9, duplicate=2)
+    monkeypatch.setattr(command, "ChildRuns", Tried().made)
+    assert run_command(["shrink", str(run.path), "--out", "small", "-q"]) == 2
+    assert capsys.readouterr().out.startswith("NOT SHRUNK: the run failed in 0 of 6 tries")
+    monkeypatch.setattr(command, "ChildRuns", Tried().made)
+    assert run_command(["shrink", str(run.path), "--out", "one", "-q", "--json", "--anomaly", "lost-write"]) == 0
+    assert json.loads(capsys.readouterr().out)["best"]["events"] == 2
+
+
+def test_what_the_settings_allow_is_shrunk_to_if_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With acks=1, what loses something at all; without a name the line says how."""
+    run = _stored(tmp_path / "run", lost_write=9)
+    allowed = _verdict(lost_write=9)
+    for check in allowed["checks"].values():
+        check["allowed_count"] = check["count"]
+    write_json_atomic(run.verdict_json, {**allowed, "verdict": "valid"})
+    assert run_command(["shrink", str(run.path), "--out", "small", "-q"]) == 254
+    assert "to shrink to what they allow, use --anomaly lost-write" in capsys.readouterr().err
+    monkeypatch.setattr(command, "ChildRuns", Tried().made)
+    assert run_command(["shrink", str(run.path), "--out", "small", "-q", "--anomaly", "lost-write"]) == 0
+    assert "SHRUNK 8 faults to 2" in capsys.readouterr().out
+    assert "# lost-write (allowed): the smallest" in Path("small/scenario.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("found", "options", "said"),
+    [
+        ({}, [], "is valid: nothing was found that its settings forbid; name another run"),
+        ({"stale": 1}, ["--anomaly", "lost-write"], "--anomaly lost-write was not found in"),
+        ({"stale": 1}, ["--max-runs", "6"], "--max-runs 6 leaves nothing beside 3 tries before and after"),
+    ],
+)
+def test_what_cannot_be_shrunk_is_refused(
+    found: dict[str, int], options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, and nothing written."""
+    run = _stored(tmp_path / "run", **found)
+    assert run_command(["shrink", str(run.path), *options]) == 254
+    assert said in capsys.readouterr().err
+    assert not Path("results").exists()
+
+
+def test_a_run_without_a_verdict_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The line has the command that judges it."""
+    run = _stored(tmp_path / "run")
+    run.verdict_json.unlink()
+    assert run_command(["shrink", str(run.path)]) == 254
+    assert f"verify {run.path}" in capsys.readouterr().err
