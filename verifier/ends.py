@@ -87,14 +87,14 @@ def _sorted(parts: list[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers, Num
     return offsets, times, np.maximum.accumulate(np.where(is_latest, np.arange(times.size), 0))
 
 
-class StableOffsets:
+class StableRegions:
     """Which last stable offsets logs have had, whatever their high watermark was: of those that are whole."""
 
     def __init__(self, logs: Mapping[TopicPartition, LogTransactions] | None = None) -> None:
         self._spans = {place: _spans(log) for place, log in (logs or {}).items() if log.is_whole}
 
     def __repr__(self) -> str:
-        return f"StableOffsets({len(self._spans)} partitions)"
+        return f"StableRegions({len(self._spans)} partitions)"
 
     def open_at(self, place: TopicPartition, offset: int) -> int | None:
         """Where the transaction begins that must have kept ``offset`` from being a last stable one; None if it may have
@@ -135,7 +135,7 @@ class Ends:
     told: tuple[ToldEnd, ...] = ()
     sent: Arrivals = field(default_factory=lambda: Arrivals(()))
     decided: Arrivals = field(default_factory=lambda: Arrivals(()))
-    stable: StableOffsets = field(default_factory=StableOffsets)
+    stable: StableRegions = field(default_factory=StableRegions)
 
 
 def ends_of(
@@ -147,7 +147,7 @@ def ends_of(
     if not (told := tuple(told_ends(histories))):
         return Ends()
     sent = (each for part in _parts(histories) for each in _sent(part))
-    return Ends(told, Arrivals(sent), Arrivals(_decided(transactions)), StableOffsets(logs))
+    return Ends(told, Arrivals(sent), Arrivals(_decided(transactions)), StableRegions(logs))
 
 
 def told_ends(histories: Path) -> Iterator[ToldEnd]:

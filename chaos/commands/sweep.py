@@ -8,27 +8,24 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 
+from chaos.commands.cell_calls import CellCalls, calls_of
 from chaos.commands.continued import resumed, same_again, take_over
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
-from chaos.commands.session import settle
 from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
-from chaos.commands.verifier_process import judge_all
 from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
 from chaos.experiment.choices import Keep
-from chaos.experiment.command_line import FIELDS, option, words
-from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.command_line import FIELDS, option
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import load_seconds, plan, resolve
 from chaos.sweeps import in_flight, nightly
@@ -38,14 +35,13 @@ from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
 from chaos.sweeps.report.words import red_lines
 from chaos.sweeps.summary import claims_line, exit_status, left_out, ran, rows_of
-from chaos.sweeps.sweep_runner import Command, Judge, SweepRunner, stored
+from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process import invocation
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import fresh_seed
-from verifier.evidence.run_directory import RunDirectory
 
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
@@ -65,14 +61,6 @@ from worst to best: 255, 1, 2, 0.
 def _today() -> int:
     """The date, in UTC, as the number YYYYMMDD."""
     return int(f"{datetime.now(UTC):%Y%m%d}")
-
-
-class Calls(NamedTuple):
-    """How a cell is run, how runs are judged together, and a line on each thing that a killed sweep had left."""
-
-    command: Command
-    judge: Judge
-    left: Sequence[str]
 
 
 def register(app: typer.Typer) -> None:
@@ -141,17 +129,7 @@ def sweep(
     left = clean(Path(RESULTS)) if directory is None else take_over(directory)
     directory = directory or _directory(out, chosen.name)
 
-    def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
-        later = bool(chosen.judged_at_once)
-        asked = replace(cell.asked, out=str(path), keep=keep.value, spark_master=spark_master, unjudged=later)
-        if schedule is not None and cell.schedule is not None:
-            asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
-        return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
-
-    def judge(runs: Sequence[RunDirectory]) -> None:
-        judge_all(runs, spark_master, lambda run, _failure: settle(run, keep.value), quiet=True)
-
-    calls = Calls(command, judge, left)
+    calls = calls_of(chosen, keep, spark_master, left)
     return _run(chosen, wanted, cells, directory, calls, as_json=as_json, talk=talk, fail_fast=fail_fast)
 
 
@@ -227,7 +205,7 @@ def _run(
     wanted: Wanted,
     cells: tuple[Cell, ...],
     directory: SweepDirectory,
-    calls: Calls,
+    calls: CellCalls,
     *,
     as_json: bool,
     talk: Talk,

@@ -14,7 +14,7 @@ from cluster.protocol.apis import ApiKey
 
 
 class DelayMarkers(FrameFault):
-    """By up to a second if nothing is said; a coordinator waits for the answer for longer than that."""
+    """By up to a second unless ``delay_ms`` is given; a coordinator waits for the answer for longer than that."""
 
     name = "delay-markers"
     summary = "delay WriteTxnMarkers from all transaction coordinators to other brokers"

@@ -1,7 +1,8 @@
-"""LogAppends: how a batch gets into a log, as its leader and as a follower. Nothing else appends.
+"""LogAppends: how a producer's batch gets into a log, and how a log begins a new segment.
 
 Owns the order in which a batch is judged and then changes file, epochs and producers, and the roll before it. Does not
-own the files (``local_log.py``) or the checks themselves (``sequence.py``, ``timestamps.py``, ``replicated.py``).
+own the files (``local_log.py``), the checks themselves (``sequence.py``, ``timestamps.py``), nor what a follower and a
+coordinator append (``replicated_appends.py``, ``transactional_log.py``).
 
 The sequence is judged before the segment is rolled, unlike in Kafka (docs/produce-checks.md, rows 18 and 19): a batch
 that is not appended leaves no trace. Nothing is noted of a batch before it is wholly in the file.
@@ -21,15 +22,12 @@ from cluster.log.local_log import LocalLog
 from cluster.log.owner import LogOwner
 from cluster.log.producer_hosts import UNKNOWN
 from cluster.log.producers import ProducerStates
-from cluster.log.replicated import PlacedBatch, verify_replicated
-from cluster.log.roll import RollState, roll_reason
-from cluster.log.segment import Segment
+from cluster.log.roll import roll_reason
 from cluster.log.sequence import ACCEPTED, CheckSequence, SequenceVerdict, VerdictKind
 from cluster.log.snapshots import REMOVALS, SnapshotFiles
 from cluster.log.timestamps import timestamp_problem
-from cluster.log.transactions import check_in_transaction, marker_in
+from cluster.log.transactions import check_in_transaction
 from cluster.protocol.batch import (
-    CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
     BatchHeader,
     set_log_append_time,
@@ -114,7 +112,8 @@ class LogAppends:
         for the client; then nothing was appended, unless it is ``StorageFailed`` from a flush that the settings ask
         for.
         """
-        local, log_start_offset = self._local, self.log_start_offset
+        local = self._local
+        log_start_offset = self.log_start_offset
         config = local.config
         stamps = config.is_log_append_time
         if local.failure is not None:
@@ -133,8 +132,8 @@ class LogAppends:
                 if entry.txn_first_offset >= 0:
                     check_in_transaction(entry, header)
             else:
-                room, monotonic_ms = self._owner.producer_room, self._clock.monotonic_ms()
-                room.admit(self, config.max_producers, monotonic_ms, self.client_host)
+                monotonic_ms = self._clock.monotonic_ms()
+                self._owner.producer_room.admit(self, config.max_producers, monotonic_ms, self.client_host)
         if size > config.segment_bytes or config.bounds_timestamps or attributes & LOG_APPEND_TIME_BIT:
             _check_batch(size, header, config, now_ms)
         if stamps:
@@ -172,76 +171,6 @@ class LogAppends:
                 f"an append in leader epoch {leader_epoch} after epoch {self.epochs.latest_number}",
             )
         self.epochs.assign(leader_epoch, base_offset)
-
-    def append_as_follower(self, records: memoryview) -> AppendInfo | None:
-        """Append what the leader sent: batches that keep their offsets and epochs, continuing the log without a hole.
-
-        A partial batch at the end is ignored; None if there is no whole one. All are verified before the first is
-        written. Raises ``LogError``: CORRUPT_MESSAGE, ``UnexpectedOffset``, ``StorageFailed``.
-        """
-        local = self._local
-        local.check()
-        newest = self.epochs.entries[-1:]
-        # Nothing was written yet in an epoch that begins at the log's end, so an older one may still follow.
-        latest_epoch = newest[0].epoch if newest and newest[0].start_offset < local.log_end_offset else -1
-        batches = verify_replicated(records, local.log_end_offset, latest_epoch, holes_allowed=local.holes_allowed)
-        if not batches:
-            return None
-        rest = batches
-        while rest:
-            rest = self._append_to_one_segment(records, rest)
-        if local.log_end_offset - local.recovery_point >= local.config.flush_messages:
-            local.flush()
-        last_offset = batches[-1].header.last_offset
-        return AppendInfo(batches[0].header.base_offset, last_offset, -1, self.log_start_offset, last_offset)
-
-    def _append_to_one_segment(self, records: memoryview, batches: list[PlacedBatch]) -> list[PlacedBatch]:
-        """Write as many of ``batches`` as belong to one segment, in one go; returns those that are left."""
-        local = self._local
-        start, first = batches[0]
-        now_ms = self._clock.wall_ms()
-        if reason := self._reason_to_roll(local.segments.active, first, now_ms):
-            self.roll(reason, first)
-        segment = local.segments.active
-        state = segment.state
-        if state.size_bytes == 0:
-            state = state._replace(first_timestamp=first.max_timestamp)
-        count = 1
-        for position, header in batches[1:]:
-            after = state._replace(size_bytes=state.size_bytes + position - start)
-            if self._reason_to_roll(after, header, now_ms):
-                break
-            count += 1
-        headers = [batch.header for batch in batches[:count]]
-        for header in headers:
-            if header.leader_epoch != self.epochs.latest_number:
-                self.epochs.assign(header.leader_epoch, header.base_offset)
-        segment.write(records[start : batches[count - 1].end])
-        for position, header in batches[:count]:
-            last_offset, size_bytes = header.last_offset, header.size_bytes
-            segment.note(last_offset, header.max_timestamp, size_bytes)
-            local.log_end_offset = last_offset + 1
-            if header.attributes & CONTROL_BIT:
-                self._take_note_of_marker(segment, header, records[position : position + size_bytes])
-            else:
-                self.producers.update(header, header.base_offset)
-        return batches[count:]
-
-    def _reason_to_roll(self, segment: RollState, header: BatchHeader, now_ms: int) -> str | None:
-        local, size = self._local, header.size_bytes
-        return roll_reason(
-            segment, local.config, local.jitter_ms, size, header.last_offset, header.max_timestamp, now_ms
-        )
-
-    def _take_note_of_marker(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
-        """A control batch is wholly in the file: it may end its producer's transaction."""
-        is_unknown = header.producer_id >= 0 and self.producers.get(header.producer_id) is None
-        aborted = self.producers.update(header, header.base_offset, marker_in(batch))
-        if is_unknown:
-            room, monotonic_ms = self._owner.producer_room, self._clock.monotonic_ms()
-            room.marker_came(self, header.producer_id, self._local.config.max_producers, monotonic_ms)
-        if aborted is not None:
-            self._local.note_aborted(segment, aborted)
 
     def roll(self, reason: str, first: BatchHeader | None = None) -> None:
         """Begin a new segment, with a snapshot of the producers at its base, which the owner may have written later.

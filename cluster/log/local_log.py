@@ -1,7 +1,8 @@
 """LocalLog: the segments of one log as a whole: where it ends, what is synced, rolling, reading, cutting.
 
 Owns the files, the log end offset and the recovery point. Does not own appends, which move the log end
-(``appending.py``), nor what a batch means to producers, epochs or clients (``partition_log.py``).
+(``appending.py``), whether files' names are synced (``file_names.py``), nor what a batch means to producers, epochs or
+clients (``partition_log.py``).
 
 After a failed fsync the kernel may have dropped the pages and would report success the next time, so such a log is
 failed for good: it answers KAFKA_STORAGE_ERROR until it is opened again. A failed write only fails that append.
@@ -10,7 +11,6 @@ failed for good: it answers KAFKA_STORAGE_ERROR until it is opened again. A fail
 from __future__ import annotations
 
 import logging
-import posixpath
 from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -18,9 +18,9 @@ from typing import NamedTuple
 from cluster.log.aborted_transactions import AbortedTransaction
 from cluster.log.config import LogConfig
 from cluster.log.errors import OffsetOutsideLog, StorageFailed, not_opened
+from cluster.log.file_names import FileNames
 from cluster.log.flush import PendingFlush
 from cluster.log.removal import Doomed
-from cluster.log.retention import SegmentFacts
 from cluster.log.roll import next_base_offset
 from cluster.log.segment import SWAP_SUFFIX, Segment
 from cluster.log.segments import Segments
@@ -76,10 +76,7 @@ class LocalLog:
         self._doomed = doomed
         #: How often the files were changed otherwise than by appends.
         self.cuts = 0
-        #: How often a file was given a name in the directory, and how many of these names are known to be synced; -1
-        #: while that of the directory itself may not be.
-        self._names = 0
-        self._names_synced = 0 if names_synced else -1
+        self._names = FileNames(directory, storage, is_synced=names_synced)
         #: All below was compacted. What a power loss took from the end and is written again was not.
         self.cleaned_to = min(cleaned_to, self.log_end_offset)
         self.had_holes = holes_allowed
@@ -113,7 +110,7 @@ class LocalLog:
         return base_offset
 
     def _new_segment(self, base_offset: int) -> Segment:
-        self._names += 1
+        self._names.given(1)
         segment = Segment(self.directory, base_offset, self.config, self._storage, self._clock.wall_ms())
         try:
             segment.flush_indexes()
@@ -215,23 +212,9 @@ class LocalLog:
     def note_aborted(self, segment: Segment, aborted: AbortedTransaction) -> None:
         """A marker was appended that aborts a transaction. Raises ``StorageFailed``."""
         try:
-            self._names += segment.aborted.append([aborted])
+            self._names.given(segment.aborted.append([aborted]))
         except OSError as error:  # readers would take what was aborted for committed
             raise self.fail(f"noting {aborted}: {error}") from error
-
-    def facts(self) -> list[SegmentFacts]:
-        """What retention wants to know of the segments."""
-        segments = list(self.segments)
-        ends = [segment.base_offset for segment in segments[1:]] + [self.log_end_offset]
-        return [
-            SegmentFacts(
-                segment.base_offset,
-                end,
-                segment.size_bytes,
-                segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms,
-            )
-            for segment, end in zip(segments, ends, strict=True)
-        ]
 
     def _set_end(self) -> None:
         self.log_end_offset = self.segments.active.next_offset
@@ -252,21 +235,13 @@ class LocalLog:
             return None
         unsynced = self.segments.from_offset(self.recovery_point)
         files = [file for segment in unsynced if segment.base_offset < offset for file in segment.files]
-        return PendingFlush(tuple(files), offset, self.cuts, self._names, self._unsynced_directories(), self._storage)
-
-    def _unsynced_directories(self) -> tuple[str, ...]:
-        """Where new segments, and this log as a whole, have their names: without these the files are lost however
-        well they were synced (KAFKA-3968, Kafka's ``LocalLog.flush``)."""
-        if self._names_synced == self._names:
-            return ()
-        parent = posixpath.dirname(self.directory) or "."
-        return (self.directory, parent) if self._names_synced < 0 else (self.directory,)
+        return PendingFlush(
+            tuple(files), offset, self.cuts, self._names.count, self._names.unsynced_directories(), self._storage
+        )
 
     def sync_names(self) -> None:
         """Sync what a flush leaves out because the log holds nothing to sync. Raises ``OSError``."""
-        for directory in self._unsynced_directories():
-            self._storage.sync_directory(directory)
-        self._names_synced = self._names
+        self._names.sync()
 
     def finish_flush(self, pending: PendingFlush, error: OSError | None = None) -> None:
         """Take note that ``pending`` ran, or with what ``error``. It proves nothing if the log was cut meanwhile.
@@ -279,7 +254,7 @@ class LocalLog:
         if error is not None:
             raise self.fail(f"syncing: {error}") from error
         self.recovery_point = max(self.recovery_point, pending.offset)
-        self._names_synced = max(self._names_synced, pending.names)
+        self._names.synced_to(pending.names)
 
     def flush(self, up_to: int | None = None) -> None:
         """Sync everything below ``up_to`` (default: all) and move the recovery point. Raises ``StorageFailed``."""

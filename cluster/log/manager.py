@@ -1,8 +1,8 @@
 """LogManager: all logs in one broker's data directory, and the files beside them.
 
 Owns which logs exist, opening them at start, the recovery-point, log-start and high-watermark checkpoints, the room for
-producers in all of them, and the marker of a clean stop. Does not own when checkpoints are written (the broker's
-timers), or the high watermarks: it is handed them.
+producers in all of them, and the lock. Does not own what a clean stop leaves (``clean_stop.py``), when checkpoints are
+written (the broker's timers), or the high watermarks: it is handed them.
 
 Checkpoints may be written from another thread than the one that appends. What is written is looked up under the lock
 of ``OffsetFiles``: a checkpoint must not overtake a later truncation that lowers a recovery point.
@@ -17,15 +17,13 @@ from functools import partial
 from uuid import UUID
 
 from cluster.log.checkpoints import (
-    CLEAN_SHUTDOWN_FILE,
     CLEANER_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
     TopicPartition,
-    clean_shutdown_text,
-    read_text,
 )
-from cluster.log.clean_state import CLEAN_STATE_FILE, LogState, clean_state_text, parse_clean_state
+from cluster.log.clean_state import LogState
+from cluster.log.clean_stop import CleanStop
 from cluster.log.config import LogConfig
 from cluster.log.data_directory import (
     claim_directory,
@@ -36,7 +34,7 @@ from cluster.log.data_directory import (
     replica_directory_name,
     retire_directory,
 )
-from cluster.log.errors import CheckpointError, LogError, OutOfFiles, StorageFailed
+from cluster.log.errors import LogError, OutOfFiles, StorageFailed
 from cluster.log.log_checkpoints import LogCheckpoints, LogStartMoved
 from cluster.log.offline import OfflineLog
 from cluster.log.offset_files import OffsetFiles
@@ -75,6 +73,7 @@ class LogManager(LogCheckpoints):
         self._config = config
         self._check_sequence = check_sequence
         self._doomed = Doomed(clock)
+        self._clean_stop = CleanStop(data_dir, storage)
         self._lock: Lock | None = None
 
     def __repr__(self) -> str:
@@ -104,10 +103,8 @@ class LogManager(LogCheckpoints):
         """
         try:
             make_directory(self.data_dir, self._storage)
-            marker = self._path(CLEAN_SHUTDOWN_FILE)
-            clean = self._storage.exists(marker)
-            self._storage.remove(marker)  # first of all: a crash from here on is not clean anymore
-            states = self._take_clean_states() if clean else {}
+            states = self._clean_stop.take()
+            clean = states is not None
             names = self._storage.listdir(self.data_dir)
             for name in names:
                 if is_going_away(name):
@@ -135,7 +132,7 @@ class LogManager(LogCheckpoints):
                 recovery_point=max(0, recovery_point),
                 log_start_offset=self._offsets.get(LOG_START_FILE, topic_partition),
                 cleaned_to=cleaned_to,
-                state=states.get(name),
+                state=None if states is None else states.get(name),
                 committed_to=self.high_watermark(*topic_partition) if recovery_point == UNKNOWN else None,
             )
             try:
@@ -151,18 +148,6 @@ class LogManager(LogCheckpoints):
         after = " after a clean stop" if clean else " after an unclean stop" if self._logs or self._offline else ""
         logger.info("%s: %d logs%s", self.data_dir, len(self._logs), after)
         return clean
-
-    def _take_clean_states(self) -> dict[str, LogState]:
-        """What was noted of the logs at the clean stop, by their directories' names. It holds for this start alone."""
-        path = self._path(CLEAN_STATE_FILE)
-        try:
-            text = read_text(self._storage, path)
-            self._storage.remove(path)
-            return {} if text is None else parse_clean_state(text)
-        except CheckpointError as error:
-            logger.warning("passing over %s: %s", path, error)
-            self._storage.remove(path)
-            return {}
 
     def _open(
         self,
@@ -282,9 +267,7 @@ class LogManager(LogCheckpoints):
                 self.checkpoint_recovery_points()
                 self.checkpoint_log_starts()
                 if failure is None and not self._offline:
-                    self._storage.write_atomic(self._path(CLEAN_STATE_FILE), clean_state_text(states).encode())
-                    marker = self._path(CLEAN_SHUTDOWN_FILE)
-                    self._storage.write_atomic(marker, clean_shutdown_text().encode())
+                    self._clean_stop.write(states)
             except StorageFailed as error:
                 failure = failure or error
             except OSError as error:

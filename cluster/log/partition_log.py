@@ -1,8 +1,8 @@
 """PartitionLog: the log of one replica of one partition, as the broker sees it.
 
-Owns the log start, and that files, epochs and producers go back together when the log is cut. Appends are its bases,
-``appending.py`` and ``transactional_log.py``; files are kept by ``local_log.py``. Does not own high watermarks, who
-leads, retention, or the answers to clients. One thread only, except that a flush may run elsewhere (``flush.py``).
+Owns the log start, and that files, epochs and producers go back together when the log is cut. Its bases append
+(``appending.py``, ``replicated_appends.py``, ``transactional_log.py``); ``local_log.py`` keeps the files. Does not own
+high watermarks, who leads, retention, or answers. One thread only, but a flush may run elsewhere (``flush.py``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cluster.log.local_log import LocalLog, ReadResult
 from cluster.log.opening import OpenedLog, open_log
 from cluster.log.owner import LogOwner
 from cluster.log.removal import Doomed
-from cluster.log.retention import ExpiredSegment, expired_segments
+from cluster.log.retention import ExpiredSegment, expired_segments, segment_facts
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.log.timestamps import FoundTime, Look, TimestampSearch
 from cluster.log.transactional_log import TransactionalLog
@@ -296,7 +296,7 @@ class PartitionLog(TransactionalLog):
         """
         local = self._local
         local.check()
-        facts = local.facts()
+        facts = segment_facts(list(local.segments), local.log_end_offset)
         gone = expired_segments(
             facts,
             self.config,

@@ -24,7 +24,8 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from cluster.invariants import InvariantBroken
-from cluster.log.producers import MARKS, ProducerStates
+from cluster.log.producer_marks import MARKS
+from cluster.log.producers import ProducerStates
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, ProducerEntry
 from cluster.protocol.batch import BatchHeader
 

@@ -5,9 +5,8 @@ about a batch (``sequence.py``, ``transactions.py``), the bytes of a snapshot (`
 log.
 
 The log is the truth: after a start or a truncation the entries are rebuilt from batch headers, because a snapshot
-has only the newest batch of each producer. So that a truncation need not begin at the log's first byte, ``mark``
-remembers the entries at a roll, and ``mark_within`` between two: a segment may have millions of batches. Entries are
-immutable, so a mark is one copy of a dictionary.
+has only the newest batch of each producer. So that a truncation need not begin at the log's first byte, there are
+marks (``producer_marks.py``).
 """
 
 from __future__ import annotations
@@ -19,27 +18,16 @@ from typing import Any, NamedTuple
 from cluster.log.aborted_transactions import AbortedTransaction
 from cluster.log.log_ends import LogEnds
 from cluster.log.producer_hosts import UNKNOWN, ProducerHosts, crowds, room_of
+from cluster.log.producer_marks import ProducerMarks
 from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
 from cluster.log.transactions import Transactions
 from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader
 from cluster.protocol.control_records import ControlRecordType, EndTransactionMarker
 
-#: How many marks of each kind are kept: truncations reach back a few segments at most, and nearly all a few seconds.
-MARKS = 8
-#: Records between two marks within a segment. To replay that many batches takes some ten milliseconds.
-MARK_RECORDS = 10_000
-
 # The same as calling the classes, which costs a call more for every batch.
 _new_batch: Callable[[tuple[int, ...]], BatchMetadata] = partial(tuple.__new__, BatchMetadata)
 _new_entry: Callable[[tuple[Any, ...]], ProducerEntry] = partial(tuple.__new__, ProducerEntry)
-
-
-class _Mark(NamedTuple):
-    offset: int
-    #: They do not change.
-    entries: Mapping[int, ProducerEntry]
-    is_roll: bool
 
 
 class _Unchanged(NamedTuple):
@@ -55,7 +43,7 @@ class ProducerStates:
         self.entries: dict[int, ProducerEntry] = {}
         #: The same transactions as in the entries, by offset.
         self.transactions = Transactions()
-        self._marks: list[_Mark] = []
+        self._marks = ProducerMarks()
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
         self._ends = LogEnds()
@@ -124,14 +112,17 @@ class ProducerStates:
         self, entry: ProducerEntry | None, header: BatchHeader, offset: int, marker: EndTransactionMarker | None
     ) -> AbortedTransaction | None:
         """A transaction marker or a coordinator's batch: it may begin a new epoch, in which 0 is then expected."""
-        producer_id, producer_epoch, transactions = header.producer_id, header.producer_epoch, self.transactions
+        producer_id = header.producer_id
+        producer_epoch = header.producer_epoch
+        transactions = self.transactions
         transactions.newest_unsequenced = max(transactions.newest_unsequenced, offset)
         if entry is None:
             # The producer's own batches of this epoch may have been deleted before the marker.
             entry = ProducerEntry(producer_id, producer_epoch, (), False, header.max_timestamp)
         elif entry.producer_epoch != producer_epoch:
             entry = entry._replace(producer_epoch=producer_epoch, batches=(), complete=True, wrapped=False)
-        first_offset, coordinator_epoch = entry.txn_first_offset, entry.coordinator_epoch
+        first_offset = entry.txn_first_offset
+        coordinator_epoch = entry.coordinator_epoch
         aborted = None
         if marker is not None:
             coordinator_epoch = marker.coordinator_epoch
@@ -224,7 +215,7 @@ class ProducerStates:
     def clear(self) -> None:
         self.entries = {}
         self.transactions = Transactions()
-        self._marks = []
+        self._marks = ProducerMarks()
         self._ends = LogEnds()
         self.hosts = ProducerHosts()
 
@@ -232,25 +223,16 @@ class ProducerStates:
         """Take entries as they were at a clean stop, with all that was known of them."""
         self.entries = {entry.producer_id: entry for entry in entries}
         self.transactions.replace(self)
-        self._marks = []
+        self._marks = ProducerMarks()
 
     def mark(self, offset: int) -> Mapping[int, ProducerEntry]:
         """Remember the entries as they are with the log ending at ``offset``, and return them."""
-        return self._mark(offset, is_roll=True)
+        return self._marks.add(offset, self.entries, is_roll=True)
 
     def mark_within(self, offset: int) -> None:
         """The same between two rolls, if much has been written since the last mark."""
-        newest = self._marks[-1].offset if self._marks else 0
-        if self.entries and offset - newest >= MARK_RECORDS:
-            self._mark(offset, is_roll=False)
-
-    def _mark(self, offset: int, *, is_roll: bool) -> Mapping[int, ProducerEntry]:
-        mark = _Mark(offset, dict(self.entries), is_roll)
-        self._marks.append(mark)
-        of_kind = [index for index, each in enumerate(self._marks) if each.is_roll is is_roll]
-        if len(of_kind) > MARKS:
-            del self._marks[of_kind[0]]
-        return mark.entries
+        if self.entries and self._marks.is_due(offset):
+            self._marks.add(offset, self.entries, is_roll=False)
 
     def drop_marks_above(self, offset: int) -> None:
         """The log ends at ``offset`` now. A mark above it would bring back producers whose batches are in no log.
@@ -258,8 +240,7 @@ class ProducerStates:
         Also where no entry rests on what was cut, because its producers have expired: Kafka's
         ``ProducerStateManager.truncateAndReload`` drops its snapshots there whatever the entries are.
         """
-        while self._marks and self._marks[-1].offset > offset:
-            self._marks.pop()
+        self._marks.drop_above(offset)
         self._ends.cut(offset)
         self._no_room_below = -1
 
@@ -278,12 +259,12 @@ class ProducerStates:
         None if there is no such mark: then the entries are empty. Either way the caller replays the log from there.
         """
         self.drop_marks_above(offset)
-        if not self._marks:
+        mark = self._marks.newest
+        if mark is None:
             self.entries = {}
             self.transactions = Transactions()
             self.hosts = ProducerHosts()
             return None
-        mark = self._marks[-1]
         self.entries = dict(mark.entries)
         self.transactions.replace(self, mark.offset)
         self.hosts.keep(self.entries)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cluster.log.config import LogConfig
+from cluster.log.segment import Segment
 
 
 class SegmentFacts(NamedTuple):
@@ -22,6 +23,20 @@ class SegmentFacts(NamedTuple):
     end_offset: int
     size_bytes: int
     newest_ms: int
+
+
+def segment_facts(segments: Sequence[Segment], log_end_offset: int) -> list[SegmentFacts]:
+    """Of all segments of a log that ends there."""
+    ends = [segment.base_offset for segment in segments[1:]] + [log_end_offset]
+    return [
+        SegmentFacts(
+            segment.base_offset,
+            end,
+            segment.size_bytes,
+            segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms,
+        )
+        for segment, end in zip(segments, ends, strict=True)
+    ]
 
 
 class ExpiredSegment(NamedTuple):

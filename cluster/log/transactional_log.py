@@ -1,21 +1,22 @@
 """TransactionalLog: what a log is to those who decide transactions and to those who read only what is decided.
 
 Owns the append of a coordinator's batches, the last stable offset, and that producers go back with the log, markers and
-all. Does not own the checks (``transactions.py``), the append of clients' and leaders' batches (``appending.py``), or
-who coordinates.
+all. Does not own the checks (``transactions.py``), the append of producers' batches and of a leader's
+(``appending.py``, ``replicated_appends.py``), or who coordinates.
 """
 
 from __future__ import annotations
 
-from cluster.log.appending import AppendInfo, LogAppends
+from cluster.log.appending import AppendInfo
 from cluster.log.local_log import ReadResult
 from cluster.log.replicated import PlacedBatch
+from cluster.log.replicated_appends import ReplicatedAppends
 from cluster.log.transactions import check_coordinators_batch, marker_in
 from cluster.protocol.batch import parse_header, set_offset_and_epoch
 from cluster.protocol.errors import CorruptBatch
 
 
-class TransactionalLog(LogAppends):
+class TransactionalLog(ReplicatedAppends):
     """See the module's text."""
 
     def append_as_coordinator(self, batch: bytearray, leader_epoch: int) -> AppendInfo:
@@ -32,8 +33,7 @@ class TransactionalLog(LogAppends):
         entry = self.producers.get(header.producer_id)
         check_coordinators_batch(entry, header, marker_in(batch) if header.is_control else None)
         if entry is None and not header.is_control:
-            room, config = self._owner.producer_room, local.config
-            room.admit(self, config.max_producers, self._clock.monotonic_ms())
+            self._owner.producer_room.admit(self, local.config.max_producers, self._clock.monotonic_ms())
         base_offset = local.log_end_offset
         if leader_epoch != self.epochs.latest_number:
             self._begin_epoch(leader_epoch, base_offset)

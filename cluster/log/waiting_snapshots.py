@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster.log.checkpoints import write_new
-from cluster.log.producers import MARKS
+from cluster.log.producer_marks import MARKS
 from cluster.log.sequence import ProducerEntry
 from cluster.seams.storage import Storage
 

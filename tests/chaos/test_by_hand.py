@@ -112,14 +112,14 @@ def test_a_link_is_for_faults_of_links(fault: str) -> None:
         with pytest.raises(FaultRefused, match=f"{fault} hits the load of a run"):
             planned(request, TOPICS, CLUSTER)
     else:
-        kind = FAULTS[fault].needs_coordinator
+        kind = None if FAULTS[fault].targets == ("partition",) else FAULTS[fault].needs_coordinator
         with pytest.raises(
             FaultRefused, match=f"{fault} takes {TAKES.get(kind, 'TOPIC')}.*, not the link 'b1-b2'; cut-link"
         ):
             planned(request, TOPICS, CLUSTER)
 
 
-@pytest.mark.parametrize("fault", of_coordinators())
+@pytest.mark.parametrize("fault", [name for name in of_coordinators() if FAULTS[name].targets != ("partition",)])
 def test_faults_on_coordinators_take_what_is_coordinated(fault: str) -> None:
     """A transactional id or a group by its name, or any of those in use."""
     key = "group" if FAULTS[fault].needs_coordinator == "group" else "transactional_id"

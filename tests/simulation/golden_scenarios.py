@@ -14,8 +14,8 @@ from cluster.broker.replicas import produce_checks, replica
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.controller import leadership, partitions, reassignment
-from cluster.log import appending, opening
-from cluster.log.local_log import LocalLog
+from cluster.log import appending, opening, replicated_appends
+from cluster.log.file_names import FileNames
 from cluster.log.producers import ProducerStates
 from cluster.log.segment import Segment
 from cluster.replication.isr import InSyncReplicas
@@ -146,7 +146,10 @@ SCENARIOS = {
         patches=((produce_checks, "check_inside", lambda records, header, *_: (records, header)),),
     ),
     "a-first-batch-beyond-32-bits": Scenario(
-        has_no_leader(2), patches=((appending, "roll_reason", without.never_roll_what_is_empty),)
+        has_no_leader(2),
+        patches=tuple(
+            (module, "roll_reason", without.never_roll_what_is_empty) for module in (appending, replicated_appends)
+        ),
     ),
     "a-cut-into-a-hole": Scenario(
         says("read from 1: no answer"),
@@ -188,6 +191,6 @@ SCENARIOS = {
         patches=((LeaderState, "low_watermark", without.begin_alone),),
     ),
     "a-new-segment-and-a-power-loss": Scenario(
-        loses("m3", "m4"), patches=((LocalLog, "_unsynced_directories", lambda _log: ()),)
+        loses("m3", "m4"), patches=((FileNames, "unsynced_directories", lambda _names: ()),)
     ),
 }

@@ -21,7 +21,8 @@ from cluster.defects import parse, with_defects
 from cluster.defects.firings import Firings
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
-from cluster.log.local_log import LocalLog, ReadResult
+from cluster.log.file_names import FileNames
+from cluster.log.local_log import ReadResult
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import ProducerEntry, SequenceVerdict, VerdictKind
 from cluster.protocol.batch import BatchHeader
@@ -183,7 +184,7 @@ REMOVALS: dict[str, Removal] = {
     "prefer-whoever-is-alive": Removal(
         patches=((leadership, "elect_preferred", without.prefer_whoever_is_alive),)
     ),  # KIP-460
-    "leave-names-unsynced": Removal(patches=((LocalLog, "_unsynced_directories", lambda _log: ()),)),  # KAFKA-3968
+    "leave-names-unsynced": Removal(patches=((FileNames, "unsynced_directories", lambda _names: ()),)),  # KAFKA-3968
     # Of transactions and groups.
     **{
         name: _defect(name)

@@ -15,7 +15,7 @@ from tests.verifier.oracle.timing import wrong_ends
 from tests.verifier.oracle.transactions import stable_offsets
 from verifier import explain
 from verifier.checks.wrong_end_offset import wrong_end_offset
-from verifier.ends import StableOffsets, ends_of
+from verifier.ends import StableRegions, ends_of
 from verifier.evidence.history import HistoryRow, HistoryWriter, read_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.files.transactions import Ended, Opened
@@ -102,7 +102,7 @@ def test_last_stable_offsets_are_those_of_all_high_watermarks(seed: int) -> None
         elif what:
             replay.append(Ended(producer, 0, 0, opened.pop(producer, -1), offset, 0, -1, 0))
     still = {producer: Opened(producer, 0, first) for producer, first in opened.items()}
-    stable = StableOffsets({(TOPIC, 0): LogTransactions(TOPIC, 0, 1, True, replay, still)})
+    stable = StableRegions({(TOPIC, 0): LogTransactions(TOPIC, 0, 1, True, replay, still)})
     possible = stable_offsets(log)  # type: ignore[arg-type]
     for offset in range(len(log) + 1):
         assert (stable.open_at((TOPIC, 0), offset) is None) == (offset in possible)

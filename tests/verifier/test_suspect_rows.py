@@ -9,19 +9,19 @@ import pytest
 
 from verifier import run_checks
 from verifier.findings import CHECKED
-from verifier.suspects.rows import MOST_RELIABLE, Examined, Rows
+from verifier.suspects.rows import MOST_RELIABLE, ExaminedRows, Rows
 
-TABLES = [field.name for field in fields(Examined) if field.name != "contradictable"]
+TABLES = [field.name for field in fields(ExaminedRows) if field.name != "contradictable"]
 
 
-def examined(**numbers: list[int | None]) -> Examined:
+def examined(**numbers: list[int | None]) -> ExaminedRows:
     """Tables of one column, with these numbers in some of them."""
     tables = {
         name: Rows(pa.table({"topic": pa.array(["t"] * len(column)), "base_offset": pa.array(column, pa.int64())}))
         for name in TABLES
         for column in [numbers.get(name, [0, None, -1])]
     }
-    return Examined(**tables, contradictable=frozenset())
+    return ExaminedRows(**tables, contradictable=frozenset())
 
 
 @pytest.mark.parametrize("name", TABLES)

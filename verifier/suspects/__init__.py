@@ -15,16 +15,16 @@ from __future__ import annotations
 from verifier.files.model import ABORTED_INDEX, CHECKPOINT, INDEX, SNAPSHOT, TAIL
 from verifier.suspects.clients import of_history, of_jumps
 from verifier.suspects.headers import of_batches, of_spans
-from verifier.suspects.rows import Examined, Places, examine, merged
+from verifier.suspects.rows import ExaminedRows, Places, examine, merged
 from verifier.suspects.values import of_claims, of_ledger
 
-__all__ = ["Examined", "Places", "examine", "suspects"]
+__all__ = ["ExaminedRows", "Places", "examine", "suspects"]
 
 #: The checks of files beside the logs.
 BESIDE = (ABORTED_INDEX, CHECKPOINT, INDEX, SNAPSHOT, TAIL)
 
 
-def suspects(rows: Examined) -> dict[str, Places]:
+def suspects(rows: ExaminedRows) -> dict[str, Places]:
     """The places in which each check may find something, by the check's name."""
     return merged(
         of_batches(rows.batches, rows.replicas),

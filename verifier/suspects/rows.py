@@ -115,7 +115,7 @@ def reached(values: Ints, begins: Flags, none: int = LEAST) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ExaminedRows:
     """What is examined. ``batches`` and ``spans`` are those of ``segments``, with what is known of their replica.
 
     ``replicas`` has a row for each. ``contradictable``: where clients may contradict each other about deleted offsets.
@@ -138,12 +138,12 @@ class Examined:
         return all(_is_small(column) for rows in (*tables, self.jumps) for column in rows.table.itercolumns())
 
 
-def examine(staged: Staged, replicas: pa.Table, partitions: pa.Table) -> Examined:
+def examine(staged: Staged, replicas: pa.Table, partitions: pa.Table) -> ExaminedRows:
     """All rows of judged partitions. ``replicas`` and ``partitions`` are those of ``verifier.places``."""
     own = Rows(_read(staged.segments).join(replicas, _REPLICA, join_type="inner"))
     whole = Rows(partitions)
     deleted = whole.flags("judges_deleted") & (whole.ints("from_offset", 0) > 0)
-    return Examined(
+    return ExaminedRows(
         replicas=Rows(replicas),
         batches=own.where(own.equal("kind", "batch", "file")),
         spans=own.where(own.equal("kind", "span")),

@@ -10,7 +10,8 @@ from cluster.broker.handlers.named_once import each_once
 from cluster.broker.pauses import Shares
 from cluster.broker.portions import BYTES_AT_ONCE, Beside, Portions, Steps, begin_in_turn, chunks, may_begin
 from cluster.broker.replicas.fetch_checks import READ_COMMITTED, FetchedBy, fetch_error
-from cluster.broker.replicas.fetch_sessions import FULL_FETCH_EPOCHS, NO_SESSION, FetchSession
+from cluster.broker.replicas.fetch_session import FULL_FETCH_EPOCHS, FetchSession
+from cluster.broker.replicas.fetch_sessions import NO_SESSION
 from cluster.broker.replicas.fetcher import broker_epoch_in
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.purgatory import DelayedFetch

@@ -14,7 +14,8 @@ import math
 from dataclasses import dataclass, field
 from enum import Enum
 
-from cluster.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, next_epoch
+from cluster.broker.replicas.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
+from cluster.broker.replicas.fetch_sessions import NO_SESSION
 from cluster.broker.replicas.replica import Replica
 from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode

@@ -12,14 +12,8 @@ from functools import partial
 
 from cluster.broker.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from cluster.broker.replicas.produce_checks import NAMED, Looked, look_inside
-from cluster.coordinator.group.records import (
-    CorruptGroupRecord,
-    OffsetKey,
-    UnknownKey,
-    parse_group_value,
-    parse_key,
-    parse_offset_value,
-)
+from cluster.coordinator.group.group_values import parse_group_value
+from cluster.coordinator.group.records import CorruptGroupRecord, OffsetKey, UnknownKey, parse_key, parse_offset_value
 from cluster.coordinator.transaction.records import (
     CorruptTransactionRecord,
     UnknownKeyVersion,

@@ -17,7 +17,8 @@ from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
 from cluster.broker.pauses import Shares
 from cluster.broker.replicas.fetch_checks import FetchedBy
-from cluster.broker.replicas.fetch_sessions import FetchSession, FetchSessions, SessionPartition
+from cluster.broker.replicas.fetch_session import FetchSession, SessionPartition
+from cluster.broker.replicas.fetch_sessions import FetchSessions
 from cluster.broker.replicas.host import Proposer, Proposing, RequestRefused
 from cluster.broker.replicas.own_writes import OwnWrites
 from cluster.broker.replicas.purgatory import DelayedFetch

@@ -1,13 +1,12 @@
 """Writes: one produce request across its partitions, and when it is answered.
 
-Owns the way through a request's partitions, the wait for acknowledgements, and the batches in which there is too much
-to look at on the event loop, or of internal topics: they go to another thread, one at a time, and nothing else of their
-connection is taken meanwhile. Does not own the checks (``produce_checks``) nor the append to one partition.
+Owns the way through a request's partitions, and the batches in which there is too much to look at on the event loop, or
+of internal topics: they go to another thread, one at a time, and nothing else of their connection is taken meanwhile.
+Does not own what holds for one partition of a request (``write_parts``), nor the append to it.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from cluster.broker.checkpoints import Blocking
@@ -17,23 +16,20 @@ from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import IsGone, never_gone
 from cluster.broker.replicas.host import ProducerGone, RequestRefused, WrittenBy
 from cluster.broker.replicas.internal_checks import look_for
-from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, admit, kept, refused, weight_of
-from cluster.broker.replicas.purgatory import DelayedProduce, failed
+from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, kept, weight_of
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
-from cluster.broker.replicas.transaction_checks import check_identity, check_verified
 from cluster.broker.replicas.verified import NOT_ASKED, Verified
+from cluster.broker.replicas.write_parts import Respond, Waiting, Waits, WriteParts
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
 from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
-from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
+from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult
 from cluster.protocol.record_checks import BYTES_AT_ONCE, RECORDS_AT_ONCE, Effort, Postponed
 from cluster.seams.clock import Clock
-
-logger = logging.getLogger(__name__)
 
 #: Partitions of one request between two looks whether its share of the turn is over: a new segment takes long.
 LOOK_EACH = 10
@@ -42,13 +38,8 @@ QUICK_RECORDS = 1000
 #: The result of a partition that has none yet.
 _NOT_YET = ProduceResult("", -1, ErrorCode.NONE)
 
-Respond = Callable[[list[ProduceResult]], None]
-Waits = Callable[[DelayedProduce], None]
-#: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
-Waiting = tuple[int, Replica, int, int]
 
-
-class Writes:
+class Writes(WriteParts):
     """Of one broker. ``find`` returns a replica of it or raises ``RequestRefused``."""
 
     def __init__(
@@ -64,21 +55,12 @@ class Writes:
         shares: Shares,
         verifies_transactions: bool,
     ) -> None:
-        self._partitions = partitions
-        self._find = find
-        self._partition_exists = partition_exists
-        self._acknowledgement, self._verification_error = rules.acknowledgement, rules.verification_error
-        self._wheel = wheel
+        super().__init__(partitions, find, partition_exists, rules, wheel, storage_failed, verifies_transactions)
         self._clock = clock
-        self._storage_failed = storage_failed
         self._blocking = blocking
         self._shares = shares
-        self._verifies_transactions = verifies_transactions
         self._effort = Effort()
         self._one_at_a_time = LightestFirst()
-
-    def __repr__(self) -> str:
-        return f"<Writes to {len(self._partitions)} partitions>"
 
     def produce(
         self,
@@ -156,7 +138,8 @@ class Writes:
         is_gone: IsGone = never_gone,
     ) -> None:
         """The same for a request that names very many partitions, whose records are its own."""
-        results, told = [_NOT_YET] * len(request.partitions), (respond, waits, verified, is_gone)
+        results = [_NOT_YET] * len(request.partitions)
+        told = respond, waits, verified, is_gone
         await self._go_on(request, client, zstd_allowed, results, [], enumerate(request.partitions), *told)
 
     async def _go_on(
@@ -180,7 +163,8 @@ class Writes:
                 raise ProducerGone
 
         check_gone(await self._shares.fresh())
-        effort, pause = Effort.all(), Pauses(self._shares)
+        effort = Effort.all()
+        pause = Pauses(self._shares)
         for index, wanted in postponed:
             await pause()
             few_bytes = min(BYTES_AT_ONCE, effort.bytes_left)
@@ -208,26 +192,6 @@ class Writes:
         else:
             respond(results)
 
-    def _check_transaction(
-        self, partition: Replica, transactional_id: str | None, header: BatchHeader, verified: Verified
-    ) -> None:
-        """Row 4. Raises ``RequestRefused``."""
-        check_identity(transactional_id, header)
-        if self._verifies_transactions and partition.leader is not None:
-            check_verified(partition.log, header, verified, self._verification_error)
-
-    def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
-        """No one has told of what was acknowledged since the first of them was written."""
-        still: list[Waiting] = []
-        for entry in waiting:
-            index, partition, required_offset, epoch = entry
-            code = self._acknowledgement(partition.leader, epoch, required_offset)
-            if code is None:
-                still.append(entry)
-            elif code:
-                results[index] = failed(results[index], code)
-        return still
-
     async def _looked_and_appended(
         self,
         wanted: ProducePartition,
@@ -244,7 +208,8 @@ class Writes:
         async with self._one_at_a_time.slot(weight_of(header)) as slot:
             check_gone(slot.has_waited)
             config = self._find(wanted.topic, wanted.partition).log.config
-            look, found = look_for(wanted.topic), list[Looked]()
+            look = look_for(wanted.topic)
+            found: list[Looked] = []
             await self._blocking(lambda: found.append(look(records, header, config, effort)))
             # Roles may have changed meanwhile.
             partition = self._find(wanted.topic, wanted.partition)
@@ -252,49 +217,3 @@ class Writes:
                 self._check_transaction(partition, request.transactional_id, header, verified)
             times_ms = self._clock.monotonic_ms(), self._clock.wall_ms()
             return partition, *partition.append(records, header, request.acks, *times_ms, effort, host, found[0])
-
-    def _result(
-        self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
-    ) -> ProduceResult:
-        """The answer for a batch that was appended, as it will be if all goes well."""
-        first_offset, _, log_append_time_ms, log_start_offset, must_commit_offset, _, error_code = info
-        topic, number = partition.topic, partition.partition
-        result = appended(topic, number, error_code, first_offset, log_append_time_ms, log_start_offset)
-        if acks == -1:
-            required_offset = must_commit_offset + 1
-            code = self._acknowledgement(partition.leader, epoch, required_offset)
-            if code is None:
-                waiting.append((index, partition, required_offset, epoch))
-            elif code:
-                return failed(result, code)
-        return result
-
-    def _wait(
-        self,
-        request: ProduceRequest,
-        results: list[ProduceResult],
-        waiting: list[Waiting],
-        respond: Respond,
-        waits: Waits,
-    ) -> None:
-        delayed = DelayedProduce(results, (entry[0] for entry in waiting), respond, self._wheel, request.timeout_ms)
-        for index, partition, required_offset, epoch in waiting:
-            partition.waiters.add_produce(required_offset, epoch, delayed, index)
-        waits(delayed)
-
-    def _admit(
-        self, wanted: ProducePartition, acks: int, client: WrittenBy, zstd_allowed: bool
-    ) -> tuple[Replica, memoryview]:
-        """The replica here, and the batch for it, of a part that is not plainly right. Raises ``RequestRefused`` and
-        ``InvalidBatch``."""
-        topic, number, _ = wanted
-        partition = self._partitions.get((topic, number))
-        exists = partition is not None or self._partition_exists(topic, number)
-        records = admit(wanted, acks, client.client_id, exists=exists, zstd_allowed=zstd_allowed)
-        return self._find(topic, number) if partition is None else partition, records
-
-    def _refused(self, wanted: ProducePartition, error: RequestRefused | InvalidBatch | LogError) -> ProduceResult:
-        logger.debug("produce to %s-%d refused: %s", wanted.topic, wanted.partition, error)
-        if error.error_code is ErrorCode.KAFKA_STORAGE_ERROR and isinstance(error, LogError):
-            self._storage_failed(error)
-        return refused(wanted, error)

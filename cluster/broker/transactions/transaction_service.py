@@ -1,56 +1,44 @@
 """TransactionService: the transaction coordinator as the rest of a broker sees it.
 
-Owns the way from a request to its answer: a decision is asked for, its records are appended and its markers sent, and
-what became of them is reported; which partitions of ``__transaction_state`` are taken over and given back; and the
-looks for what time alone makes due. Does not own any decision (``TransactionCoordinator``), layouts, nor how markers
-reach their partitions (``MarkerSender``).
+Owns the way from a request to its answer, which partitions of ``__transaction_state`` are taken over and given back,
+and the looks for what time alone makes due. Does not own any decision (``TransactionCoordinator``), how one is carried
+out (``TransactionEffects``), nor layouts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Mapping, Set
-from functools import partial
+from collections.abc import Callable, Set
 
 from cluster.broker.checkpoints import Blocking
 from cluster.broker.coordinator_counters import TRANSACTION
-from cluster.broker.coordinator_loading import TakeBatch, read_partition, tell_loaded, tell_unreadable
+from cluster.broker.coordinator_loading import tell_loaded, tell_unreadable
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import Beside, chunks
-from cluster.broker.replicas.ordered_appends import OrderedAppends, OwnAppend
+from cluster.broker.replicas.ordered_appends import OrderedAppends
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
 from cluster.broker.transactions.marker_sending import Answered, Gone, MarkerSender
 from cluster.broker.transactions.room_making import RoomMaking
+from cluster.broker.transactions.transaction_effects import TransactionEffects, Waiter
+from cluster.broker.transactions.transaction_reading import read_transactions
 from cluster.config.broker import BrokerConfig
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.decisions import (
-    AppendRecord,
-    SendMarkers,
     TransactionAnswer,
-    TransactionMarkers,
     TxnDecision,
 )
-from cluster.coordinator.transaction.loading import TransactionTable
 from cluster.coordinator.transaction.requests import TakeProducerId
-from cluster.coordinator.transaction.state import IllegalTxnTransition, ProducerIdAndEpoch, TopicPartition
-from cluster.protocol.batch import BatchHeader
+from cluster.coordinator.transaction.state import ProducerIdAndEpoch, TopicPartition
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.records import NewRecord, Record, build_batch
 from cluster.seams.clock import Clock
 
-logger = logging.getLogger(__name__)
-
-#: The pause before a record that could not be appended, and must be, is tried again.
-RETRY_S = 0.1
 #: Transactional ids of which one decision is made, of those that concern all.
 IDS_AT_ONCE = 100
 #: What makes a decision at a time.
 Decide = Callable[[int], TxnDecision]
-Waiter = asyncio.Future[TransactionAnswer]
 
 
 class TransactionService:
@@ -73,15 +61,14 @@ class TransactionService:
         self._config = config
         self._replicas = replicas
         self._counters = replicas.counters
-        self._sender = make_sender(self._markers_answered, self._markers_gone)
         self._take_producer_id = take_producer_id
         self._clock = clock
         self._beside = Beside(blocking)
         self._shares = shares
-        self._appends = OrderedAppends(replicas.own_writes, clock, config["request.timeout.ms"], shares)
+        appends = OrderedAppends(replicas.own_writes, clock, config["request.timeout.ms"], shares)
+        self._effects = TransactionEffects(coordinator, appends, make_sender, replicas.counters, clock)
         self._waiting: set[Waiter] = set()
         self._loading: dict[int, asyncio.Task[None]] = {}
-        self._retries: dict[AppendRecord, asyncio.TimerHandle] = {}
         self._room = RoomMaking(coordinator, self._each)
         self._periodic = Timers(replicas.storage_failed)
 
@@ -101,13 +88,11 @@ class TransactionService:
         owned = self.coordinator.owned
         for partition in [*owned.served, *owned.loading]:
             self._resign(partition)
-        for handle in self._retries.values():
-            handle.cancel()
-        self._retries.clear()
+        self._effects.cancel_retries()
         for waiter in list(self._waiting):
             if not waiter.done():
                 waiter.set_result(TransactionAnswer(ErrorCode.NOT_COORDINATOR))
-        await self._sender.close()
+        await self._effects.close()
 
     def partition_of(self, transactional_id: str) -> int:
         """The partition of ``__transaction_state`` whose leader coordinates an id."""
@@ -119,7 +104,7 @@ class TransactionService:
 
     def queue_sizes(self) -> dict[str, int]:
         """Transactions by what their end waits for: markers, or another try of their record. For any thread."""
-        return {**self._sender.queue_sizes(), "log append retry": len(self._retries)}
+        return self._effects.queue_sizes()
 
     # requests
 
@@ -181,7 +166,7 @@ class TransactionService:
         waiter: Waiter = self._loop.create_future()
         self._waiting.add(waiter)
         try:
-            self._carry_out(decide(self._clock.wall_ms()), waiter)
+            self._effects.carry_out(decide(self._clock.wall_ms()), waiter)
             return await waiter
         finally:
             self._waiting.discard(waiter)
@@ -195,7 +180,7 @@ class TransactionService:
         if replica.leader is None:
             self._resign(replica.partition)
             return
-        self._carry_out(elected := self.coordinator.elected(replica.partition, replica.leader_epoch))
+        self._effects.carry_out(elected := self.coordinator.elected(replica.partition, replica.leader_epoch))
         if elected.effects:
             self._stop_loading(replica.partition)
             # The end of the log is that of now: this broker appends nothing before it is read.
@@ -203,7 +188,7 @@ class TransactionService:
 
     def _resign(self, partition: int) -> None:
         self._stop_loading(partition)
-        self._carry_out(self.coordinator.resigned(partition, None))
+        self._effects.carry_out(self.coordinator.resigned(partition, None))
 
     def _stop_loading(self, partition: int) -> None:
         loading = self._loading.pop(partition, None)
@@ -211,28 +196,22 @@ class TransactionService:
             loading.cancel()
 
     async def _load(self, replica: Replica, epoch: int) -> None:
-        partition, table = replica.partition, TransactionTable()
+        partition = replica.partition
         began_ns = self._clock.monotonic_ns()
 
         def is_wanted() -> bool:
             return self.coordinator.owned.loading.get(partition) == epoch
 
-        def begin() -> TakeBatch:
-            nonlocal table
-            table = TransactionTable()
-            return take
-
-        def take(header: BatchHeader, records: list[Record]) -> None:
-            for record in () if header.is_control else records:
-                table.take(record.offset, record.key, record.value)
-
-        chunk_bytes, failed = self._config["transaction.state.log.load.buffer.size"], self._replicas.storage_failed
-        if not await read_partition(replica.log, begin, self._beside, chunk_bytes, is_wanted, failed):
+        chunk_bytes = self._config["transaction.state.log.load.buffer.size"]
+        storage_failed = self._replicas.storage_failed
+        table = await read_transactions(replica.log, self._beside, chunk_bytes, is_wanted, storage_failed)
+        if table is None:
             return
         tell_unreadable(replica.log, table.unreadable, self._counters)
         self._loading.pop(partition, None)
-        found, lacking, now_ms = table.transactions, frozenset(table.unavailable), self._clock.wall_ms()
-        self._carry_out(self.coordinator.loaded(partition, epoch, found, now_ms, lacking))
+        found = table.transactions
+        lacking = frozenset(table.unavailable)
+        self._effects.carry_out(self.coordinator.loaded(partition, epoch, found, self._clock.wall_ms(), lacking))
         tell_loaded(replica.log, TRANSACTION, len(found), self._clock.monotonic_ns() - began_ns, self._counters)
 
     async def abort_timed_out(self) -> None:
@@ -245,55 +224,11 @@ class TransactionService:
 
     async def _each(self, decide: Callable[[list[tuple[int, str]], int], TxnDecision]) -> int:
         """Decide on all ids, a few at a time. Returns the number of effects."""
-        pause, count = Pauses(self._shares), 0
+        pause = Pauses(self._shares)
+        count = 0
         for ids in chunks(self.coordinator.owned.all_ids(), IDS_AT_ONCE):
             decision = decide(ids, self._clock.wall_ms())
             count += len(decision.effects)
-            self._carry_out(decision)
+            self._effects.carry_out(decision)
             await pause()
         return count
-
-    # effects, and what is reported
-
-    def _carry_out(self, decision: TxnDecision, waiter: Waiter | None = None) -> None:
-        if waiter is not None and decision.answer is not None and not waiter.done():
-            waiter.set_result(decision.answer)
-        for effect in decision.effects:
-            if isinstance(effect, AppendRecord):
-                self._append(effect, waiter)
-            elif isinstance(effect, SendMarkers):
-                self._sender.add(effect.markers, is_retry=effect.is_retry)
-            else:
-                self._sender.drop(effect.transaction_partition)
-
-    def _append(self, append: AppendRecord, waiter: Waiter | None) -> None:
-        if append.is_retry and append not in self._retries:
-            self._retries[append] = self._loop.call_later(RETRY_S, self._append, append, waiter)
-            return
-        self._retries.pop(append, None)
-
-        def build(wall_ms: int) -> bytes:
-            return build_batch([NewRecord(wall_ms, append.key, append.value)])
-
-        number, epoch = append.transaction_partition, append.coordinator_epoch
-        told = partial(self._append_settled, append, waiter)
-        self._appends.add([OwnAppend(TRANSACTIONS_TOPIC, number, epoch, build, told, in_that_epoch=True)])
-
-    def _append_settled(
-        self, append: AppendRecord, waiter: Waiter | None, error_code: ErrorCode, _position: int
-    ) -> None:
-        if error_code is ErrorCode.NONE:
-            self._counters.coordinators.transaction_stored(append.transit.state, is_asked=waiter is not None)
-        try:
-            decision = self.coordinator.appended(append, error_code, self._clock.wall_ms())
-        except IllegalTxnTransition:
-            # A mistake of ours, which must not end the append or the fetch that has moved the high watermark.
-            logger.exception("the result of %r", append)
-            decision = TxnDecision(TransactionAnswer(ErrorCode.UNKNOWN_SERVER_ERROR))
-        self._carry_out(decision, waiter)
-
-    def _markers_answered(self, markers: TransactionMarkers, errors: Mapping[TopicPartition, ErrorCode] | None) -> None:
-        self._carry_out(self.coordinator.markers_answered(markers, errors))
-
-    def _markers_gone(self, markers: TransactionMarkers) -> None:
-        self._carry_out(self.coordinator.markers_gone(markers))

@@ -1,21 +1,20 @@
 """One group: its state and generation, its members, who leads, which protocol they share.
 
 Owns membership and what follows from it alone. Does not own when members join, sync or go (``rebalancing`` and the
-modules of each request), nor how offsets count (``group_offsets``).
+modules of each request), nor how offsets count (``group_offsets``), nor what is stored of it (``stored_group``).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cluster.coordinator.group.answers import JoinedMember
 from cluster.coordinator.group.decisions import TimerName
 from cluster.coordinator.group.group_offsets import GroupOffsets
+from cluster.coordinator.group.homes import OffsetsPartition
 from cluster.coordinator.group.members import MEMBER_BYTES, GroupMember
-from cluster.coordinator.group.records import GroupValue, TopicPartition
 from cluster.coordinator.group.requests import Protocols, Waiter
 from cluster.coordinator.group.states import GroupState, check_transition
 from cluster.coordinator.group.supporters import Supporters
@@ -24,20 +23,6 @@ from cluster.protocol.errors import MalformedRequest
 
 #: Names of topics, in lists that differ, that are read of the subscriptions of a group.
 MOST_TOPICS = 20_000
-
-
-@dataclass(slots=True)
-class OffsetsPartition:
-    """A partition of ``__consumer_offsets`` that this broker leads, without a break since ``leading_since``. Something
-    of the groups that are ``unavailable`` cannot be read."""
-
-    index: int
-    leader_epoch: int
-    leading_since: int
-    is_loading: bool = True
-    unavailable: frozenset[str] = frozenset()
-    #: Partitions of topics that were deleted meanwhile.
-    deleted: set[TopicPartition] = field(default_factory=set)
 
 
 class InitialJoin(NamedTuple):
@@ -85,46 +70,6 @@ class Group:
         return (
             f"<Group {self.group_id} {self.state.value} generation {self.generation_id}, {len(self.members)} members>"
         )
-
-    @classmethod
-    def of_value(cls, group_id: str, home: OffsetsPartition, value: GroupValue) -> Group:
-        """A group as it was stored: Stable if it has members."""
-        group = cls(group_id, home, value.state_timestamp_ms)
-        group.state = GroupState.STABLE if value.members else GroupState.EMPTY
-        group.generation_id = value.generation_id
-        group.protocol_name = value.protocol_name
-        for member in value.members:
-            group.add(GroupMember.of_value(member, value.protocol_name or ""))
-        group.protocol_type = value.protocol_type or None
-        group.client_host = next((member.client_host for member in value.members), "")
-        if value.leader in group.members:
-            group.leader = value.leader
-        return group
-
-    def value(self, assignments: Mapping[str, bytes]) -> GroupValue:
-        """What is stored of it, with what each member is assigned."""
-        members = tuple(
-            member.value(self.protocol_name, assignments.get(member_id, b""))
-            for member_id, member in self.members.items()
-        )
-        return GroupValue(
-            self.protocol_type or "",
-            self.generation_id,
-            self.protocol_name,
-            self.leader,
-            self.state_timestamp_ms,
-            members,
-        )
-
-    def revived(self, *, is_stored: bool) -> Group:
-        """A group like this one was while it was Empty: it is Dead, and not all of its removal could be stored.
-        ``is_stored`` is whether its own record is still in the log; without it only offsets are left."""
-        group = Group(self.group_id, self.home, self.state_timestamp_ms, self.client_host)
-        if is_stored:
-            group.generation_id = self.generation_id
-            group.protocol_type = self.protocol_type
-        group.offsets = self.offsets
-        return group
 
     # states
 
@@ -220,10 +165,12 @@ class Group:
 
     def begin_storing(self, assignments: Mapping[str, bytes]) -> None:
         """This generation's assignment is being appended."""
-        self.storing, self.storing_bytes = True, sum(map(len, assignments.values()))
+        self.storing = True
+        self.storing_bytes = sum(map(len, assignments.values()))
 
     def end_storing(self) -> None:
-        self.storing, self.storing_bytes = False, 0
+        self.storing = False
+        self.storing_bytes = 0
 
     # joining
 
@@ -233,7 +180,8 @@ class Group:
 
     def take_join(self, member: GroupMember) -> Waiter | None:
         """Whose JoinGroup waits; it no longer does."""
-        waiter, member.join_waiter = member.join_waiter, None
+        waiter = member.join_waiter
+        member.join_waiter = None
         self._joined.discard(member.member_id)
         return waiter
 

@@ -7,7 +7,8 @@ group in the table is counted (``room``). Does not own what happens to a group.
 from __future__ import annotations
 
 from cluster.coordinator.group.decisions import GroupSettings
-from cluster.coordinator.group.group import Group, OffsetsPartition
+from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.homes import OffsetsPartition
 from cluster.coordinator.group.room import Room
 from cluster.coordinator.partitioning import partition_for
 from cluster.protocol.errors import ErrorCode

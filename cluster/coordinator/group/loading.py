@@ -14,22 +14,23 @@ from typing import NamedTuple
 
 from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
 from cluster.coordinator.group.decisions import GroupDecision, Records
-from cluster.coordinator.group.group import Group, OffsetsPartition
+from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.group_offsets import GroupOffsets, PlacedOffset
+from cluster.coordinator.group.group_values import GroupValue, parse_group_value
+from cluster.coordinator.group.homes import OffsetsPartition
 from cluster.coordinator.group.member_effects import answer_join, answer_sync, watch_session
 from cluster.coordinator.group.rebalancing import prepare
 from cluster.coordinator.group.records import (
     CorruptGroupRecord,
     GroupKey,
-    GroupValue,
     OffsetKey,
     UnknownKey,
-    parse_group_value,
     parse_key,
     parse_offset_value,
 )
 from cluster.coordinator.group.requests import NO_PRODUCER_ID
 from cluster.coordinator.group.states import GroupState
+from cluster.coordinator.group.stored_group import group_of
 from cluster.coordinator.unreadable import UnreadableRecords
 from cluster.protocol.errors import ErrorCode
 
@@ -92,7 +93,8 @@ class GroupLoader:
 
     def _feed_offset(self, batch: LoadedBatch, key: OffsetKey, value: bytes | None) -> None:
         placed = None if value is None else PlacedOffset(parse_offset_value(value), batch.position)
-        offsets, partition = self._offsets[key.group_id], key.topic_partition
+        offsets = self._offsets[key.group_id]
+        partition = key.topic_partition
         if batch.is_transactional:
             self._open[batch.producer_id].add(key.group_id)
             offsets.load(partition, placed, batch.producer_id)
@@ -124,7 +126,7 @@ class GroupLoader:
         """What was read, but for groups that are unavailable: nothing of them may be told, or expire. A group of simple
         consumers has no record, only offsets."""
         found = {
-            group_id: Group.of_value(group_id, self.home, value)
+            group_id: group_of(group_id, self.home, value)
             for group_id, value in self._values.items()
             if group_id not in self._unknown
         }

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
 from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, Records, TimerKind, TimerName
 from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.group_values import group_value
 from cluster.coordinator.group.members import GroupMember
 from cluster.coordinator.group.purposes import Purpose
-from cluster.coordinator.group.records import group_key, group_value
+from cluster.coordinator.group.records import group_key
 from cluster.coordinator.group.requests import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, UNKNOWN_MEMBER_ID, Waiter
+from cluster.coordinator.group.stored_group import value_of
 from cluster.protocol.errors import ErrorCode
 
 
@@ -93,5 +95,5 @@ def append(
 
 def append_group(decision: GroupDecision, group: Group, assignments: Mapping[str, bytes], purpose: Purpose) -> None:
     """The group as it is, with what each member is assigned."""
-    record = (group_key(group.group_id), group_value(group.value(assignments)))
+    record = (group_key(group.group_id), group_value(value_of(group, assignments)))
     append(decision, group, (record,), purpose)

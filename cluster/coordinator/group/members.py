@@ -6,7 +6,7 @@ Owns one member. Does not own when it is removed, nor its timers.
 from __future__ import annotations
 
 from cluster.coordinator.group.answers import JoinedMember, MemberDescription
-from cluster.coordinator.group.records import MemberValue
+from cluster.coordinator.group.group_values import MemberValue
 from cluster.coordinator.group.requests import Protocols, Waiter, protocols_bytes
 
 #: What a member, or an id that is pending, takes besides its texts.

@@ -19,6 +19,7 @@ from cluster.coordinator.group.purposes import GroupRemoval, RemovalStored
 from cluster.coordinator.group.records import NO_TIMESTAMP, Tombstones, TopicPartition
 from cluster.coordinator.group.requests import Waiter
 from cluster.coordinator.group.states import GroupState
+from cluster.coordinator.group.stored_group import revived
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode
 
@@ -79,7 +80,8 @@ def remove_group(decision: GroupDecision, group: Group, waiter: Waiter | None) -
     """Have an Empty group removed. True if there is nothing to store, and so it is gone already."""
     group.transition(GroupState.DEAD, group.state_timestamp_ms)
     decision.cancel_timers(group.timers)
-    group.timers, group.pending_members = {}, set()
+    group.timers = {}
+    group.pending_members = set()
     offsets = group.offsets
     partitions = [*offsets.committed, *sorted(offsets.uncommitted - offsets.committed.keys())]
     if not partitions and group.generation_id == 0:
@@ -173,4 +175,4 @@ def removal_stored(
         return group
     if removal.error_code is ErrorCode.NONE:
         return None
-    return group.revived(is_stored=error_code is not ErrorCode.NONE)
+    return revived(group, is_stored=error_code is not ErrorCode.NONE)

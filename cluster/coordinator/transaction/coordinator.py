@@ -1,51 +1,38 @@
 """The transaction coordinator of one broker: an event becomes a ``TxnDecision`` and changes its state.
 
-Owns the order of things: a transition is prepared, its record is appended, and only what is in the log is answered,
-followed by markers and the record that all are written (Kafka's TransactionCoordinator and TransactionStateManager;
-docs/reference/kafka.md "Transaction coordinator"). Pure: it knows no log, socket or clock.
-
-The shell reports each effect exactly once: ``appended`` for a record, ``markers_answered`` for markers. What was begun
-in another epoch of the partition is recognized and changes nothing.
+Owns which partitions it serves, and what begins a transition: a request of a client, or time (Kafka's
+TransactionCoordinator and TransactionStateManager; docs/reference/kafka.md "Transaction coordinator"). Does not own how
+a transition continues once its effects are reported (``reports``). Pure: it knows no log, socket or clock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import replace
 
 from cluster.coordinator.partitioning import partition_for
-from cluster.coordinator.transaction import requests
+from cluster.coordinator.transaction import reports, requests
 from cluster.coordinator.transaction.decisions import (
     AppendRecord,
     DropMarkers,
-    SendMarkers,
     TransactionAnswer,
     TransactionMarkers,
     TxnDecision,
-    coordinator_error,
     refusal,
 )
 from cluster.coordinator.transaction.effects import DONE, begin_append, begin_completion
 from cluster.coordinator.transaction.expiry import expire_if_idle, make_room
-from cluster.coordinator.transaction.markers import awaits, sort_answers
-from cluster.coordinator.transaction.ownership import OwnedPartitions, ServedPartition
+from cluster.coordinator.transaction.ownership import OwnedPartitions
 from cluster.coordinator.transaction.requests import TakeProducerId
 from cluster.coordinator.transaction.room import TransactionRoom, check_room, crowds
 from cluster.coordinator.transaction.rules import CORRECT, TransactionRules
 from cluster.coordinator.transaction.state import (
-    COMPLETED,
     NO_PRODUCER_EPOCH,
-    PREPARED,
-    IllegalTxnTransition,
     ProducerIdAndEpoch,
     TopicPartition,
     TransactionMetadata,
     TransactionState,
-    complete_transition,
     used_from,
-    without_pending,
 )
-from cluster.coordinator.transaction.transitions import marker_written
 from cluster.protocol.errors import ErrorCode
 
 UNLIMITED = TransactionRoom()
@@ -67,7 +54,8 @@ class TransactionCoordinator:
         rules: TransactionRules = CORRECT,
     ) -> None:
         self.owned = OwnedPartitions(partition_count)
-        self._room, self._rules = room, rules
+        self._room = room
+        self._rules = rules
         self._max_timeout_ms = max_timeout_ms
         self._id_expiration_ms = id_expiration_ms
 
@@ -239,61 +227,17 @@ class TransactionCoordinator:
                 appends.append(begin_append(partition, served, decided, DONE))
         return TxnDecision(effects=tuple(appends))
 
-    # What the shell reports.
+    # What the shell reports (``reports``).
 
     def appended(self, append: AppendRecord, error_code: ErrorCode, now_ms: int) -> TxnDecision:
         """The record is in the log of every replica in sync, or the append failed. The answer is the request's."""
-        error = coordinator_error(error_code)
-        served = self.owned.find_in_epoch(append.transaction_partition, append.coordinator_epoch)
-        if isinstance(served, ErrorCode):
-            return refusal(served if error is ErrorCode.NONE else error)
-        metadata = served.transactions.get(append.transactional_id)
-        if metadata is None or metadata.pending != append.transit:
-            raise IllegalTxnTransition(f"{metadata} awaits no such record: {append}")
-        if error is not ErrorCode.NONE:
-            return self._append_failed(served, metadata, append, error)
-        if append.transit.state is TransactionState.DEAD:
-            served.remove(append.transactional_id)
-            return TxnDecision(append.answer)
-        completed = complete_transition(metadata, append.transit)
-        served.put(completed)
-        if completed.state not in PREPARED:
-            return TxnDecision(append.answer)
-        effect = begin_completion(append.transaction_partition, served, completed, now_ms)
-        return TxnDecision(append.answer, (effect,))
-
-    def _append_failed(
-        self, served: ServedPartition, metadata: TransactionMetadata, append: AppendRecord, error: ErrorCode
-    ) -> TxnDecision:
-        """Back to what was, and the client may ask again. The record of completed markers is tried until it succeeds or
-        the partition is left; Kafka does so after COORDINATOR_NOT_AVAILABLE alone."""
-        if append.transit.state in COMPLETED:
-            return TxnDecision(effects=(replace(append, is_retry=True),))
-        has_failed = metadata.has_failed_epoch_fence or append.is_epoch_fence
-        served.put(replace(without_pending(metadata), has_failed_epoch_fence=has_failed))
-        return refusal(error)
+        return reports.appended(self.owned, append, error_code, now_ms)
 
     def markers_answered(
         self, markers: TransactionMarkers, errors: Mapping[TopicPartition, ErrorCode] | None
     ) -> TxnDecision:
         """What the leaders said about the markers that were sent to them; None if the connection was lost."""
-        partition = markers.transaction_partition
-        served = self.owned.find_in_epoch(partition, markers.coordinator_epoch)
-        if isinstance(served, ErrorCode):
-            return TxnDecision()
-        metadata = served.transactions.get(markers.transactional_id)
-        if metadata is None or not awaits(metadata, markers):
-            raise IllegalTxnTransition(f"{metadata} awaits no such markers: {markers}")
-        answers = sort_answers(markers, errors)
-        metadata = marker_written(metadata, answers.done)
-        served.put(metadata)
-        if answers.is_abandoned:
-            return TxnDecision()
-        if answers.retry:
-            return TxnDecision(effects=(SendMarkers(replace(markers, topic_partitions=answers.retry), is_retry=True),))
-        if metadata.topic_partitions:
-            return TxnDecision()
-        return TxnDecision(effects=(begin_append(partition, served, metadata, DONE),))
+        return reports.markers_answered(self.owned, markers, errors)
 
     def markers_gone(self, markers: TransactionMarkers) -> TxnDecision:
         """Their partitions do not exist anymore: no one reads them, and none of them is waited for."""

@@ -11,7 +11,7 @@ import pytest
 from cluster.broker.checkpoints import Checkpoints
 from cluster.broker.housekeeping import Housekeeping
 from cluster.config.broker import validate
-from cluster.log import producers, snapshots
+from cluster.log import producer_marks, snapshots
 from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
 from cluster.log.manager import LogManager
@@ -61,7 +61,7 @@ class Files:
 
 def test_a_truncation_replays_what_came_since_the_last_flush(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not all of a segment, which may have millions of batches: that is done on the event loop."""
-    monkeypatch.setattr(producers, "MARK_RECORDS", 50)
+    monkeypatch.setattr(producer_marks, "MARK_RECORDS", 50)
     files = Files(1, LogConfig(), ManualClock())
     [log] = files.logs
     replayed = 0

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cluster.log import invariants, producer_invariants
-from cluster.log import producers as producers_module
+from cluster.log import invariants, producer_invariants, producer_marks
 from cluster.log import segment as segment_module
 from cluster.log.config import LogConfig
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
@@ -59,8 +58,8 @@ def small_memory(monkeypatch):
     monkeypatch.setattr(segment_module, "RECENT_BATCHES", 2)
     monkeypatch.setattr(segment_module, "RESUME_PLACES", 2)
     monkeypatch.setattr(segment_module, "PENDING_ENTRIES", 2)
-    monkeypatch.setattr(producers_module, "MARKS", 2)
-    monkeypatch.setattr(producers_module, "MARK_RECORDS", 3)
+    monkeypatch.setattr(producer_marks, "MARKS", 2)
+    monkeypatch.setattr(producer_marks, "MARK_RECORDS", 3)
 
 
 class LogMachine(RuleBasedStateMachine):

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cluster.log import producers as producers_module
+from cluster.log import producer_marks
 from cluster.log.config import LogConfig
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.errors import ErrorCode
@@ -63,7 +63,7 @@ def judge(log: list[Batch], new: Batch) -> tuple[str, int]:
 @pytest.fixture(autouse=True)
 def few_marks(monkeypatch):
     """Let truncations reach back further than the marks."""
-    monkeypatch.setattr(producers_module, "MARKS", 2)
+    monkeypatch.setattr(producer_marks, "MARKS", 2)
 
 
 class FailoverMachine(RuleBasedStateMachine):

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from cluster.log import producers as producers_module
+from cluster.log import producer_marks
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError, StorageFailed
 from cluster.protocol.errors import ErrorCode
@@ -216,7 +216,7 @@ def test_a_log_wholly_below_its_start_is_started_over(on):
 @pytest.mark.parametrize("marks", [1, 8])
 def test_a_snapshot_speaks_for_producers_whose_batches_are_gone(on, marks, monkeypatch):
     """At the first segment's base it is taken as a start; a damaged one is passed over."""
-    monkeypatch.setattr(producers_module, "MARKS", marks)
+    monkeypatch.setattr(producer_marks, "MARKS", marks)
     log = open_log(on, SMALL)
     for sequence in range(3):
         append(log, producer_id=1, producer_epoch=0, base_sequence=sequence)

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from cluster.log import invariants, producer_invariants
-from cluster.log import producers as producers_module
+from cluster.log import invariants, producer_invariants, producer_marks
 from cluster.log import snapshots as snapshots_module
 from cluster.log.aborted_transactions import AbortedTransaction
 from cluster.log.config import LogConfig
@@ -84,8 +83,8 @@ class Facts:
 @pytest.fixture(autouse=True)
 def small_memory(monkeypatch):
     """Let a truncation pass the oldest mark, and a start its newest histories."""
-    monkeypatch.setattr(producers_module, "MARKS", 2)
-    monkeypatch.setattr(producers_module, "MARK_RECORDS", 3)
+    monkeypatch.setattr(producer_marks, "MARKS", 2)
+    monkeypatch.setattr(producer_marks, "MARK_RECORDS", 3)
     monkeypatch.setattr(snapshots_module, "HISTORIES", 2)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from cluster.log.epochs import LeaderEpochCache
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.follower import FetchPosition, Reaction, reaction
-from cluster.replication.leader import FollowerProgress, LeaderState
+from cluster.replication.follower_progress import FollowerProgress
+from cluster.replication.leader import LeaderState
 from tests.cluster.replication.model import Cluster, Rules, lost
 
 NONE = ErrorCode.NONE

@@ -16,7 +16,7 @@ from cluster.replication.high_watermark import (
     restored_high_watermark,
 )
 from cluster.replication.isr import Outcome
-from cluster.replication.leader import FollowerProgress, LeaderState, acknowledgement
+from cluster.replication.leader import LeaderState, acknowledgement
 
 LAG_MS = 1000
 OFFSETS = st.integers(-1, 50)
@@ -67,22 +67,6 @@ def test_a_followers_watermark_stays_within_its_log(current: int, leader: int, e
 def test_the_watermark_after_a_start(checkpoint: int, found: int) -> None:
     """The checkpoint, within the log [3, 10)."""
     assert restored_high_watermark(checkpoint, 3, 10) == found
-
-
-def test_caught_up_now_or_at_the_previous_fetch() -> None:
-    """A follower that asks for our end is caught up now; one that asks for our end of last time was then."""
-    follower = FollowerProgress(2, 0)
-    assert follower.fetched(5, 10, 100)
-    assert follower.caught_up_ms == 0
-    follower.fetched(10, 20, 200)
-    assert follower.caught_up_ms == 100
-    follower.fetched(25, 25, 300)
-    assert follower.caught_up_ms == 300
-    assert not follower.fetched(25, 25, 350)
-    assert follower.caught_up_ms == 350
-    assert follower.is_caught_up(99, 350 + LAG_MS, LAG_MS)
-    assert not follower.is_caught_up(99, 351 + LAG_MS, LAG_MS)
-    assert follower.is_caught_up(25, 10**9, LAG_MS), "at our end it is caught up, however long ago it asked"
 
 
 def test_a_new_leader_knows_nothing_of_its_followers() -> None:

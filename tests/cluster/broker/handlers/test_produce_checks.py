@@ -17,14 +17,8 @@ from crc32c import crc32c
 
 from cluster.broker.replicas.internal_checks import MOST_RECORDS
 from cluster.broker.replicas.produce_checks import ADMIN_CLIENT_ID
-from cluster.coordinator.group.records import (
-    CommittedOffset,
-    GroupValue,
-    group_key,
-    group_value,
-    offset_key,
-    offset_value,
-)
+from cluster.coordinator.group.group_values import GroupValue, group_value
+from cluster.coordinator.group.records import CommittedOffset, group_key, offset_key, offset_value
 from cluster.coordinator.transaction.records import encode_key, encode_value
 from cluster.coordinator.transaction.state import TransactionState, TransitMetadata
 from cluster.protocol.apis import ApiKey

@@ -9,7 +9,8 @@ import pytest
 
 from cluster.broker.handlers import fetch as fetch_handler
 from cluster.broker.replicas.fetch_checks import FetchedBy
-from cluster.broker.replicas.fetch_sessions import EVICTION_MS, INT32_MAX, FetchSession, FetchSessions, next_epoch
+from cluster.broker.replicas.fetch_session import INT32_MAX, FetchSession, next_epoch
+from cluster.broker.replicas.fetch_sessions import EVICTION_MS, FetchSessions
 from cluster.broker.replicas.fetcher import client_id
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.reads import Reads

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.coordinator.group.coordinator import GroupCoordinator
 from cluster.coordinator.group.decisions import GroupSettings
-from cluster.coordinator.group.group import OffsetsPartition
+from cluster.coordinator.group.homes import OffsetsPartition
 from cluster.coordinator.group.loading import GroupLoader, LoadedBatch
 from cluster.coordinator.group.records import CommittedOffset, group_key, offset_key, offset_value
 from cluster.coordinator.group.requests import MemberIdentity

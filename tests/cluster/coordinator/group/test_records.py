@@ -1,29 +1,25 @@
-"""The records of ``__consumer_offsets`` in Kafka's bytes, read and written."""
+"""The keys of ``__consumer_offsets`` and committed offsets in Kafka's bytes, and what must hold of all its records."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.coordinator.group.group_values import GroupValue, group_value, parse_group_value
 from cluster.coordinator.group.records import (
     CommittedOffset,
     CorruptGroupRecord,
     GroupKey,
-    GroupValue,
-    MemberValue,
     OffsetKey,
     UnknownKey,
     group_key,
-    group_value,
     offset_key,
     offset_value,
-    parse_group_value,
     parse_key,
     parse_offset_value,
 )
@@ -37,20 +33,6 @@ EMPTY_GROUP = bytes.fromhex("0003 0008 636f6e73756d6572 00000002 ffff ffff 00000
 TEXT = st.text(max_size=20)
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
-MEMBERS = st.builds(
-    MemberValue, TEXT, st.none() | TEXT, TEXT, TEXT, INT32, INT32, st.binary(max_size=30), st.binary(max_size=30)
-)
-GROUPS = st.builds(
-    GroupValue,
-    TEXT,
-    INT32,
-    st.none() | TEXT,
-    st.none() | TEXT,
-    INT64,
-    st.lists(MEMBERS, max_size=4, unique_by=(lambda each: each.member_id, lambda each: each.group_instance_id)).map(
-        tuple
-    ),
-)
 
 
 def test_keys_are_kafkas() -> None:
@@ -81,18 +63,6 @@ def test_older_offsets_are_read(version: int) -> None:
     assert committed == CommittedOffset(7, "m", 100, 4 if version == 3 else -1, 200 if version == 1 else -1)
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_older_groups_are_read(version: int) -> None:
-    """Each version adds a field; before version 1 the session timeout is the rebalance timeout too."""
-    data = struct.pack(">h", version) + b"\0\1c" + struct.pack(">i", 5) + b"\0\1p" + b"\0\1a"
-    data += struct.pack(">q", 9) if version >= 2 else b""
-    data += struct.pack(">i", 1) + b"\0\1a" + (b"\0\1i" if version >= 3 else b"") + b"\0\1k" + b"\0\1h"
-    data += (struct.pack(">i", 60) if version >= 1 else b"") + struct.pack(">i", 30)
-    data += struct.pack(">i", 1) + b"s" + struct.pack(">i", 0)
-    member = MemberValue("a", "i" if version >= 3 else None, "k", "h", 60 if version >= 1 else 30, 30, b"s", b"")
-    assert parse_group_value(data) == GroupValue("c", 5, "p", "a", 9 if version >= 2 else -1, (member,))
-
-
 @given(TEXT, TEXT, INT32)
 def test_keys_come_back(group_id: str, topic: str, partition: int) -> None:
     """Keys of offsets and groups are read back as they were written."""
@@ -106,12 +76,6 @@ def test_offsets_come_back(offset: int, metadata: str, committed_ms: int, leader
     kept = leader_epoch if expire_ms == -1 else -1
     committed = CommittedOffset(offset, metadata, committed_ms, kept, expire_ms)
     assert parse_offset_value(offset_value(committed)) == committed
-
-
-@given(GROUPS)
-def test_groups_come_back(group: GroupValue) -> None:
-    """A group's metadata is read back as it was written."""
-    assert parse_group_value(group_value(group)) == group
 
 
 PARSERS: list[tuple[Callable[[bytes], object], bytes]] = [
@@ -148,17 +112,3 @@ def test_newer_keys_are_passed_over_and_newer_values_are_not() -> None:
         parse_offset_value(struct.pack(">h", 4) + OFFSET_VALUE[2:])
     with pytest.raises(CorruptGroupRecord):
         parse_group_value(struct.pack(">h", 4) + EMPTY_GROUP[2:])
-
-
-def test_a_member_twice_is_refused() -> None:
-    """Of two members under one id or one instance, no one could say which is meant."""
-    one = MemberValue("a", "i", "", "", 1, 1, b"", b"")
-    for other in (replace(one, group_instance_id=None), replace(one, member_id="b")):
-        with pytest.raises(CorruptGroupRecord):
-            parse_group_value(group_value(GroupValue("consumer", 2, None, None, 0, (one, other))))
-
-
-def test_a_count_beyond_the_bytes_is_refused() -> None:
-    """The number of members is compared with what is left before anything is looped over."""
-    with pytest.raises(CorruptGroupRecord):
-        parse_group_value(EMPTY_GROUP[:-4] + struct.pack(">i", 1 << 30))

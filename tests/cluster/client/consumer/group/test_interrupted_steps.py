@@ -17,7 +17,13 @@ from tests.cluster.client.consumer.group.test_participation import Setting
 
 KEPT, REVOKED = ("t", 0), ("t", 1)
 #: What the steps change.
-STATE = ("group/membership.py", "group/participation.py", "consumer/positions.py", "consumer/assignment.py")
+STATE = (
+    "group/member_life.py",
+    "group/membership.py",
+    "group/participation.py",
+    "consumer/positions.py",
+    "consumer/assignment.py",
+)
 
 
 class EachLineOnce(OutsideOfLocks):

@@ -1,0 +1,46 @@
+"""How a cell of a sweep is run, and how runs are judged together: the calls that the runner makes.
+
+Owns the command line of a cell and the settings of the verdict. Which cell is next, and when runs are judged, is the
+runner's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from chaos.commands.session import settle
+from chaos.commands.verifier_process import judge_all
+from chaos.experiment.choices import Keep
+from chaos.experiment.command_line import words
+from chaos.experiment.forms import ScheduleFile
+from chaos.sweeps.model import Cell, Sweep
+from chaos.sweeps.sweep_runner import Command, Judge
+from verifier.evidence.run_directory import RunDirectory
+
+
+class CellCalls(NamedTuple):
+    """``left``: a line on each thing that a killed sweep had left."""
+
+    command: Command
+    judge: Judge
+    left: Sequence[str]
+
+
+def calls_of(chosen: Sweep, keep: Keep, spark_master: str, left: Sequence[str]) -> CellCalls:
+    """Those of one sweep."""
+
+    def command(cell: Cell, path: Path, schedule: Path | None) -> list[str]:
+        later = bool(chosen.judged_at_once)
+        asked = replace(cell.asked, out=str(path), keep=keep.value, spark_master=spark_master, unjudged=later)
+        if schedule is not None and cell.schedule is not None:
+            asked = replace(asked, schedule=ScheduleFile(schedule, cell.schedule))
+        return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
+
+    def judge(runs: Sequence[RunDirectory]) -> None:
+        judge_all(runs, spark_master, lambda run, _failure: settle(run, keep.value), quiet=True)
+
+    return CellCalls(command, judge, left)
