@@ -39,6 +39,8 @@ LONG = (*APART, "test_correct_run.py")
 LAST = "tests/integration/"
 #: What shares something and keeps processors busy for minutes: after what is quick, and not at the end.
 BUSY = "tests/verifier/"
+#: The worker that begins with it, if there are so many.
+THIRD = 2
 #: Directories of quick tests, which come before that.
 QUICK = ("tests/architecture/", "tests/chaos/", "tests/cluster/", "tests/conformance/", "tests/evidence/")
 
@@ -47,7 +49,8 @@ class Together(LoadScopeScheduling):
     """Hands out tests by file, and files that share something dear to one worker.
 
     Every other worker takes from the end, where real processes are: these mostly wait, while what others take from the
-    front computes. Where they meet, in the middle, tests are short, and none is left alone with a long one.
+    front computes. Where they meet, in the middle, tests are short, and none is left alone with a long one. A third
+    worker begins with the largest part that one worker must do alone.
 
     pytest-xdist's own groups, made of marks, need a pytest older than 9.2.
     """
@@ -62,7 +65,11 @@ class Together(LoadScopeScheduling):
         return nodeid if file.endswith(APART) else _group(file)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        scope, unit = self.workqueue.popitem(last=_takes_from_the_end(self.nodes.index(node)))
+        worker = self.nodes.index(node)
+        if worker == THIRD and BUSY in self.workqueue:
+            scope, unit = BUSY, self.workqueue.pop(BUSY)
+        else:
+            scope, unit = self.workqueue.popitem(last=_takes_from_the_end(worker))
         work = self.assigned_work[node]
         # what is done would be counted again after each test
         for done in [name for name, tests in work.items() if all(tests.values())]:

@@ -15,7 +15,7 @@ from cluster.client.client_metadata import ClientMetadata
 from cluster.client.consumer import consumer_calls
 from cluster.client.consumer.fetch_plans import Fetch
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.producer import outcomes, parts, sender
+from cluster.client.producer import batch_results, outcomes, parts, sender
 from cluster.client.producer.outcomes import BatchFacts, BatchOutcome, BatchStep
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.planted import PutsRetriesAtTheEnd, RestartsInFlight
@@ -49,7 +49,7 @@ def _a_timeout_is_success(error_code: ErrorCode, facts: BatchFacts) -> BatchOutc
 PLANTS: dict[str, tuple[object, str, Callable]] = {
     "retries-at-the-end": (parts, "RecordAccumulator", PutsRetriesAtTheEnd),
     "restarts-in-flight": (parts, "ProducerIdentity", RestartsInFlight),
-    "a-timeout-is-success": (sender, "produce_outcome", _a_timeout_is_success),
+    "a-timeout-is-success": (batch_results, "produce_outcome", _a_timeout_is_success),
     "never-asks-again": (wiring, "ClientMetadata", NeverAsksAgain),
     "reads-again": (consumer_calls, "FetchCore", ReadsAgain),
 }
