@@ -161,7 +161,7 @@ def test_an_event_without_an_end_costs_an_office_not_the_cluster(monkeypatch: py
         await cluster.create_topic("t", 1)
         with monkeypatch.context() as patch:
 
-            async def stuck(_admin: Topics, *_asked: Any) -> Any:
+            async def stuck(_admin: Topics, *_asked: Any, **_more: Any) -> Any:
                 await asyncio.get_running_loop().create_future()
 
             patch.setattr(Topics, "create", stuck)

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from cluster.config.topic import TOPIC_KEYS
+from cluster.controller.topics import TopicRequest
 from cluster.metadata.paths import topic_config_path, topic_path
 from cluster.metadata.store import Create
 from cluster.metadata.znodes import TopicRegistration, encode_config
@@ -137,8 +138,26 @@ def test_a_broker_that_is_not_controller_sends_the_client_away():
         _, second = await cluster.start(1, 2)
         response = await serve(second.plane, create_topics_request([("t", 1, 1)]), 7)
         assert [topic.error_code for topic in response.topics] == [ErrorCode.NOT_CONTROLLER]
-        forwarded = await second.plane.controller.ask(create_topics_request([("t", 1, 1)]), 7)
-        assert [topic.error_code for topic in forwarded.topics] == [ErrorCode.NONE]
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_broker_has_the_controller_make_a_topic():
+    """Over the wire or in process, with its settings; why not, if it is there already."""
+
+    async def body():
+        cluster = Cluster()
+        for name, broker in zip(("here", "there"), await cluster.start(1, 2), strict=True):
+            wanted = TopicRequest(name, 2, 1, config=[("cleanup.policy", "compact")])
+            assert await broker.plane.controller.create_topic(wanted, 5000) is None
+            assert len(broker.cache.topic(name).partitions) == 2
+            assert json.loads(cluster.tree.get(topic_config_path(name))[0])["config"] == {"cleanup.policy": "compact"}
+            refused = await broker.plane.controller.create_topic(wanted, 5000)
+            assert (refused.error_code, str(refused)) == (
+                ErrorCode.TOPIC_ALREADY_EXISTS,
+                f"Topic '{name}' already exists.",
+            )
         await cluster.stop()
 
     run(body())
