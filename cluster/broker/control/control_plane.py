@@ -110,7 +110,7 @@ class ControlPlane:
                 unclean_by_default=lambda: self.configs.broker_config["unclean.leader.election.enable"],
             )
         )
-        #: What only the controller does, for whoever asks.
+        #: What only the controller does.
         self.apis = ControllerApis(self._candidate, self.configs, clock)
         #: This broker's own questions.
         self.controller = ControllerClient(

@@ -18,6 +18,6 @@ frame itself: the first two have codecs of their own (``cluster.protocol``), and
 kind, ``list_offsets`` and ``leader_and_isr`` the fullest. What any broker takes and only the controller does
 (``create_topics``, ``alter_partition`` and others) goes to ``control.apis``. Four modules are no API: ``named_once``;
 ``committed_offsets``, which OffsetCommit and TxnOffsetCommit share; ``control_fence`` and ``from_controller``, the
-check and the handlers of the three requests that a controller sends. Who asks others, makes its messages where it asks:
-``control.links``, ``replicas.fetcher`` and ``transactions.marker_links``.
+check and the handlers of the three requests that a controller sends. The clients within a broker make their own
+messages: ``control.links``, ``replicas.fetcher`` and ``transactions.marker_links``.
 """

@@ -1,4 +1,4 @@
-"""What only a controller does, as a broker asks it of itself or is asked by others: values in, values out.
+"""What only a controller does, on request of other brokers, of administrators or of this broker: values in, values out.
 
 Owns the way of each question to the one who does it, one event of the queue or many, and the answer NOT_CONTROLLER.
 Does not own what is done (the room ``controller``), nor any message (``handlers``, and ``links`` for this broker's own
@@ -32,7 +32,7 @@ from cluster.seams.clock import Clock
 _Result = TypeVar("_Result")
 
 
-class Untold(Protocol):
+class AwaitsBrokers(Protocol):
     """Something done, of which brokers are still to learn."""
 
     answers: list[asyncio.Future[Any]]
@@ -151,7 +151,7 @@ class ControllerApis:
         idle_ms = self._configs.broker_config["connections.max.idle.ms"]
         return self._clock.monotonic_ms() + (timeout_ms if idle_ms < 0 else min(timeout_ms, idle_ms))
 
-    async def told(self, done: Untold, until_ms: int, is_gone: Callable[[], bool]) -> None:
+    async def told(self, done: AwaitsBrokers, until_ms: int, is_gone: Callable[[], bool]) -> None:
         """Wait until the brokers have learned of what was ``done``; no longer than the client does."""
         if not await all_answered(done.answers, until_ms - self._clock.monotonic_ms(), is_gone):
             done.time_out()
