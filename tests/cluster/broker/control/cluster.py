@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -70,12 +70,12 @@ def serve(
     version: int,
     is_gone: Callable[[], bool] = lambda: False,
     let_go: Callable[[], None] = lambda: None,
-) -> Awaitable[Any]:
+) -> Coroutine[Any, Any, Any]:
     """The answer to a decoded request that only a controller serves, by the handler of its API."""
     handler = import_module(f"cluster.broker.handlers.{ApiKey(request.API_KEY).name.lower()}")
     services = SimpleNamespace(control=plane, shares=Shares(LoopClock().monotonic_ns))
     exchange = SimpleNamespace(api_version=version, let_go=let_go, connection=SimpleNamespace(is_gone=is_gone))
-    answer: Awaitable[Any] = handler.handle(services, request, exchange)
+    answer: Coroutine[Any, Any, Any] = handler.handle(services, request, exchange)
     return answer
 
 
