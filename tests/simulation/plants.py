@@ -15,7 +15,7 @@ from cluster.client.client_metadata import ClientMetadata
 from cluster.client.consumer import consumer_calls
 from cluster.client.consumer.fetch_plans import Fetch
 from cluster.client.consumer.fetching import FetchCore
-from cluster.client.producer import batch_results, outcomes, parts, sender
+from cluster.client.producer import batch_results, outcomes, parts
 from cluster.client.producer.outcomes import BatchFacts, BatchOutcome, BatchStep
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.client.producer.planted import PutsRetriesAtTheEnd, RestartsInFlight
