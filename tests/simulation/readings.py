@@ -32,7 +32,8 @@ def readers(evidence: Evidence, records: Mapping[int, Entry], start: int) -> lis
                 if again is not None and not is_first:
                     # Fetch 12 names no topic id: until metadata tell, a consumer goes on where it was.
                     due = offset
-            if number == again:
+            if number == again and not _may_go_back(evidence, read[first:number], offset, records, start):
+                # Otherwise an unclean election took what it had read, and it goes back within the topic.
                 due, first = 0, number
             if offset > due and not _may_skip(evidence, ledger, due, offset):
                 findings.append(("poll-skip", f"a reader was given offset {offset} where {due} is due"))

@@ -260,6 +260,23 @@ def test_a_reader_goes_back_to_where_the_log_parts_from_what_it_read() -> None:
     assert {name for name, _ in judge(clean)} == {"poll-skip"}
 
 
+def test_an_unclean_election_in_a_topic_that_was_made_again_is_no_third_topic() -> None:
+    """A reader that goes back there need not begin at 0: it goes on where the log parts from what it read (seed
+    403568). Where nothing was cut off, it goes back only because the topic was made again, and begins with all of it.
+    """
+    cut = cut_off(epoch=2, kept=A)
+    cut.append((PRODUCER, 1, 0), Appended(1, 2, 1, 0, (Entry(None, b"d"),)))
+    former = Ledger(leaders={0: {1}})
+    former.append((PRODUCER, 2, 0), Appended(0, 0, 1, 0, (Entry(None, b"f"),)))
+    remade = everywhere(
+        A + log((b"d", 1, 2, 0), producer_epoch=1), sent={*VALUES, b"d", b"f"}, ledger=cut, former=[former],
+        is_remade=True, read=[[(0, b"f", 0), (0, b"a", 0), (1, b"b", 0), (2, b"c", 1), (1, b"d", 2)]],
+    )  # fmt: skip
+    assert judge(remade) == []
+    behind = [(0, b"f", 0), (0, b"a", 0), (1, b"d", 2), (1, b"d", 2)]
+    assert {name for name, _ in judge(replace(remade, read=[behind]))} == {"poll-skip"}
+
+
 @pytest.mark.parametrize("name", sorted(BESIDE))
 def test_what_is_not_excused(name: str) -> None:
     """The excuses reach no further than they say."""
