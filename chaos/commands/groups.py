@@ -19,11 +19,11 @@ from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, parse_targ
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.group_descriptions import DescribedGroup
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 LIST_HEADS = ("group", "state", "type")
 

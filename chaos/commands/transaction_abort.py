@@ -14,9 +14,9 @@ from chaos.commands.cluster_admin import BROKERS, MOST_INT, MOST_LONG, MOST_SHOR
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
-from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition, partition_name
 
 OPEN = "Ongoing"
 

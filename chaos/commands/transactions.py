@@ -19,12 +19,12 @@ from chaos.commands.transaction_abort import abort, checked_partition, transacti
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
-from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.partition_calls import ProducerState
 from cluster.client.transaction_descriptions import NO_TRANSACTION, DescribedTransaction, ListedTransaction
 from cluster.coordinator.transaction.describing import STATES
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import SystemClock
+from cluster.topic_partition import TopicPartition, partition_name
 
 #: Partitions that a broker is asked about at once, as by Kafka's tool.
 PARTITIONS_AT_ONCE = 500

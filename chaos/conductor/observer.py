@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chaos.conductor.coordinators import CoordinatorSurvey
     from chaos.conductor.stable_survey import StableOffsets
     from cluster.client.async_admin import AsyncAdmin
-    from cluster.client.cluster_view import TopicPartition
+    from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

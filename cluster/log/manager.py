@@ -21,7 +21,6 @@ from cluster.log.checkpoints import (
     CLEANER_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
-    TopicPartition,
     clean_shutdown_text,
     read_text,
 )
@@ -47,6 +46,7 @@ from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Lock, Storage
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

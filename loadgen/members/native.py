@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster.client import Consumer, RebalanceListener
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.consumer.group.group_errors import CommitFailed, FencedInstanceId, RebalanceInProgress
 from cluster.client.consumer.results import ConsumerError
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 from loadgen.clients.base import Watermarks, first_line
 from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Event, Failed, PositionKnown, Revoked
 from loadgen.members.standing import Standing

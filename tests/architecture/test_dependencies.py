@@ -44,6 +44,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.hosts",
         "cluster.invariants",
         "cluster.isr",
+        "cluster.topic_partition",
         # Brokers talk to each other over a client's connection.
         "cluster.client.connection",
         # The entry of a supervised child names the type of its channel.
@@ -64,9 +65,22 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.protocol",
         "cluster.replication",
         "cluster.seams",
+        "cluster.topic_partition",
     ),
-    "cluster.client": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
-    "cluster.log": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
+    "cluster.client": (
+        "cluster.protocol",
+        "cluster.seams",
+        "cluster.config",
+        "cluster.invariants",
+        "cluster.topic_partition",
+    ),
+    "cluster.log": (
+        "cluster.protocol",
+        "cluster.seams",
+        "cluster.config",
+        "cluster.invariants",
+        "cluster.topic_partition",
+    ),
     "cluster.replication": (
         "cluster.protocol.errors",
         "cluster.seams",
@@ -81,7 +95,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.invariants",
         "cluster.isr",
     ),
-    "cluster.coordinator": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
+    "cluster.coordinator": (
+        "cluster.protocol",
+        "cluster.seams",
+        "cluster.config",
+        "cluster.invariants",
+        "cluster.topic_partition",
+    ),
     "cluster.metadata": ("cluster.seams", "cluster.config"),
     "cluster.protocol": ("cluster.seams",),
     # The transports parse frames in place.
@@ -89,6 +109,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "cluster.config": (),
     "cluster.invariants": (),
     "cluster.isr": ("cluster.protocol.errors",),
+    "cluster.topic_partition": (),
     "cluster.hosts": (),
     "cluster.process": ("cluster.seams",),
     "cluster.health": ("cluster.client", "cluster.seams"),

@@ -34,13 +34,13 @@ from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, Grou
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.loading import GroupLoader
 from cluster.coordinator.group.purposes import OffsetsStored
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, JoinRequest, MemberIdentity, SyncRequest
 from cluster.coordinator.partitioning import partition_for
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random, derive
+from cluster.topic_partition import TopicPartition
 
 #: Characters of a client id, or of an instance's, that a member id begins with: it must fit into a record.
 MOST_PREFIX = 255

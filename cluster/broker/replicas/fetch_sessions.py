@@ -20,9 +20,9 @@ from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.purgatory import DelayedFetch
 from cluster.broker.replicas.reads import Reads
 from cluster.broker.replicas.waiters import Waiters
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchRequest, FetchResult
+from cluster.topic_partition import TopicPartition
 
 #: The id of no session: it declines one.
 NO_SESSION = 0

@@ -22,7 +22,6 @@ from cluster.broker.replicas.following import Followed, Following, Question
 from cluster.broker.replicas.leader_connection import LeaderConnection
 from cluster.broker.replicas.replica import Replica
 from cluster.config.broker import BrokerConfig
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -32,6 +31,7 @@ from cluster.protocol.messages import decode_response, encode_request
 from cluster.replication.follower import FetchPosition, Reaction, out_of_range_position
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

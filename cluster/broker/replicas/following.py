@@ -16,10 +16,10 @@ from enum import Enum
 
 from cluster.broker.replicas.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, next_epoch
 from cluster.broker.replicas.replica import Replica
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResponse, FetchResult
 from cluster.replication.follower import FetchPosition
+from cluster.topic_partition import TopicPartition
 
 #: How often it is looked whether a log's start has moved by itself: no answer tells so.
 SCAN_S = 5.0

@@ -12,11 +12,11 @@ from uuid import UUID
 from cluster.broker.metrics import Counters
 from cluster.broker.rules import Rules
 from cluster.isr import IsrAnswer, IsrProposal
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import Outcome
+from cluster.topic_partition import TopicPartition
 
 
 class WrittenBy(NamedTuple):

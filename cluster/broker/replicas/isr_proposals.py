@@ -14,10 +14,10 @@ from itertools import islice
 from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.replicas.host import Proposing
 from cluster.isr import IsrAnswer, IsrProposal
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import Outcome
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

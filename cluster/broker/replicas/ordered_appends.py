@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from cluster.broker.pauses import Shares
 from cluster.broker.replicas.own_writes import NO_OFFSET, OwnWrites, Told
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 MayWrite = Callable[[], bool]
 

@@ -25,7 +25,6 @@ from cluster.broker.replicas.produce_checks import Looked, check_batch, check_co
 from cluster.broker.replicas.waiters import Waiters
 from cluster.isr import IsrAnswer, IsrProposal
 from cluster.log.appending import AppendInfo
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import BatchHeader
@@ -36,6 +35,7 @@ from cluster.replication.follower import FetchPosition, Reaction, Restart
 from cluster.replication.isr import Outcome
 from cluster.replication.leader import LeaderState
 from cluster.replication.leader_epochs import check_leader_epoch
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

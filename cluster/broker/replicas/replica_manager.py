@@ -28,11 +28,11 @@ from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.writes import Writes
 from cluster.broker.rules import Rules
 from cluster.isr import IsrProposal
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchRequest, FetchResult
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -25,13 +25,13 @@ from cluster.broker.replicas.transaction_checks import check_identity, check_ver
 from cluster.broker.replicas.verified import NOT_ASKED, Verified
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
 from cluster.protocol.record_checks import BYTES_AT_ONCE, RECORDS_AT_ONCE, Effort, Postponed
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

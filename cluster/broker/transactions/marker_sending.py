@@ -20,10 +20,10 @@ from cluster.broker.transactions.marker_writing import MarkerErrors, MarkerWrite
 from cluster.coordinator.transaction.decisions import TransactionMarkers
 from cluster.coordinator.transaction.marker_order import MarkerOrder
 from cluster.coordinator.transaction.markers import LEADER_OFFLINE, MarkerQueue
-from cluster.coordinator.transaction.state import TopicPartition
 from cluster.metadata.store import StoreError
 from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

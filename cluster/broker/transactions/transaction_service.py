@@ -36,11 +36,12 @@ from cluster.coordinator.transaction.decisions import (
 )
 from cluster.coordinator.transaction.loading import TransactionTable
 from cluster.coordinator.transaction.requests import TakeProducerId
-from cluster.coordinator.transaction.state import IllegalTxnTransition, ProducerIdAndEpoch, TopicPartition
+from cluster.coordinator.transaction.state import IllegalTxnTransition, ProducerIdAndEpoch
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, Record, build_batch
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -21,12 +21,12 @@ from cluster.broker.replicas.verified import NOT_ASKED, Verified, is_open, is_to
 from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.transaction_service import TransactionService
 from cluster.coordinator.transaction.describing import verify_partitions
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.sequence import ProducerEntry
 from cluster.metadata.store import StoreError
 from cluster.protocol.batch import TRANSACTIONAL_BIT, parse_header
 from cluster.protocol.errors import CorruptBatch, ErrorCode
 from cluster.protocol.produce import ProducePartition
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

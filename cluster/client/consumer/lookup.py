@@ -12,9 +12,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.cluster_view import ClusterView
 from cluster.client.offset_listing import ListedOffset
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: Found, but there is no such record.
 NOTHING = ListedOffset(-1, -1, -1)

@@ -26,7 +26,7 @@ from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.delivery import TopicPartition
+    from cluster.topic_partition import TopicPartition
 
 NO_SEQUENCE = -1
 _LAST_EPOCH = 2**15 - 1

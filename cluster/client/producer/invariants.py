@@ -48,7 +48,7 @@ from cluster.invariants import InvariantBroken
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.delivery import TopicPartition
+    from cluster.topic_partition import TopicPartition
 
 
 def validate_accumulator(accumulator: RecordAccumulator, allocated_bytes: int | None = None) -> None:

@@ -33,7 +33,6 @@ from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, Grou
 from cluster.coordinator.group.group import Group, OffsetsPartition
 from cluster.coordinator.group.group_table import GroupTable
 from cluster.coordinator.group.purposes import AssignmentStored, OffsetsStored, RemovalStored, StaticMemberStored
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import (
     UNKNOWN_MEMBER_ID,
     CommitRequest,
@@ -45,6 +44,7 @@ from cluster.coordinator.group.requests import (
 from cluster.coordinator.group.rules import CORRECT, GroupRules
 from cluster.coordinator.group.sizes import join_growth, sync_growth
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 class GroupCoordinator(GroupTable):

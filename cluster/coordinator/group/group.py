@@ -15,12 +15,13 @@ from cluster.coordinator.group.answers import JoinedMember
 from cluster.coordinator.group.decisions import TimerName
 from cluster.coordinator.group.group_offsets import GroupOffsets
 from cluster.coordinator.group.members import MEMBER_BYTES, GroupMember
-from cluster.coordinator.group.records import GroupValue, TopicPartition
+from cluster.coordinator.group.records import GroupValue
 from cluster.coordinator.group.requests import Protocols, Waiter
 from cluster.coordinator.group.states import GroupState, check_transition
 from cluster.coordinator.group.supporters import Supporters
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from cluster.protocol.errors import MalformedRequest
+from cluster.topic_partition import TopicPartition
 
 #: Names of topics, in lists that differ, that are read of the subscriptions of a group.
 MOST_TOPICS = 20_000

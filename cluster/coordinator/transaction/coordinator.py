@@ -38,7 +38,6 @@ from cluster.coordinator.transaction.state import (
     PREPARED,
     IllegalTxnTransition,
     ProducerIdAndEpoch,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     complete_transition,
@@ -47,6 +46,7 @@ from cluster.coordinator.transaction.state import (
 )
 from cluster.coordinator.transaction.transitions import marker_written
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 UNLIMITED = TransactionRoom()
 CONSUMER_OFFSETS = "__consumer_offsets"

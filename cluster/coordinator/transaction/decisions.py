@@ -10,14 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cluster.coordinator.transaction.records import encode_key, encode_value
-from cluster.coordinator.transaction.state import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    TopicPartition,
-    TransactionState,
-    TransitMetadata,
-)
+from cluster.coordinator.transaction.state import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TransactionState, TransitMetadata
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from cluster.coordinator.transaction import requests
 from cluster.coordinator.transaction.ownership import OwnedPartitions
-from cluster.coordinator.transaction.state import TopicPartition, TransactionMetadata, TransactionState
+from cluster.coordinator.transaction.state import TransactionMetadata, TransactionState
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: ``PREPARE_COMMIT`` is PrepareCommit.
 STATE_NAMES: Mapping[TransactionState, str] = {

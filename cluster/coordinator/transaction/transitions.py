@@ -18,12 +18,12 @@ from cluster.coordinator.transaction.state import (
     PREPARED,
     VALID_PREVIOUS,
     IllegalTxnTransition,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     TransitMetadata,
 )
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 def prepare_increment_producer_epoch(
