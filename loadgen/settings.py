@@ -23,7 +23,7 @@ from loadgen.kinds import (
     parse_plan,
     streams_per_user,
 )
-from loadgen.membership import MembersSpec, parse_members
+from loadgen.group_plan import MembersSpec, parse_members
 from loadgen.shapes import RateShape, ShapeSpec, parse_shape
 from loadgen.spec import SpecError
 from verifier.evidence.run_directory import read_json, write_json_atomic

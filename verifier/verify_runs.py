@@ -23,14 +23,14 @@ from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.outputs import BESIDE, SCRATCH, check_outputs
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
-from verifier.groups.judge import group_figures, of_groups
+from verifier.groups.group_checks import group_figures, of_groups
 from verifier.recoveries import memory, recoveries, summary
 from verifier.replacing import replacing
 from verifier.report import write_reports
 from verifier.sessions import Sessions
 from verifier.standstills import standstills
 from verifier.surroundings import gather as gather_surroundings
-from verifier.transactions.judge import transactional
+from verifier.transactions.transaction_checks import transactional
 from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 

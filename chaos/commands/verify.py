@@ -198,7 +198,7 @@ def _run(asked: StoredPath, run: RunDirectory, failure: str | None, *, as_json: 
 
 def _history(asked: StoredPath, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
     """Judge a history, here: it needs no Spark."""
-    from verifier.by_hand import judge_load
+    from verifier.verify_standalone import judge_load
     from verifier.operations.report import write_reports
     from verifier.operations.verify_history import judge_file
 

@@ -21,7 +21,7 @@ from chaos.faults.breakable import LoadPart
 from chaos.faults.catalogue import FAULTS, GROUPS, UnknownFault, check_faults, parse_faults
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
-from loadgen.membership import parse_members
+from loadgen.group_plan import parse_members
 from loadgen.workload import Workload
 
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.

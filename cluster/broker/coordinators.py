@@ -23,10 +23,10 @@ from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.marker_sending import MarkerSender
 from cluster.broker.transactions.marker_writing import MarkerWriter
 from cluster.broker.transactions.transaction_service import TransactionService
-from cluster.broker.transactions.verification import Verifier
+from cluster.broker.transactions.transaction_verifier import Verifier
 from cluster.config.broker import BrokerConfig
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
-from cluster.coordinator.transaction.room import TransactionRoom
+from cluster.coordinator.transaction.txn_quota import TransactionRoom
 from cluster.seams.clock import Clock
 
 #: Of one transaction. Its record names them all, and is made on the event loop: 10 ms for that many.

@@ -14,7 +14,7 @@ from cluster.log.offline import OfflineLog
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.owner import LogOwner, OwnedLog
 from cluster.log.partition_log import PartitionLog
-from cluster.log.producer_room import ProducerRoom
+from cluster.log.producer_quota import ProducerRoom
 from cluster.topic_partition import TopicPartition
 
 #: (log, start before, why), when the start of a log has moved.

@@ -40,7 +40,7 @@ from cluster.log.log_checkpoints import LogCheckpoints, LogStartMoved
 from cluster.log.offline import OfflineLog
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
-from cluster.log.producer_room import MAX_PRODUCERS
+from cluster.log.producer_quota import MAX_PRODUCERS
 from cluster.log.removal import Doomed, Removal, Shrinking
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.errors import ErrorCode

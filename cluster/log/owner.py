@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cluster.log.producer_room import MAX_PRODUCERS, ProducerRoom
+from cluster.log.producer_quota import MAX_PRODUCERS, ProducerRoom
 
 
 class OwnedLog(Protocol):

@@ -19,7 +19,7 @@ from loadgen.clients.base import Watermarks
 from loadgen.clients.confluent import describe, describe_exception, is_fatal
 from loadgen.clients.librdkafka_attempts import AttemptListener, KeptLines
 from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Event, Failed, Revoked
-from loadgen.members.standing import Standing
+from loadgen.members.member_offsets import Standing
 from loadgen.settings import ConfigValue
 from loadgen.spans import ReadRecord
 

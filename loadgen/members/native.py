@@ -11,7 +11,7 @@ from cluster.seams.clock import Clock
 from cluster.topic_partition import TopicPartition
 from loadgen.clients.base import Watermarks, first_line
 from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Event, Failed, PositionKnown, Revoked
-from loadgen.members.standing import Standing
+from loadgen.members.member_offsets import Standing
 from loadgen.settings import ConfigValue
 from loadgen.spans import ReadRecord
 

@@ -1,7 +1,7 @@
 """The member user: one place in the consumer group of the load, taken by one consumer after the other.
 
 Owns the loop of a life under Locust, and its end before its time by an order (``loadgen.orders``). Does not own how
-long lives are (``loadgen.membership``), what is recorded (``loadgen.members.recording``), nor the clients.
+long lives are (``loadgen.group_plan``), what is recorded (``loadgen.members.recording``), nor the clients.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from loadgen.members.choice import make_member
 from loadgen.members.confluent import ConfluentMember
 from loadgen.members.events import Event, MemberClient
 from loadgen.members.recording import MemberRecording
-from loadgen.membership import GROUP, Life, LifeEnd, MemberName, MemberPlace, Members, parse_members, places
+from loadgen.group_plan import GROUP, Life, LifeEnd, MemberName, MemberPlace, Members, parse_members, places
 from loadgen.orders import OrderBook
 from loadgen.users.load import process_of
 from loadgen.users.process import LoadProcess

@@ -28,7 +28,7 @@ from loadgen.records import StreamRecords, TransferRecords
 from loadgen.settings import LoadSettings
 from loadgen.stream import ProducerStream
 from loadgen.unwritten import WrittenState, likely_cause
-from loadgen.users.by_hand import Beginning
+from loadgen.users.standalone_load import Beginning
 from loadgen.users.disposals import Disposals
 from loadgen.users.exit_status import MasterTeller
 from loadgen.users.statistics import LocustStatistics

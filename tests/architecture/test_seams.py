@@ -29,7 +29,7 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "chaos.commands.runs.pruning": (("os.open", "rmtree"), "it removes a stored run, under the verifier's lock"),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),
-    "loadgen.users.by_hand": (("subprocess",), "what reads back must not have Locust's patched sockets"),
+    "loadgen.users.standalone_load": (("subprocess",), "what reads back must not have Locust's patched sockets"),
     "verifier.spark": (("subprocess",), "it waits for the end of the Java process that it started"),
     "verifier.staging": (("subprocess",), "it has evidence read by a process a core"),
     "verifier.staging_part": (("os.read",), "such a process ends with its standard input"),

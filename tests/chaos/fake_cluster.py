@@ -10,7 +10,7 @@ from chaos.faults.base import CoordinatorKind
 from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from cluster.process.topology import link_names
-from loadgen.membership import MemberName
+from loadgen.group_plan import MemberName
 from tests.chaos.fake_machine import FakeMachine
 
 #: What is done to single frames cuts no link.

@@ -21,7 +21,7 @@ from loadgen.settings import LoadSettings
 from tests.loadgen.conftest import CHECKOUT, TOPIC, MockCluster
 from tests.support.histories import read_histories
 from tests.support.ports import fixed_port
-from verifier.by_hand import judge_load
+from verifier.verify_standalone import judge_load
 from verifier.evidence.history import history_file, read_history
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.sequenced_value import SENTINEL_STREAM

@@ -33,9 +33,9 @@ from verifier.closing import gather
 from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
-from verifier.groups.judge import of_groups
+from verifier.groups.group_checks import of_groups
 from verifier.run_checks import RunEvidence, audit, staged
-from verifier.transactions.judge import transactional
+from verifier.transactions.transaction_checks import transactional
 
 #: Runs that are drawn from one seed and judged in one audit.
 TOGETHER = 500

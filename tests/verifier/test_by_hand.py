@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cluster.seams.clock import SystemClock
-from verifier.by_hand import judge_load
-from verifier.evidence.by_hand import LoadStart, ReadBack
+from verifier.verify_standalone import judge_load
+from verifier.evidence.standalone import LoadStart, ReadBack
 from verifier.evidence.history import HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.sequenced_value import SENTINEL_STREAM

@@ -17,7 +17,7 @@ from cluster.broker.portions import Beside, IsGone, chunks, never_gone
 from cluster.broker.replicas.host import WrittenBy
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.verified import NOT_ASKED
-from cluster.broker.transactions.verification import ToVerify, Verifier
+from cluster.broker.transactions.transaction_verifier import ToVerify, Verifier
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode, ManyPartitions
 from cluster.protocol.produce import (

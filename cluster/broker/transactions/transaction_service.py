@@ -24,7 +24,7 @@ from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
 from cluster.broker.transactions.marker_sending import Answered, Gone, MarkerSender
-from cluster.broker.transactions.room_making import RoomMaking
+from cluster.broker.transactions.idle_id_eviction import RoomMaking
 from cluster.config.broker import BrokerConfig
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.decisions import (
@@ -35,7 +35,7 @@ from cluster.coordinator.transaction.decisions import (
     TxnDecision,
 )
 from cluster.coordinator.transaction.loading import TransactionTable
-from cluster.coordinator.transaction.requests import TakeProducerId
+from cluster.coordinator.transaction.request_decisions import TakeProducerId
 from cluster.coordinator.transaction.state import IllegalTxnTransition, ProducerIdAndEpoch
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode

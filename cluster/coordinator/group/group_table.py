@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cluster.coordinator.group.decisions import GroupSettings
 from cluster.coordinator.group.group import Group, OffsetsPartition
-from cluster.coordinator.group.room import Room
+from cluster.coordinator.group.memory_quota import Room
 from cluster.coordinator.partitioning import partition_for
 from cluster.protocol.errors import ErrorCode
 

@@ -1,7 +1,7 @@
 """Both ends of a record of ``__transaction_state``: the append that a transition needs, and what a decision entails.
 
 Owns that metadata is kept with its transition pending before its record is asked for. Does not own which transition is
-due (``requests.py``, ``expiry.py``), nor what the result of an append means (``coordinator.py``).
+due (``request_decisions.py``, ``expiry.py``), nor what the result of an append means (``coordinator.py``).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.log.log_ends import MOMENT_MS, ROOM_MS
-from cluster.log.producer_room import COUNT_MS, ProducerRoom
+from cluster.log.producer_quota import COUNT_MS, ProducerRoom
 from cluster.log.producers import ProducerStates
 from tests.cluster.log.builders import make_header
 from tests.support.examples import examples

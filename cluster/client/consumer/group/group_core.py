@@ -18,7 +18,7 @@ from cluster.client.consumer.group.group_requests import (
     GroupAnswer,
     GroupRequest,
 )
-from cluster.client.consumer.group.membership import GroupMembership
+from cluster.client.consumer.group.group_membership import GroupMembership
 from cluster.client.consumer.group.membership_answers import membership_answered
 from cluster.client.consumer.group.membership_values import MembershipSettings
 from cluster.client.consumer.group.offset_calls import OffsetCalls

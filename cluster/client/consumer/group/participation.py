@@ -1,7 +1,7 @@
 """Participation: what a rebalance asks of the program's thread, step by step: give away, divide, take.
 
 Owns the subscription, the listener's calls and what is read when (Kafka's ConsumerCoordinator). Does not own when a
-step is due (``membership``), what assignors do, nor offsets (``commits``).
+step is due (``group_membership``), what assignors do, nor offsets (``commits``).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from cluster.broker.coordinator_loading import RETRY_S
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.server import ClientConnection
-from cluster.broker.transactions.room_making import ROOM_MS, ROOM_PAUSE_S
+from cluster.broker.transactions.idle_id_eviction import ROOM_MS, ROOM_PAUSE_S
 from cluster.coordinator.partitioning import partition_for
 from cluster.coordinator.transaction.describing import describe
 from cluster.coordinator.transaction.records import decode_key, decode_value, encode_key

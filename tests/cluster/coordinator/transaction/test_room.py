@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.invariants import validate
-from cluster.coordinator.transaction.room import ALWAYS_PARTITIONS, Taken, TransactionRoom, check_room, metadata_bytes
+from cluster.coordinator.transaction.txn_quota import ALWAYS_PARTITIONS, Taken, TransactionRoom, check_room, metadata_bytes
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.transaction.situations import (
     EPOCH,

@@ -17,7 +17,7 @@ from tests.cluster.client.consumer.group.test_participation import Setting
 
 KEPT, REVOKED = ("t", 0), ("t", 1)
 #: What the steps change.
-STATE = ("group/membership.py", "group/participation.py", "consumer/positions.py", "consumer/assignment.py")
+STATE = ("group/group_membership.py", "group/participation.py", "consumer/positions.py", "consumer/assignment.py")
 
 
 class EachLineOnce(OutsideOfLocks):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.by_hand import ByHandError, LoadStart, ReadBack, read_read_back, read_starts
+from verifier.evidence.standalone import ByHandError, LoadStart, ReadBack, read_read_back, read_starts
 from verifier.evidence.history import stream_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings

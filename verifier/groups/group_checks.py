@@ -25,7 +25,7 @@ from verifier.groups.model import GroupEvidence, GroupPartition, GroupPlace
 from verifier.groups.pipeline import pipelines
 from verifier.groups.rows import COLUMNS, FUNCTIONS, group_partitions
 from verifier.groups.stored import stored_offsets
-from verifier.transactions.judge import summed_up
+from verifier.transactions.transaction_checks import summed_up
 from verifier.transactions.model import Anomalous
 
 CHECKS: tuple[Callable[[GroupEvidence], Iterator[Anomalous]], ...] = (
