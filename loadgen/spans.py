@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from verifier.evidence.history import HistoryRow, Outcome, Phase
+from verifier.evidence.history import HistoryOutcome, HistoryRow, Phase
 from verifier.evidence.sequenced_value import MAGIC, decode
 
 UNKNOWN_OFFSET = -1
@@ -52,7 +52,7 @@ class SentSpan:
         return UNKNOWN_OFFSET if self.first_offset < 0 else self.first_offset + len(self.intended_ns) - 1
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> HistoryOutcome:
         if self.error is None:
             return "ok"
         return "fail" if self.is_refused else "info"

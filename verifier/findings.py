@@ -51,7 +51,7 @@ class Answers:
     """
 
     found: DataFrame | None
-    rows: dict[str, spark_questions.Rows]
+    rows: dict[str, spark_questions.QuestionRows]
     failures: dict[str, str]
 
 
@@ -69,7 +69,7 @@ def answers_to(built: tables.Tables) -> Answers:
     }
     needed = {name: question for name, question in asked.items() if question is not None}
     checks, failures = _queries(built)
-    empty: dict[str, spark_questions.Rows] = {CHECKS: []}
+    empty: dict[str, spark_questions.QuestionRows] = {CHECKS: []}
     try:
         found = _together(list(checks.values()))
         if found is not None:
@@ -129,7 +129,7 @@ def examined(
         owners[row["check"]].add(places[row["place"]].run)
     asked = [name for name in owners if any(expectations[run].can_allow(name) for run in owners[name])]
 
-    def judge(name: str) -> tuple[DataFrame, spark_questions.Rows]:
+    def judge(name: str) -> tuple[DataFrame, spark_questions.QuestionRows]:
         split = looked_for.split(name, found.filter(F.col("check") == name).drop("check"))
         judged = built.made(split.withColumn("check", F.lit(name)), f"judged-{name}")
         return judged, spark_questions.ask(_counted(judged))[CHECKS]
@@ -185,7 +185,7 @@ def _counted(judged: DataFrame | None) -> dict[str, DataFrame]:
 
 
 def _found(
-    rows: spark_questions.Rows, places: Sequence[tables.Place], models: Mapping[str, RunModel]
+    rows: spark_questions.QuestionRows, places: Sequence[tables.Place], models: Mapping[str, RunModel]
 ) -> list[tuple[str, Found]]:
     """The answer to ``_counted``, in the order of ``NAMES``, with the run of each."""
     found = []

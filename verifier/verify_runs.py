@@ -37,11 +37,11 @@ from verifier.verdict import Verdict, decide, undecidable
 if TYPE_CHECKING:
     from verifier.facts import Audit
     from verifier.run_checks import RunEvidence
+    from verifier.staging import TellProgress
 
 logger = logging.getLogger(__name__)
 
-Progress = Callable[[str], None]
-Told = Callable[[RunDirectory, Verdict | Exception], None]
+TellVerdict = Callable[[RunDirectory, Verdict | Exception], None]
 
 
 class VerifierAtWork(Exception):
@@ -51,7 +51,7 @@ class VerifierAtWork(Exception):
 def verify(
     run_directory: RunDirectory | str | Path,
     spark_master: str = "local[2]",
-    progress: Progress = lambda _: None,
+    progress: TellProgress = lambda _: None,
 ) -> Verdict:
     """Judge a run from its files and write ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``.
 
@@ -69,8 +69,8 @@ def verify(
 def verify_all(
     directories: Sequence[RunDirectory],
     spark_master: str = "local[2]",
-    progress: Progress = lambda _: None,
-    told: Told = lambda _directory, _outcome: None,
+    progress: TellProgress = lambda _: None,
+    told: TellVerdict = lambda _directory, _outcome: None,
 ) -> None:
     """Judge several runs one after the other in one Spark session.
 
@@ -124,12 +124,12 @@ def _alone(directory: RunDirectory, sessions: Sessions) -> Iterator[None]:
                 shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _verify(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
+def _verify(directory: RunDirectory, sessions: Sessions, progress: TellProgress) -> Verdict:
     with _alone(directory, sessions):
         return _verified(directory, sessions, progress)
 
 
-def _verified(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
+def _verified(directory: RunDirectory, sessions: Sessions, progress: TellProgress) -> Verdict:
     run = RunModel.from_json(directory.read_run())
     verdict, anomalies, closing = _judge(directory, run, sessions, progress)
     progress("writing the report")
@@ -160,7 +160,7 @@ def tell(
 
 
 def _judge(
-    directory: RunDirectory, run: RunModel, sessions: Sessions, progress: Progress
+    directory: RunDirectory, run: RunModel, sessions: Sessions, progress: TellProgress
 ) -> tuple[Verdict, Mapping[str, pa.Table], Closing]:
     """The verdict, every anomaly by check, and what closes the evidence."""
     from verifier.run_checks import RunEvidence
@@ -194,7 +194,7 @@ def _audit(
     evidence: RunEvidence,
     scratch: Path,
     sessions: Sessions,
-    progress: Progress,
+    progress: TellProgress,
 ) -> tuple[RunEvidence, Audit, Closing]:
     """What Spark finds out, with what logs and clients say about transactions and groups, and what closes the evidence;
     with the deletions that were asked for in the evidence.

@@ -13,7 +13,15 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.cluster_admin import MOST_LONG, Json, Server, admin_of, print_table, sendable, status_with_missing
+from chaos.commands.cluster_admin import (
+    MOST_LONG,
+    JsonOption,
+    ServerOption,
+    admin_of,
+    print_table,
+    sendable,
+    status_with_missing,
+)
 from chaos.commands.hanging_transactions import OpenTransaction, hanging, open_transactions, still_open
 from chaos.commands.transaction_abort import abort, checked_partition, transaction_reason
 from chaos.commands.up_state import DATA, Data
@@ -37,7 +45,9 @@ DESCRIBED_HEADS = (
 )
 
 #: A partition is a replica of this broker.
-Broker = Annotated[int | None, typer.Option("--broker-id", min=0, metavar="ID", help="Ask this broker's replicas.")]
+BrokerOption = Annotated[
+    int | None, typer.Option("--broker-id", min=0, metavar="ID", help="Ask this broker's replicas.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -78,9 +88,9 @@ def list_transactions(
             help="Only transactions open for longer than this. [dim]default: all[/dim]",
         ),
     ] = None,
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print one line for each transactional ID."""
     if unknown := sorted(set(state or ()) - STATES):
@@ -100,9 +110,9 @@ def list_transactions(
 
 def describe(
     transactional_id: Annotated[list[str], typer.Option(metavar="ID", help="Transactional ID; repeatable.")],
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print a line for each ID. Exit status 1 if one does not exist."""
     with admin_of(bootstrap_server, data, transaction_reason) as admin, sendable("--transactional-id"):
@@ -119,10 +129,10 @@ def describe(
 def describe_producers(
     topic: Annotated[str, typer.Option(help="Topic of the partition.")],
     partition: Annotated[int, typer.Option(min=0, help="Number of the partition.")],
-    broker_id: Broker = None,
-    bootstrap_server: Server = None,
+    broker_id: BrokerOption = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print a line for each producer."""
     with admin_of(bootstrap_server, data, transaction_reason) as admin:
@@ -140,16 +150,16 @@ def describe_producers(
 
 
 def find_hanging(
-    broker_id: Broker = None,
+    broker_id: BrokerOption = None,
     topic: Annotated[str | None, typer.Option(help="Only partitions of this topic.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition of the topic.")] = None,
     max_transaction_timeout: Annotated[
         int,
         typer.Option(min=0, max=MOST_MINUTES, metavar="MINUTES", help="Only transactions open for longer than this."),
     ] = 15,
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print a line for each partition where a transaction hangs."""
     if topic is None and broker_id is None:

@@ -198,9 +198,9 @@ def _run(asked: StoredPath, run: RunDirectory, failure: str | None, *, as_json: 
 
 def _history(asked: StoredPath, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
     """Judge a history, here: it needs no Spark."""
-    from verifier.verify_standalone import judge_load
     from verifier.operations.report import write_reports
     from verifier.operations.verify_history import judge_file
+    from verifier.verify_standalone import judge_load
 
     if asked.load is not None:
         out = out or asked.load.path

@@ -38,7 +38,7 @@ class NotHealed(Exception):
     """A fault could not be undone: the cluster is not what the rest of the run needs. Names the fault and the error."""
 
 
-class Lines(Protocol):
+class FaultLines(Protocol):
     """Where the record goes: a storage, or a wrapper that also reports it."""
 
     def append_line(self, path: str, line: str) -> None:
@@ -56,7 +56,7 @@ class Injector:
         self,
         cluster: ClusterUnderTest,
         clock: Clock,
-        storage: Lines,
+        storage: FaultLines,
         record_path: str,
         note: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,

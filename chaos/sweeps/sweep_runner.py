@@ -37,7 +37,7 @@ LOOK_EVERY_S = 0.5
 INTERRUPTED_S = 300.0
 
 #: (cell, its run directory, its schedule's file or None) -> the command that runs it.
-Command = Callable[[Cell, Path, Path | None], list[str]]
+CellCommand = Callable[[Cell, Path, Path | None], list[str]]
 
 
 class SweepRunner:
@@ -56,7 +56,7 @@ class SweepRunner:
         supervisor: Supervisor,
         clock: Clock,
         progress: Progress,
-        command: Command,
+        command: CellCommand,
         *,
         insistent: Callable[[], bool] = lambda: False,
         started: str | None = None,

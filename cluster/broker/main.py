@@ -61,7 +61,7 @@ THREAD_SWITCH_S = 0.001
 #: configurations that change.
 CAUSED_BY_CLIENTS = (asyncio_connection.__name__, server.__name__, produce.__name__, config_store.__name__)
 
-Ready = Callable[[dict[str, Any]], None]
+TellReady = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def give_back(garbage: Garbage) -> None:
 
 
 async def run_broker(
-    spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, long_turns: LongTurns, turns: Turns
+    spec: BrokerSpec, ready: TellReady, stopping: asyncio.Event, long_turns: LongTurns, turns: Turns
 ) -> None:
     """Run one broker until ``stopping`` is set, then stop it in order.
 
@@ -204,7 +204,7 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
         raise OSError(error.errno, error.strerror, f"gapless.metrics.port={port}") from error
 
 
-def _run(spec: BrokerSpec, ready: Ready) -> None:
+def _run(spec: BrokerSpec, ready: TellReady) -> None:
     """Run a broker in this process until SIGTERM."""
     most = raise_open_file_limit()
     logger.info("broker %d may have %d files open", spec.broker_id, most)

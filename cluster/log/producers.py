@@ -21,7 +21,7 @@ from cluster.log.log_ends import LogEnds
 from cluster.log.producer_hosts import UNKNOWN, ProducerHosts, crowds, room_of
 from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
-from cluster.log.transactions import Transactions
+from cluster.log.transactions import OpenTransactions
 from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader
 from cluster.protocol.control_records import ControlRecordType, EndTransactionMarker
 
@@ -54,7 +54,7 @@ class ProducerStates:
         #: To be read, and changed by this class alone. The mapping itself may be another one later.
         self.entries: dict[int, ProducerEntry] = {}
         #: The same transactions as in the entries, by offset.
-        self.transactions = Transactions()
+        self.transactions = OpenTransactions()
         self._marks: list[_Mark] = []
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
@@ -223,7 +223,7 @@ class ProducerStates:
 
     def clear(self) -> None:
         self.entries = {}
-        self.transactions = Transactions()
+        self.transactions = OpenTransactions()
         self._marks = []
         self._ends = LogEnds()
         self.hosts = ProducerHosts()
@@ -280,7 +280,7 @@ class ProducerStates:
         self.drop_marks_above(offset)
         if not self._marks:
             self.entries = {}
-            self.transactions = Transactions()
+            self.transactions = OpenTransactions()
             self.hosts = ProducerHosts()
             return None
         mark = self._marks[-1]

@@ -20,7 +20,7 @@ def no_delay(source: str, destination: str, size_bytes: int) -> float:
     return 0.0
 
 
-class End(Protocol):
+class WireEnd(Protocol):
     """One end of a connection, as the wires know it."""
 
     #: What its owner hears, it hears here.
@@ -43,7 +43,7 @@ class MemoryWires:
         self._cut: dict[tuple[str, str], bool] = {}
         self._held: dict[tuple[str, str], list[tuple[Callable[[], None], Context]]] = {}
         # A dictionary for its order: a set of objects has another one in every process.
-        self._ends: dict[End, None] = {}
+        self._ends: dict[WireEnd, None] = {}
 
     def __repr__(self) -> str:
         cuts = ", ".join(f"{source}->{destination}" for source, destination in self._cut)
@@ -105,8 +105,8 @@ class MemoryWires:
         """Whether what is sent now is dropped."""
         return self._cut.get((source, destination), False)
 
-    def opened(self, end: End) -> None:
+    def opened(self, end: WireEnd) -> None:
         self._ends[end] = None
 
-    def closed(self, end: End) -> None:
+    def closed(self, end: WireEnd) -> None:
         self._ends.pop(end, None)

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 #: Returns False after the last step.
-Step = Callable[[], bool]
+RunnerStep = Callable[[], bool]
 
 
 class Runner(Protocol):
     """Carries on one client."""
 
-    def start(self, step: Step) -> None:
+    def start(self, step: RunnerStep) -> None:
         """Call ``step`` again and again, until it returns False. Once."""
         ...
 
@@ -40,13 +40,13 @@ class ThreadRunner:
     """A thread of its own, a daemon."""
 
     def __init__(self, name: str) -> None:
-        self._step: Step = bool
+        self._step: RunnerStep = bool
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def __repr__(self) -> str:
         return f"ThreadRunner({self._thread.name})"
 
-    def start(self, step: Step) -> None:
+    def start(self, step: RunnerStep) -> None:
         self._step = step
         self._thread.start()
 

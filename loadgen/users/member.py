@@ -15,11 +15,11 @@ import gevent
 from locust import User, constant, task
 
 from cluster.seams.units import ns_of_seconds
+from loadgen.group_plan import GROUP, Life, LifeEnd, MemberName, MemberPlace, Members, parse_members, places
 from loadgen.members.choice import make_member
 from loadgen.members.confluent import ConfluentMember
-from loadgen.members.events import Event, MemberClient
+from loadgen.members.events import MemberClient, MemberEvent
 from loadgen.members.recording import MemberRecording
-from loadgen.group_plan import GROUP, Life, LifeEnd, MemberName, MemberPlace, Members, parse_members, places
 from loadgen.orders import OrderBook
 from loadgen.users.load import process_of
 from loadgen.users.process import LoadProcess
@@ -121,9 +121,9 @@ class MemberUser(User):  # type: ignore[misc]
             self._do(self._member.close)
         self._recording.ended(how.value, self._clock.monotonic_ns())
 
-    def _do(self, work: Callable[[], list[Event]]) -> tuple[list[Event], bool]:
+    def _do(self, work: Callable[[], list[MemberEvent]]) -> tuple[list[MemberEvent], bool]:
         """Have the client do it, and record what happened; with that, whether it can continue."""
-        events: list[Event] = begin_waiting(self._member.is_cooperative, work).get()
+        events: list[MemberEvent] = begin_waiting(self._member.is_cooperative, work).get()
         self._member.pass_on()
         return events, self._recording.record(events)
 

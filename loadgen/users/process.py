@@ -28,9 +28,9 @@ from loadgen.records import StreamRecords, TransferRecords
 from loadgen.settings import LoadSettings
 from loadgen.stream import ProducerStream
 from loadgen.unwritten import WrittenState, likely_cause
-from loadgen.users.standalone_load import Beginning
 from loadgen.users.disposals import Disposals
 from loadgen.users.exit_status import MasterTeller
+from loadgen.users.standalone_load import Beginning
 from loadgen.users.statistics import LocustStatistics
 
 logger = logging.getLogger(__name__)

@@ -21,12 +21,12 @@ from loadgen.settings import LoadSettings
 from tests.loadgen.conftest import CHECKOUT, TOPIC, MockCluster
 from tests.support.histories import read_histories
 from tests.support.ports import fixed_port
-from verifier.verify_standalone import judge_load
 from verifier.evidence.history import history_file, read_history
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.evidence.series import read_series
 from verifier.operations.options import JudgeOptions
+from verifier.verify_standalone import judge_load
 
 pytestmark = pytest.mark.integration
 

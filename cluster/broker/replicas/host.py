@@ -15,7 +15,7 @@ from cluster.isr import IsrAnswer, IsrProposal
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import Outcome
+from cluster.replication.isr import IsrOutcome
 from cluster.topic_partition import TopicPartition
 
 
@@ -61,7 +61,7 @@ class Proposing(Protocol):
     @property
     def key(self) -> TopicPartition: ...
 
-    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> Outcome:
+    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> IsrOutcome:
         """Settle a proposal by the controller's answer."""
         ...
 

@@ -15,7 +15,7 @@ from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.replicas.host import Proposing
 from cluster.isr import IsrAnswer, IsrProposal
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import Outcome
+from cluster.replication.isr import IsrOutcome
 from cluster.seams.clock import Clock
 from cluster.topic_partition import TopicPartition
 
@@ -88,12 +88,12 @@ class IsrProposals:
         for key, (partition, proposal) in asked.items():
             answer = answers.get((partition.topic_id, partition.partition), NO_ANSWER)
             outcome = partition.isr_answered(proposal, answer, now_ms)
-            if outcome is Outcome.RETRY:
+            if outcome is IsrOutcome.RETRY:
                 is_settled = False
                 self._waiting.setdefault(key, (partition, proposal))
-            elif outcome is not Outcome.COMMITTED:
+            elif outcome is not IsrOutcome.COMMITTED:
                 logger.info("%s-%d: the ISR change to %s: %s", *key, list(proposal.members), outcome.value)
-                if outcome is Outcome.WAIT:
+                if outcome is IsrOutcome.WAIT:
                     self._ask_later(partition, proposal)
         return is_settled
 

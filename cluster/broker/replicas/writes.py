@@ -45,7 +45,7 @@ _NOT_YET = ProduceResult("", -1, ErrorCode.NONE)
 Respond = Callable[[list[ProduceResult]], None]
 Waits = Callable[[DelayedProduce], None]
 #: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
-Waiting = tuple[int, Replica, int, int]
+WaitingWrite = tuple[int, Replica, int, int]
 
 
 class Writes:
@@ -101,7 +101,7 @@ class Writes:
         wall_ms = self._clock.wall_ms()
         transactional_id, acks, _, partitions = request
         results: list[ProduceResult] = []
-        waiting: list[Waiting] = []
+        waiting: list[WaitingWrite] = []
         postponed: list[tuple[int, ProducePartition]] = []
         effort = self._effort
         effort.renew()
@@ -165,7 +165,7 @@ class Writes:
         client: WrittenBy,
         zstd_allowed: bool,
         results: list[ProduceResult],
-        waiting: list[Waiting],
+        waiting: list[WaitingWrite],
         postponed: Iterable[tuple[int, ProducePartition]],
         respond: Respond,
         waits: Waits,
@@ -216,9 +216,9 @@ class Writes:
         if self._verifies_transactions and partition.leader is not None:
             check_verified(partition.log, header, verified, self._verification_error)
 
-    def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
+    def _still_waiting(self, results: list[ProduceResult], waiting: list[WaitingWrite]) -> list[WaitingWrite]:
         """No one has told of what was acknowledged since the first of them was written."""
-        still: list[Waiting] = []
+        still: list[WaitingWrite] = []
         for entry in waiting:
             index, partition, required_offset, epoch = entry
             code = self._acknowledgement(partition.leader, epoch, required_offset)
@@ -254,7 +254,7 @@ class Writes:
             return partition, *partition.append(records, header, request.acks, *times_ms, effort, host, found[0])
 
     def _result(
-        self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
+        self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[WaitingWrite]
     ) -> ProduceResult:
         """The answer for a batch that was appended, as it will be if all goes well."""
         first_offset, _, log_append_time_ms, log_start_offset, must_commit_offset, _, error_code = info
@@ -273,7 +273,7 @@ class Writes:
         self,
         request: ProduceRequest,
         results: list[ProduceResult],
-        waiting: list[Waiting],
+        waiting: list[WaitingWrite],
         respond: Respond,
         waits: Waits,
     ) -> None:

@@ -36,7 +36,7 @@ MOST_PARTITIONS = 200
 
 
 #: Hears what became of markers: the errors by partition, None if their broker was out of reach.
-Answered = Callable[[TransactionMarkers, Mapping[TopicPartition, ErrorCode] | None], None]
+MarkersAnswered = Callable[[TransactionMarkers, Mapping[TopicPartition, ErrorCode] | None], None]
 #: Learns of markers whose partitions do not exist anymore.
 Gone = Callable[[TransactionMarkers], None]
 
@@ -51,7 +51,7 @@ class MarkerSender:
         links: MarkerLinks,
         writer: MarkerWriter,
         stored_partitions: Callable[[str], Awaitable[int | None]],
-        answered: Answered,
+        answered: MarkersAnswered,
         gone: Gone,
     ) -> None:
         self._loop = asyncio.get_running_loop()

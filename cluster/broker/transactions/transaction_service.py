@@ -23,8 +23,8 @@ from cluster.broker.replicas.ordered_appends import OrderedAppends, OwnAppend
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
-from cluster.broker.transactions.marker_sending import Answered, Gone, MarkerSender
-from cluster.broker.transactions.idle_id_eviction import RoomMaking
+from cluster.broker.transactions.idle_id_eviction import IdleIdEviction
+from cluster.broker.transactions.marker_sending import Gone, MarkersAnswered, MarkerSender
 from cluster.config.broker import BrokerConfig
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.decisions import (
@@ -51,7 +51,7 @@ RETRY_S = 0.1
 IDS_AT_ONCE = 100
 #: What makes a decision at a time.
 Decide = Callable[[int], TxnDecision]
-Waiter = asyncio.Future[TransactionAnswer]
+TransactionWaiter = asyncio.Future[TransactionAnswer]
 
 
 class TransactionService:
@@ -63,7 +63,7 @@ class TransactionService:
         coordinator: TransactionCoordinator,
         config: BrokerConfig,
         replicas: ReplicaManager,
-        make_sender: Callable[[Answered, Gone], MarkerSender],
+        make_sender: Callable[[MarkersAnswered, Gone], MarkerSender],
         take_producer_id: TakeProducerId,
         clock: Clock,
         blocking: Blocking,
@@ -80,10 +80,10 @@ class TransactionService:
         self._beside = Beside(blocking)
         self._shares = shares
         self._appends = OrderedAppends(replicas.own_writes, clock, config["request.timeout.ms"], shares)
-        self._waiting: set[Waiter] = set()
+        self._waiting: set[TransactionWaiter] = set()
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._retries: dict[AppendRecord, asyncio.TimerHandle] = {}
-        self._room = RoomMaking(coordinator, self._each)
+        self._room = IdleIdEviction(coordinator, self._each)
         self._periodic = Timers(replicas.storage_failed)
 
     def __repr__(self) -> str:
@@ -179,7 +179,7 @@ class TransactionService:
 
     async def _ask(self, decide: Decide) -> TransactionAnswer:
         await self._shares.fresh()
-        waiter: Waiter = self._loop.create_future()
+        waiter: TransactionWaiter = self._loop.create_future()
         self._waiting.add(waiter)
         try:
             self._carry_out(decide(self._clock.wall_ms()), waiter)
@@ -256,7 +256,7 @@ class TransactionService:
 
     # effects, and what is reported
 
-    def _carry_out(self, decision: TxnDecision, waiter: Waiter | None = None) -> None:
+    def _carry_out(self, decision: TxnDecision, waiter: TransactionWaiter | None = None) -> None:
         if waiter is not None and decision.answer is not None and not waiter.done():
             waiter.set_result(decision.answer)
         for effect in decision.effects:
@@ -267,7 +267,7 @@ class TransactionService:
             else:
                 self._sender.drop(effect.transaction_partition)
 
-    def _append(self, append: AppendRecord, waiter: Waiter | None) -> None:
+    def _append(self, append: AppendRecord, waiter: TransactionWaiter | None) -> None:
         if append.is_retry and append not in self._retries:
             self._retries[append] = self._loop.call_later(RETRY_S, self._append, append, waiter)
             return
@@ -281,7 +281,7 @@ class TransactionService:
         self._appends.add([OwnAppend(TRANSACTIONS_TOPIC, number, epoch, build, told, in_that_epoch=True)])
 
     def _append_settled(
-        self, append: AppendRecord, waiter: Waiter | None, error_code: ErrorCode, _position: int
+        self, append: AppendRecord, waiter: TransactionWaiter | None, error_code: ErrorCode, _position: int
     ) -> None:
         if error_code is ErrorCode.NONE:
             self._counters.coordinators.transaction_stored(append.transit.state, is_asked=waiter is not None)

@@ -50,7 +50,7 @@ class ToVerify(NamedTuple):
     entry: ProducerEntry | None
 
 
-class Verifier:
+class TransactionVerifier:
     """Of one broker. ``is_enabled``: ``transaction.partition.verification.enable``. ``timeout_ms``: for how long a
     producer may have to wait for an answer."""
 
@@ -78,7 +78,7 @@ class Verifier:
         self.is_enabled = is_enabled
 
     def __repr__(self) -> str:
-        return f"<Verifier of broker {self._broker_id}>"
+        return f"<TransactionVerifier of broker {self._broker_id}>"
 
     def unverified(self, partitions: Iterable[ProducePartition]) -> list[ToVerify]:
         """Those of a produce request about which the coordinator is to be asked. What is wrong is found later."""

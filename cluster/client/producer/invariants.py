@@ -152,7 +152,7 @@ def validate_identity(identity: ProducerIdentity, sent: Set[ProducerBatch], queu
 
 
 def _validate_sequences(
-    identity: ProducerIdentity, topic_partition: TopicPartition, partition: idempotence._Partition
+    identity: ProducerIdentity, topic_partition: TopicPartition, partition: idempotence._PartitionSequence
 ) -> None:
     batches = list(partition.in_flight)
     numbers = (partition.producer_id, partition.producer_epoch)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 
 from cluster.coordinator.partitioning import partition_for
-from cluster.coordinator.transaction import request_decisions
+from cluster.coordinator.transaction import request_decisions as requests
 from cluster.coordinator.transaction.decisions import (
     AppendRecord,
     DropMarkers,
@@ -30,7 +30,6 @@ from cluster.coordinator.transaction.expiry import expire_if_idle, make_room
 from cluster.coordinator.transaction.markers import awaits, sort_answers
 from cluster.coordinator.transaction.ownership import OwnedPartitions, ServedPartition
 from cluster.coordinator.transaction.request_decisions import TakeProducerId
-from cluster.coordinator.transaction.txn_quota import TransactionRoom, check_room, crowds
 from cluster.coordinator.transaction.rules import CORRECT, TransactionRules
 from cluster.coordinator.transaction.state import (
     COMPLETED,
@@ -45,10 +44,11 @@ from cluster.coordinator.transaction.state import (
     without_pending,
 )
 from cluster.coordinator.transaction.transitions import marker_written
+from cluster.coordinator.transaction.txn_quota import TransactionQuota, check_room, crowds
 from cluster.protocol.errors import ErrorCode
 from cluster.topic_partition import TopicPartition
 
-UNLIMITED = TransactionRoom()
+UNLIMITED = TransactionQuota()
 CONSUMER_OFFSETS = "__consumer_offsets"
 
 #: The former transaction is being aborted: the client asks again.
@@ -63,7 +63,7 @@ class TransactionCoordinator:
         partition_count: int,
         max_timeout_ms: int,
         id_expiration_ms: int,
-        room: TransactionRoom = UNLIMITED,
+        room: TransactionQuota = UNLIMITED,
         rules: TransactionRules = CORRECT,
     ) -> None:
         self.owned = OwnedPartitions(partition_count)
@@ -133,7 +133,7 @@ class TransactionCoordinator:
             if no_room := check_room(self._room, self.owned.taken(), None, metadata):
                 return refusal(no_room)
         metadata = used_from(metadata, client_host)
-        decided = request_decisions.init_producer_id(metadata, timeout_ms, expected, take_producer_id, now_ms)
+        decided = requests.init_producer_id(metadata, timeout_ms, expected, take_producer_id, now_ms)
         if isinstance(decided, ErrorCode):
             return refusal(decided)
         transit = decided.pending
@@ -155,7 +155,7 @@ class TransactionCoordinator:
         """AddPartitionsToTxn, once all partitions are known to exist and the client may write to them."""
         return self._request(
             transactional_id,
-            lambda known: request_decisions.add_partitions(known, producer_id, producer_epoch, topic_partitions, now_ms),
+            lambda known: requests.add_partitions(known, producer_id, producer_epoch, topic_partitions, now_ms),
             client_host,
         )
 

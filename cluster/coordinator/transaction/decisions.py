@@ -86,7 +86,7 @@ class DropMarkers:
     transaction_partition: int
 
 
-Effect = AppendRecord | SendMarkers | DropMarkers
+TransactionEffect = AppendRecord | SendMarkers | DropMarkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class TxnDecision:
     """``answer`` goes out now; without one the request waits for the record among the effects."""
 
     answer: TransactionAnswer | None = None
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[TransactionEffect, ...] = ()
 
 
 def refusal(error_code: ErrorCode) -> TxnDecision:

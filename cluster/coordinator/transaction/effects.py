@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from cluster.coordinator.transaction.decisions import (
     AppendRecord,
-    Effect,
     SendMarkers,
     TransactionAnswer,
+    TransactionEffect,
     TransactionMarkers,
 )
 from cluster.coordinator.transaction.ownership import ServedPartition
@@ -46,7 +46,9 @@ def begin_append(
     )
 
 
-def begin_completion(partition: int, served: ServedPartition, metadata: TransactionMetadata, now_ms: int) -> Effect:
+def begin_completion(
+    partition: int, served: ServedPartition, metadata: TransactionMetadata, now_ms: int
+) -> TransactionEffect:
     """The outcome is in the log: send the markers, or write the completion where no partition needs one."""
     completing = prepare_complete(metadata, now_ms)
     if not metadata.topic_partitions:

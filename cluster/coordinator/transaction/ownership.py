@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from cluster.coordinator.partitioning import partition_for
-from cluster.coordinator.transaction.txn_quota import Taken
 from cluster.coordinator.transaction.state import TransactionMetadata
+from cluster.coordinator.transaction.txn_quota import Taken
 from cluster.protocol.errors import ErrorCode
 
 

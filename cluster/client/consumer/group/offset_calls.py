@@ -17,6 +17,7 @@ from cluster.client.consumer.group.group_errors import (
     RetriableCommitFailed,
     group_error,
 )
+from cluster.client.consumer.group.group_membership import GroupMembership
 from cluster.client.consumer.group.group_requests import (
     NO_GENERATION,
     CommitOffsets,
@@ -26,7 +27,6 @@ from cluster.client.consumer.group.group_requests import (
     OffsetRequest,
     SendGroupRequest,
 )
-from cluster.client.consumer.group.group_membership import GroupMembership
 from cluster.client.consumer.group.membership_answers import COORDINATOR_IS_GONE
 from cluster.client.consumer.results import ConsumerError, PartitionError
 from cluster.protocol.errors import ErrorCode

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.coordinator.transaction import request_decisions
+from cluster.coordinator.transaction import request_decisions as requests
 from cluster.coordinator.transaction.expiry import abort_if_timed_out, expire_if_idle
 from cluster.coordinator.transaction.invariants import validate_metadata
 from cluster.coordinator.transaction.state import ProducerIdAndEpoch, TransactionMetadata
@@ -25,7 +25,7 @@ from tests.cluster.coordinator.transaction.situations import (
 
 
 def init(known, expected=None):
-    return request_decisions.init_producer_id(known, TIMEOUT_MS, expected, lambda: 99, NOW)
+    return requests.init_producer_id(known, TIMEOUT_MS, expected, lambda: 99, NOW)
 
 
 def due(decided):
@@ -37,15 +37,15 @@ EVENTS = {
     "init again": lambda known: init(known, ProducerIdAndEpoch(PID, EPOCH)),
     "init of an old epoch": lambda known: init(known, ProducerIdAndEpoch(PID, EPOCH - 1)),
     "init of another": lambda known: init(known, ProducerIdAndEpoch(PID + 1, EPOCH)),
-    "add T0": lambda known: request_decisions.add_partitions(known, PID, EPOCH, {T0}, NOW),
-    "add T1": lambda known: request_decisions.add_partitions(known, PID, EPOCH, {T1}, NOW),
-    "add of an old epoch": lambda known: request_decisions.add_partitions(known, PID, EPOCH - 1, {T0}, NOW),
-    "add of a later epoch": lambda known: request_decisions.add_partitions(known, PID, EPOCH + 1, {T0}, NOW),
-    "add of another": lambda known: request_decisions.add_partitions(known, PID + 1, EPOCH, {T0}, NOW),
-    "commit": lambda known: request_decisions.end_txn(known, PID, EPOCH, NOW, commit=True),
-    "abort": lambda known: request_decisions.end_txn(known, PID, EPOCH, NOW, commit=False),
-    "commit of an old epoch": lambda known: request_decisions.end_txn(known, PID, EPOCH - 1, NOW, commit=True),
-    "abort of another": lambda known: request_decisions.end_txn(known, PID + 1, EPOCH, NOW, commit=False),
+    "add T0": lambda known: requests.add_partitions(known, PID, EPOCH, {T0}, NOW),
+    "add T1": lambda known: requests.add_partitions(known, PID, EPOCH, {T1}, NOW),
+    "add of an old epoch": lambda known: requests.add_partitions(known, PID, EPOCH - 1, {T0}, NOW),
+    "add of a later epoch": lambda known: requests.add_partitions(known, PID, EPOCH + 1, {T0}, NOW),
+    "add of another": lambda known: requests.add_partitions(known, PID + 1, EPOCH, {T0}, NOW),
+    "commit": lambda known: requests.end_txn(known, PID, EPOCH, NOW, commit=True),
+    "abort": lambda known: requests.end_txn(known, PID, EPOCH, NOW, commit=False),
+    "commit of an old epoch": lambda known: requests.end_txn(known, PID, EPOCH - 1, NOW, commit=True),
+    "abort of another": lambda known: requests.end_txn(known, PID + 1, EPOCH, NOW, commit=False),
     "timeout": lambda known: due(abort_if_timed_out(known, NOW + TIMEOUT_MS)),
     "no timeout": lambda known: due(abort_if_timed_out(known, NOW - 20 + TIMEOUT_MS)),
     "expiration": lambda known: due(expire_if_idle(known, 1000, NOW + 990)),
@@ -121,25 +121,28 @@ def test_every_state_and_event(situation, event):
 def test_the_other_outcome_of_a_decided_transaction(state, commit):
     """Without anything pending a retry waits and the other wish is refused, as Kafka's table says."""
     known = replace(metadata_in(state), pending=None)
-    assert request_decisions.end_txn(known, PID, EPOCH, NOW, commit=commit) is STATE
-    assert request_decisions.end_txn(known, PID, EPOCH, NOW, commit=not commit) is WAIT
+    assert requests.end_txn(known, PID, EPOCH, NOW, commit=commit) is STATE
+    assert requests.end_txn(known, PID, EPOCH, NOW, commit=not commit) is WAIT
     assert init(known) is WAIT
-    assert request_decisions.add_partitions(known, PID, EPOCH, {T0}, NOW) is WAIT
+    assert requests.add_partitions(known, PID, EPOCH, {T0}, NOW) is WAIT
 
 
 def test_an_unknown_id():
     """Without InitProducerId there is no transaction."""
-    assert request_decisions.add_partitions(None, PID, EPOCH, {T0}, NOW) is MAPPING
-    assert request_decisions.end_txn(None, PID, EPOCH, NOW, commit=True) is MAPPING
-    assert request_decisions.verify_partitions(None, PID, EPOCH, {T0}) is MAPPING
+    assert requests.add_partitions(None, PID, EPOCH, {T0}, NOW) is MAPPING
+    assert requests.end_txn(None, PID, EPOCH, NOW, commit=True) is MAPPING
+    assert requests.verify_partitions(None, PID, EPOCH, {T0}) is MAPPING
 
 
 def test_verification():
     """A partition is in the transaction once that is written (KIP-890)."""
     ongoing = SITUATIONS["ONGOING -> ONGOING"]
-    assert request_decisions.verify_partitions(ongoing, PID, EPOCH, {T0, T1}) == {T0: E.NONE, T1: E.TRANSACTION_ABORTABLE}
-    assert request_decisions.verify_partitions(ongoing, PID, EPOCH - 1, {T0}) is FENCED
-    assert request_decisions.verify_partitions(SITUATIONS["PREPARE_ABORT"], PID, EPOCH, {T0}) is WAIT
+    assert requests.verify_partitions(ongoing, PID, EPOCH, {T0, T1}) == {
+        T0: E.NONE,
+        T1: E.TRANSACTION_ABORTABLE,
+    }
+    assert requests.verify_partitions(ongoing, PID, EPOCH - 1, {T0}) is FENCED
+    assert requests.verify_partitions(SITUATIONS["PREPARE_ABORT"], PID, EPOCH, {T0}) is WAIT
 
 
 def epochs(decided):
@@ -180,12 +183,12 @@ def test_the_epoch_of_init_producer_id(fields, expected, becomes):
 def test_no_producer_id_is_at_hand():
     """The client asks again."""
     known = metadata_in(S.EMPTY, producer_epoch=32766)
-    assert request_decisions.init_producer_id(known, 1, None, lambda: None, NOW) is E.COORDINATOR_LOAD_IN_PROGRESS
+    assert requests.init_producer_id(known, 1, None, lambda: None, NOW) is E.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_the_start_of_a_transaction_is_that_of_its_first_partitions():
     """Later partitions do not prolong it."""
     assert (
-        request_decisions.add_partitions(metadata_in(S.COMPLETE_ABORT), PID, EPOCH, {T0}, NOW).pending.start_timestamp_ms == NOW
+        requests.add_partitions(metadata_in(S.COMPLETE_ABORT), PID, EPOCH, {T0}, NOW).pending.start_timestamp_ms == NOW
     )
-    assert request_decisions.add_partitions(metadata_in(S.ONGOING), PID, EPOCH, {T1}, NOW).pending.start_timestamp_ms == NOW - 20
+    assert requests.add_partitions(metadata_in(S.ONGOING), PID, EPOCH, {T1}, NOW).pending.start_timestamp_ms == NOW - 20
