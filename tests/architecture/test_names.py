@@ -103,6 +103,209 @@ def test_a_shared_name_is_found(text: str, expected: dict[str, tuple[str, ...]])
     assert duplicates(types([module])) == expected
 
 
+#: What a module is to its package, in as many packages as have one: the name says the part, the package says whose.
+ROLES: Mapping[str, str] = {
+    "admin": "one side has the calls, the other their configuration",
+    "base": "what all members of a family share",
+    "catalogue": "the list of what a package offers, by name",
+    "checkpoints": "one has the files, the other writes them when it is time",
+    "command": "a command of the command line with a package of its own",
+    "confluent": "one client for each use of it: as producer and reader, or as member of a group",
+    "consumer": "one is the client, the other its configuration",
+    "coordinator": "the face of each coordinator",
+    "decisions": "what each coordinator decides",
+    "declared": "one is what was declared, the other judges whether it is there",
+    "describing": "the answers of each coordinator that change nothing",
+    "document": "prints the tables of a package as a page",
+    "errors": "the exceptions, or error codes, of a package",
+    "invariants": "what always holds of the objects of a package",
+    "loading": "reads the state of a package back from its log",
+    "messages": "the messages of a package",
+    "metrics": "what is counted in a package",
+    "model": "the values that a package is about",
+    "native": "our own client, for each use of it",
+    "producer": "one is the client, the other its configuration",
+    "records": "the layout of the records of a package",
+    "rows": "what a package hands to Arrow or Spark, as columns",
+    "rules": "the decision functions of a package as one value",
+    "settings": "what a package takes from the configuration",
+    "states": "the states of a machine and how one leads to another",
+    "stubs": "writes the stub of a package",
+    "topics": "one decides, the other carries out",
+    "words": "what a package says to people",
+}
+#: What else is there twice: the modules, and why. One side of most pairs decides or declares what the other one does.
+SHARED_MODULES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "chaos: frames": (
+        ("chaos.links.frames", "chaos.proxy.frames", "chaos.proxy.toxics.frames"),
+        "each side of the proxy knows the frames it sees: its control, its links, its toxics",
+    ),
+    "chaos: load": (
+        ("chaos.commands.load", "chaos.conductor.load"),
+        "one is the command, the other the phase of a run",
+    ),
+    "chaos: page": (
+        ("chaos.commands.runs.page", "chaos.sweeps.report.page"),
+        "the page of a stored run, and that of a sweep",
+    ),
+    "cluster: alter_partition": (
+        ("cluster.broker.control.links.alter_partition", "cluster.controller.alter_partition"),
+        "the decision, and both sides' layout",
+    ),
+    "cluster: answering": (
+        ("cluster.broker.answering", "cluster.client.producer.transaction.answering"),
+        "the broker's way to an answer, and what an answer means to a transactional producer",
+    ),
+    "cluster: answers": (
+        ("cluster.client.producer.transaction.answers", "cluster.coordinator.group.answers"),
+        "what a coordinator answers, and what a client makes of answers",
+    ),
+    "cluster: apis": (
+        ("cluster.broker.control.office.apis", "cluster.protocol.apis"),
+        "what a controller is asked, and the table of API keys",
+    ),
+    "cluster: assignment": (
+        ("cluster.client.consumer.assignment", "cluster.controller.assignment"),
+        "of partitions to consumers, and of replicas to brokers",
+    ),
+    "cluster: batch": (
+        ("cluster.client.producer.batch", "cluster.protocol.batch"),
+        "the one that is being filled, and the layout",
+    ),
+    "cluster: connection": (
+        ("cluster.client.connection", "cluster.protocol.connection"),
+        "a client's, and the state of a connection in the protocol",
+    ),
+    "cluster: control_fence": (
+        ("cluster.broker.handlers.control_fence", "cluster.controller.control_fence"),
+        "the decision, and the handlers' use of it",
+    ),
+    "cluster: exchange": (
+        ("cluster.broker.exchange", "cluster.client.exchange"),
+        "a request on its way, on each side of the wire",
+    ),
+    "cluster: fetch": (("cluster.broker.handlers.fetch", "cluster.protocol.fetch"), "the handler, and its layout"),
+    "cluster: isr": (
+        ("cluster.isr", "cluster.replication.isr"),
+        "the shapes that both sides share, and a leader's decisions",
+    ),
+    "cluster: manager": (
+        ("cluster.client.producer.transaction.manager", "cluster.log.manager"),
+        "of logs, and of a producer's transactions: Kafka's LogManager and TransactionManager",
+    ),
+    "cluster: offline": (
+        ("cluster.controller.offline", "cluster.log.offline"),
+        "replicas that a broker cannot host, and a log that could not be opened",
+    ),
+    "cluster: outcomes": (
+        ("cluster.client.producer.outcomes", "cluster.log.outcomes"),
+        "of what was sent, and of what was appended",
+    ),
+    "cluster: produce": (
+        ("cluster.broker.handlers.produce", "cluster.protocol.produce"),
+        "the handler, and its layout",
+    ),
+    "cluster: producer_ids": (
+        ("cluster.broker.control.links.producer_ids", "cluster.controller.producer_ids"),
+        "the decision, and a broker's blocks",
+    ),
+    "cluster: zookeeper": (("cluster.metadata.zookeeper", "cluster.process.zookeeper"), "the store, and the process"),
+    "loadgen: choice": (("loadgen.clients.choice", "loadgen.members.choice"), "which client, for each use of it"),
+    "loadgen: transactional": (
+        ("loadgen.clients.transactional", "loadgen.users.transactional"),
+        "the client, and the user that drives it",
+    ),
+    "verifier: cycles": (
+        ("verifier.operations.cycles", "verifier.transactions.cycles"),
+        "of operations, and of transactions",
+    ),
+    "verifier: events": (
+        ("verifier.events", "verifier.explain.events"),
+        "what happened in a run, and the words for it",
+    ),
+    "verifier: files": (
+        ("verifier.anomalies.files", "verifier.explain.files"),
+        "the anomalies as data, and the words for them",
+    ),
+    "verifier: findings": (
+        ("verifier.findings", "verifier.operations.findings"),
+        "of a run with Spark, and of a history without it",
+    ),
+    "verifier: groups": (
+        ("verifier.anomalies.groups", "verifier.explain.groups", "verifier.report.groups"),
+        "the anomalies as data, the words for them, and their part of the page",
+    ),
+    "verifier: headers": (
+        ("verifier.anomalies.headers", "verifier.explain.headers", "verifier.files.headers", "verifier.report.headers"),
+        "the anomalies as data, the words for them, what is read, and their part of the page",
+    ),
+    "verifier: logs": (
+        ("verifier.groups.logs", "verifier.transactions.logs"),
+        "what is read of the logs, for groups and for transactions",
+    ),
+    "verifier: readers": (
+        ("verifier.anomalies.readers", "verifier.explain.readers"),
+        "the anomalies as data, and the words for them",
+    ),
+    "verifier: replicas": (
+        ("verifier.completeness.replicas", "verifier.surroundings.replicas"),
+        "whether they are complete, and what is shown of them",
+    ),
+    "verifier: serving": (
+        ("verifier.anomalies.serving", "verifier.explain.serving"),
+        "the anomalies as data, and the words for them",
+    ),
+    "verifier: tables": (("verifier.report.tables", "verifier.tables"), "Spark's tables, and those of the page"),
+    "verifier: timing": (
+        ("verifier.anomalies.timing", "verifier.explain.timing"),
+        "the anomalies as data, and the words for them",
+    ),
+    "verifier: transactions": (
+        ("verifier.anomalies.transactions", "verifier.explain.transactions", "verifier.files.transactions"),
+        "the anomalies as data, the words for them, and what is read",
+    ),
+}
+
+
+def base_names(judged: Iterable[Module]) -> Iterator[tuple[str, str]]:
+    """(top-level package and base name, module); packages themselves are told apart by their paths."""
+    for module in judged:
+        if module.path.name != "__init__.py":
+            top, _, rest = module.name.partition(".")
+            yield f"{top}: {rest.rpartition('.')[2]}", module.name
+
+
+def test_a_module_has_a_name_of_its_own() -> None:
+    """A base name occurs once in a top-level package, unless it is a role or in the table."""
+    assert all([*ROLES.values(), *(reason for _, reason in SHARED_MODULES.values())])
+    shared = {
+        name: places
+        for name, places in duplicates(base_names(modules(*JUDGED))).items()
+        if name.partition(": ")[2] not in ROLES
+    }
+    assert shared == {name: places for name, (places, _) in SHARED_MODULES.items()}
+
+
+def test_every_role_is_played_twice() -> None:
+    """A role that one module alone plays is no exception anymore."""
+    twice = {name.partition(": ")[2] for name in duplicates(base_names(modules(*JUDGED)))}
+    assert set(ROLES) - twice == set()
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("a.b.values", "a.c.values"), {"a: values": ("a.b.values", "a.c.values")}),
+        (("a.values", "a.c.d.values"), {"a: values": ("a.c.d.values", "a.values")}),
+        (("a.b.values", "c.b.values"), {}),
+    ],
+)
+def test_a_shared_module_name_is_found(names: Iterable[str], expected: dict[str, tuple[str, ...]]) -> None:
+    """Two modules of one package, however deep, have names that differ."""
+    path = modules(*JUDGED)[1].path.with_name("values.py")
+    assert duplicates(base_names(Module(name, path, ast.parse(""), 1) for name in names)) == expected
+
+
 def test_loggers_are_called_logger() -> None:
     """A module's logger is ``logger``. What logs for another library, or for its own, may say so before that word."""
     wrong = []
