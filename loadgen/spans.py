@@ -164,7 +164,8 @@ def coalesce_records(
     for record in records:
         value = decode(record.value) if record.value is not None else None
         if value is not None and value.run_id == run_id:
-            its_stream, its_sequence, its_error, step = value.stream_id, value.sequence, None, 1
+            its_stream, its_sequence = value.stream_id, value.sequence
+            its_error, step = None, 1
             send_times_ns.append(value.send_time_ns)
         else:
             its_stream, its_sequence, step = -1, -1, 0
@@ -179,7 +180,8 @@ def coalesce_records(
         )
         if not continues:
             finish()
-            partition, stream, first_sequence, error = record.partition, its_stream, its_sequence, its_error
+            partition, stream = record.partition, its_stream
+            first_sequence, error = its_sequence, its_error
             first_offset = record.offset
         last_sequence, last_offset = its_sequence, record.offset
     finish()

@@ -112,7 +112,8 @@ class _InOrder:
         as_json: bool,
     ) -> None:
         self.statuses: list[Exit] = []
-        self._asked, self._history, self._out, self._as_json = asked, history, out, as_json
+        self._asked, self._history = asked, history
+        self._out, self._as_json = out, as_json
         self._awaited = set(runs)
         self._failures: dict[RunDirectory, str | None] = {}
 
