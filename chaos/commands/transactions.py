@@ -32,6 +32,7 @@ from cluster.client.transaction_descriptions import NO_TRANSACTION, DescribedTra
 from cluster.coordinator.transaction.describing import STATES
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import SystemClock
+from cluster.seams.units import ms_of_minutes
 from cluster.topic_partition import TopicPartition, partition_name
 
 #: Partitions that a broker is asked about at once, as by Kafka's tool.
@@ -166,7 +167,7 @@ def find_hanging(
         raise BadUsage("transactions find-hanging needs --topic or --broker-id, to limit the search")
     if partition is not None and topic is None:
         raise BadUsage("--partition needs --topic")
-    longer_than_ms = max_transaction_timeout * 60_000
+    longer_than_ms = ms_of_minutes(max_transaction_timeout)
     with admin_of(bootstrap_server, data, transaction_reason) as admin:
         _check_broker(admin, broker_id)
         searched = _searched(admin, broker_id, topic, partition)

@@ -43,6 +43,7 @@ from cluster.seams.os_storage import OsStorage, raise_open_file_limit
 from cluster.seams.randomness import derive, fresh_seed
 from cluster.seams.storage import Storage
 from cluster.seams.turns import Turns
+from cluster.seams.units import seconds_of_ns
 
 logger = logging.getLogger(__name__)
 
@@ -192,7 +193,7 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
         return None
 
     def gauges() -> dict[str, float]:
-        longest_s = long_turns.longest_ns / 1e9
+        longest_s = seconds_of_ns(long_turns.longest_ns)
         return {"event_loop_lag_seconds": lag.worst_s(), "event_loop_longest_turn_seconds": longest_s}
 
     counters = BrokerCollector(node.counters, gauges)

@@ -34,6 +34,7 @@ from cluster.metadata.store import (
 )
 from cluster.metadata.watches import Watch, WatchKeeper
 from cluster.seams.clock import SystemClock
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class ZooKeeperStore:
         self._pulse.start()
         self._open_client()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout(seconds_of_ms(timeout_ms)):
                 await self._connected.wait()
         except TimeoutError:
             await self.close()

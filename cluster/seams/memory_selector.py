@@ -20,6 +20,7 @@ from cluster.seams.runner import RunnerStep
 from cluster.seams.selector import SelectorHandler
 from cluster.seams.storage import Bytes
 from cluster.seams.transport import MAX_FRAME_BYTES, Connection
+from cluster.seams.units import seconds_of_ms
 
 #: What the buffers of two sockets hold together, about.
 ROOM_BYTES = 1 << 20
@@ -237,5 +238,5 @@ class LoopRunner:
             self._soon()
         elif wait_ms is not None and self._next is None:
             loop = asyncio.get_running_loop()
-            when = loop.time() + wait_ms / 1000 + _SLACK_S
+            when = loop.time() + seconds_of_ms(wait_ms) + _SLACK_S
             self._next = loop.call_at(when, self._turn, context=self._context)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Protocol
 
+from cluster.seams.units import seconds_of_ms
+
 #: How long a message of this many bytes takes from one node to another, in milliseconds.
 Delay = Callable[[str, str, int], float]
 
@@ -83,7 +85,7 @@ class MemoryWires:
         loop = asyncio.get_running_loop()
         # The network's time: the loop may have other clocks for the nodes.
         now = Context().run(loop.time)
-        when = max(not_before, now + self._delay(source, destination, size_bytes) / 1000)
+        when = max(not_before, now + seconds_of_ms(self._delay(source, destination, size_bytes)))
 
         def arrive() -> None:
             # A cut that began while it traveled holds it too.

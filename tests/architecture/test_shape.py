@@ -20,6 +20,7 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
     "cluster.coordinator.group.group": (301, "one group, and the values that its parts take and give"),
     "cluster.broker.node": (340, "the wiring of one broker, and the order in which it starts and stops"),
     "cluster.broker.replicas.replica": (350, "one replica's face towards requests, roles and settings"),
+    "cluster.metadata.memory": (301, "the whole of the seam in memory, method by method"),
     "cluster.seams.asyncio_connection": (370, "one socket: reading, sending, pausing and ending share its state"),
     "cluster.log.partition_log": (485, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.log.segment": (389, "one file with its indexes: lookups, appends and cuts share their positions"),

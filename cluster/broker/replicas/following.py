@@ -19,6 +19,7 @@ from cluster.broker.replicas.replica import Replica
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResponse, FetchResult
 from cluster.replication.follower import FetchPosition
+from cluster.seams.units import seconds_of_ms
 from cluster.topic_partition import TopicPartition
 
 #: How often it is looked whether a log's start has moved by itself: no answer tells so.
@@ -134,7 +135,7 @@ class Following:
         # Bounded before it is shifted: a leader may be away for days.
         pause_ms = min(FIRST_PAUSE_MS << min(followed.failures, 30), longest_ms)
         followed.failures += 1
-        self.pause(followed, now_s + pause_ms / 1000)
+        self.pause(followed, now_s + seconds_of_ms(pause_ms))
         return pause_ms
 
     def ask_range(self, followed: Followed) -> None:

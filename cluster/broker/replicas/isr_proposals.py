@@ -17,6 +17,7 @@ from cluster.isr import IsrAnswer, IsrProposal
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrOutcome
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
 from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class IsrProposals:
             while self._waiting:
                 asked = {key: self._waiting.pop(key) for key in list(islice(self._waiting, CHANGES_AT_ONCE))}
                 if not await self._ask(asked):
-                    await asyncio.sleep(RETRY_MS / 1000)
+                    await asyncio.sleep(seconds_of_ms(RETRY_MS))
         finally:
             self._task = None
 
@@ -101,7 +102,9 @@ class IsrProposals:
         """Nothing may come of it, if who answered was not the controller anymore."""
         if partition.key in self._timers:
             self._timers[partition.key].cancel()
-        self._timers[partition.key] = self._loop.call_later(WAIT_MS / 1000, self._ask_again, partition, proposal)
+        self._timers[partition.key] = self._loop.call_later(
+            seconds_of_ms(WAIT_MS), self._ask_again, partition, proposal
+        )
 
     def _ask_again(self, partition: Proposing, proposal: IsrProposal) -> None:
         del self._timers[partition.key]

@@ -26,6 +26,7 @@ from cluster.metadata.store import StoreError
 from cluster.protocol.batch import TRANSACTIONAL_BIT, parse_header
 from cluster.protocol.errors import CorruptBatch, ErrorCode
 from cluster.protocol.produce import ProducePartition
+from cluster.seams.units import seconds_of_ms
 from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class TransactionVerifier:
         timeout_ms: int,
         is_enabled: bool,
     ) -> None:
-        self._timeout_s = timeout_ms / 1000
+        self._timeout_s = seconds_of_ms(timeout_ms)
         self.shares = shares
         self._broker_id = broker_id
         self._replicas = replicas
