@@ -378,7 +378,7 @@ def test_locust_distributed(
         pytest.param(
             ("--host", "http://127.0.0.1:1/"),
             "takes bootstrap servers, HOST:PORT[,HOST:PORT], not a URL; here: --host 127.0.0.1:1",
-            marks=pytest.mark.full,  # the gate has it in tests/loadgen/test_by_hand.py
+            marks=pytest.mark.full,  # the gate has it in tests/loadgen/test_standalone_load.py
         ),
         (
             ("--host", "127.0.0.1:1", "--kafka-value-bytes", "2000000"),
