@@ -1,4 +1,4 @@
-"""ProducerRoom: whether the logs of one broker, all together, may remember one producer more.
+"""ProducerQuota: whether the logs of one broker, all together, may remember one producer more.
 
 Owns the total, how it is counted, and which logs make room when it is reached. Does not own the bound of one log, nor
 which of its producers are idle (``producers.py``), nor the answer to the client. Pure: it examines the logs' states.

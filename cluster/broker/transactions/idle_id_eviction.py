@@ -1,4 +1,4 @@
-"""RoomMaking: when ids that are idle, though not long enough to be forgotten in any case, make room for new ones.
+"""IdleIdEviction: when ids that are idle, though not long enough to be forgotten in any case, make room for new ones.
 
 Owns that all ids are gone through once in a while at most, however many new ones are refused, and for whose sake. Does
 not own which ids make room (``cluster.coordinator.transaction.expiry``).
@@ -33,7 +33,7 @@ class IdleIdEviction:
         self._hosts: set[str] = set()
 
     def __repr__(self) -> str:
-        return f"<RoomMaking{'' if self._task is None else ', under way'}>"
+        return f"<IdleIdEviction{'' if self._task is None else ', under way'}>"
 
     def stop(self) -> None:
         if self._task is not None:

@@ -1,4 +1,4 @@
-"""Verifier: asks the coordinator of a transaction whether partitions are part of it, before records are written there.
+"""TransactionVerifier: asks the coordinator of a transaction whether partitions are in it, before records are written.
 
 Owns for what it is asked, whom, and what its answer means for a producer and for a group's offsets (KIP-890, its first
 part). Does not own when a batch needs it (``replicas.verified``).
