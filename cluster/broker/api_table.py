@@ -51,7 +51,7 @@ from cluster.broker.handlers import (
 from cluster.broker.handlers.from_controller import FROM_CONTROLLER, obey
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import Beside, RequestRoom, Steps
+from cluster.broker.portions import Beside, RequestQuota, Steps
 from cluster.broker.services import Services
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, WIDER_FOR_BROKERS, ApiKey
 from cluster.protocol.message_classes import (
@@ -129,7 +129,7 @@ class _Awaited(Generic[_Request]):
 
     request: type[_Request]
     handler: Callable[[Services, _Request, Exchange], Awaitable[Message]]
-    room: Callable[[Beside], RequestRoom] = attrgetter("large")
+    room: Callable[[Beside], RequestQuota] = attrgetter("large")
 
     @property
     def key(self) -> ApiKey:

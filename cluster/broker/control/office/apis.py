@@ -23,6 +23,7 @@ from cluster.broker.control.office.candidate import Candidate
 from cluster.broker.control.office.office import Office
 from cluster.broker.dynamic_configs import DynamicConfigs
 from cluster.broker.pauses import Pauses, Shares
+from cluster.broker.portions import IsGone
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (
     AllocateProducerIdsRequest,
@@ -51,12 +52,10 @@ from cluster.seams.clock import Clock
 _Answer = TypeVar("_Answer")
 _Request = TypeVar("_Request", bound="Message")
 
-#: Whether the client that asked is not there anymore.
-IsGone = Callable[[], bool]
 #: Tells that nothing of the request is kept.
 LetGo = Callable[[], None]
 #: Whether all of these came in the time that the client gave.
-Answered = Callable[[list[asyncio.Future[Any]]], Awaitable[bool]]
+AnsweredInTime = Callable[[list[asyncio.Future[Any]]], Awaitable[bool]]
 
 
 class _Caller(NamedTuple):
@@ -244,7 +243,7 @@ class ControllerApis:
     def _pauses(self) -> Pauses:
         return Pauses(Shares(self._clock.monotonic_ns))
 
-    def _answered(self, timeout_ms: int, is_gone: IsGone) -> Answered:
+    def _answered(self, timeout_ms: int, is_gone: IsGone) -> AnsweredInTime:
         """Waits for brokers as long as the client says from now on, but no longer than its connection is kept."""
         idle_ms = self._configs.broker_config["connections.max.idle.ms"]
         until_ms = self._clock.monotonic_ms() + (timeout_ms if idle_ms < 0 else min(timeout_ms, idle_ms))
@@ -255,7 +254,7 @@ class ControllerApis:
         return answered
 
 
-async def _told(done: AdminOutcome | elections.ElectionOutcome, answered: Answered, let_go: LetGo) -> None:
+async def _told(done: AdminOutcome | elections.ElectionOutcome, answered: AnsweredInTime, let_go: LetGo) -> None:
     """Nothing of the request is kept: wait until the brokers have taken over what was ``done``."""
     let_go()
     if not await answered(done.answers):
