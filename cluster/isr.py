@@ -1,17 +1,22 @@
 """A change of an ISR as both sides of it speak of it: what a leader proposes, and what the controller answers.
 
-Owns these two shapes alone, so that leaders (``cluster.replication``) and controllers (``cluster.controller``) need not
-know each other. Does not own who deserves to be in an ISR, whether a controller agrees, nor the wire.
+Owns these two shapes and the name of a partition, so that leaders (``cluster.replication``) and controllers
+(``cluster.controller``) need not know each other. Does not own who deserves to be in an ISR, whether a controller
+agrees, nor the wire.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from cluster.protocol.errors import ErrorCode
 
 #: The broker epoch of a follower that does not say in which of its lives it fetches, and so of a member of an ISR.
 UNKNOWN_BROKER_EPOCH = -1
+
+#: A partition as both sides name it: topic id and number.
+PartitionId = tuple[UUID, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,17 +18,24 @@ from cluster.broker.exchange import Api, Exchange
 from cluster.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
     api_versions,
-    controller_only,
+    controlled_shutdown,
+    create_partitions,
+    create_topics,
     delete_groups,
     delete_records,
+    delete_topics,
     describe_cluster,
     describe_configs,
     describe_groups,
     describe_log_dirs,
     describe_producers,
     describe_transactions,
+    elect_leaders,
     end_txn,
     fetch,
     find_coordinator,
@@ -38,6 +45,7 @@ from cluster.broker.handlers import (
     leave_group,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
     offset_commit,
     offset_delete,
@@ -90,7 +98,6 @@ from cluster.protocol.message_classes import (
     OffsetDeleteRequest,
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
-    Request,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
     WriteTxnMarkersRequest,
@@ -143,21 +150,10 @@ def _table(*rows: _Row) -> dict[ApiKey, _Row]:
     return {row.key: row for row in rows}
 
 
-#: What the controller carries out, one by one.
-_ADMINISTRATION: tuple[type[Request[Message]], ...] = (
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    CreatePartitionsRequest,
-    ElectLeadersRequest,
-    AlterPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequest,
-)
-#: What brokers ask the controller.
-_CONTROL: tuple[type[Request[Message]], ...] = (
-    AlterPartitionRequest,
-    ControlledShutdownRequest,
-    AllocateProducerIdsRequest,
-)
+#: The rooms where large requests of these wait for each other.
+_ADMINISTRATORS: Callable[[Beside], RequestQuota] = attrgetter("administrators")
+_BROKERS: Callable[[Beside], RequestQuota] = attrgetter("brokers")
+
 _FOR_ALL = _table(
     _InSteps(ListOffsetsRequest, list_offsets.handle),
     _InSteps(OffsetForLeaderEpochRequest, offset_for_leader_epoch.handle),
@@ -185,12 +181,21 @@ _FOR_ALL = _table(
     _Awaited(DescribeConfigsRequest, describe_configs.handle),
     _Awaited(AlterConfigsRequest, alter_configs.handle_whole),
     _Awaited(IncrementalAlterConfigsRequest, alter_configs.handle_incremental),
-    *(_Awaited(request, controller_only.serve, attrgetter("administrators")) for request in _ADMINISTRATION),
+    # What the controller carries out, one by one.
+    _Awaited(CreateTopicsRequest, create_topics.handle, _ADMINISTRATORS),
+    _Awaited(DeleteTopicsRequest, delete_topics.handle, _ADMINISTRATORS),
+    _Awaited(CreatePartitionsRequest, create_partitions.handle, _ADMINISTRATORS),
+    _Awaited(ElectLeadersRequest, elect_leaders.handle, _ADMINISTRATORS),
+    _Awaited(AlterPartitionReassignmentsRequest, alter_partition_reassignments.handle, _ADMINISTRATORS),
+    _Awaited(ListPartitionReassignmentsRequest, list_partition_reassignments.handle, _ADMINISTRATORS),
 )
 _FOR_BROKERS = _table(
-    _Awaited(WriteTxnMarkersRequest, write_txn_markers.handle, attrgetter("brokers")),
-    *(_Awaited(request, controller_only.serve, attrgetter("brokers")) for request in _CONTROL),
-    *(_Awaited(request, obey, attrgetter("brokers")) for request in FROM_CONTROLLER),
+    _Awaited(WriteTxnMarkersRequest, write_txn_markers.handle, _BROKERS),
+    # What brokers ask the controller.
+    _Awaited(AlterPartitionRequest, alter_partition.handle, _BROKERS),
+    _Awaited(ControlledShutdownRequest, controlled_shutdown.handle, _BROKERS),
+    _Awaited(AllocateProducerIdsRequest, allocate_producer_ids.handle, _BROKERS),
+    *(_Awaited(request, obey, _BROKERS) for request in FROM_CONTROLLER),
 )
 
 

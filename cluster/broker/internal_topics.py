@@ -29,7 +29,7 @@ class TopicPlan:
     config: dict[str, str] = field(default_factory=dict)
 
 
-def plan(name: str, config: BrokerConfig) -> TopicPlan:
+def plan(config: BrokerConfig, name: str) -> TopicPlan:
     """How a topic is made that no one gave any settings."""
     if name == OFFSETS_TOPIC:
         return TopicPlan(

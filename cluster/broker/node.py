@@ -220,7 +220,7 @@ class Node:
             self.logs, replicas.high_watermarks, config, clock, self._seams.storage, self._storage_failed,
             self._seams.blocking, self._seams.give_back_memory,
         )  # fmt: skip
-        creator = TopicCreator(control.controller.ask, partial(plan, config=config), config["request.timeout.ms"])
+        creator = TopicCreator(control.controller.create_topic, partial(plan, config), config["request.timeout.ms"])
         services = self._services = Services(
             config, self.counters, self.metadata, control, replicas, roles, checkpoints, *coordinators, creator,
             usable_bytes, self._seams.blocking, shares,

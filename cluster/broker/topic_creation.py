@@ -11,30 +11,28 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from cluster.broker.internal_topics import INTERNAL_TOPICS, TopicPlan
+from cluster.controller.topics import TopicError, TopicRequest
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import CreateTopicsRequest, CreateTopicsResponse
 
 logger = logging.getLogger(__name__)
 
-CREATE_TOPICS_VERSION = 7
 #: Topics that are asked for at a time; anyone who wants another will ask again.
 MOST_ASKED_FOR = 100
 #: An internal topic that could not be made is not asked for again before this: every client of a group wants it.
 AGAIN_S = 1.0
 
-_THERE = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
-
 
 class TopicCreator:
-    """``ask`` sends a request of a version to the controller and returns its answer; ``plan`` says what to make."""
+    """``make`` has the controller make a topic, known to the brokers within a time in ms, and returns why it did not;
+    ``plan`` says what to make."""
 
     def __init__(
         self,
-        ask: Callable[[CreateTopicsRequest, int], Awaitable[CreateTopicsResponse]],
+        make: Callable[[TopicRequest, int], Awaitable[TopicError | None]],
         plan: Callable[[str], TopicPlan],
         timeout_ms: int,
     ) -> None:
-        self._ask = ask
+        self._make = make
         self._plan = plan
         self._timeout_ms = timeout_ms
         self._asking: dict[str, asyncio.Task[None]] = {}
@@ -57,26 +55,14 @@ class TopicCreator:
 
     async def _create(self, name: str) -> None:
         try:
-            answer = await self._ask(self._request(name), CREATE_TOPICS_VERSION)
-            (made,) = answer.topics
-            if made.error_code not in _THERE and name in INTERNAL_TOPICS:
-                logger.warning("topic %s cannot be created: %s", name, made.error_message)
+            wanted = self._plan(name)
+            topic = TopicRequest(name, wanted.partitions, wanted.replication_factor, config=[*wanted.config.items()])
+            refusal = await self._make(topic, self._timeout_ms)
+            is_there = refusal is None or refusal.error_code is ErrorCode.TOPIC_ALREADY_EXISTS
+            if refusal is not None and not is_there and name in INTERNAL_TOPICS:
+                logger.warning("topic %s cannot be created: %s", name, refusal)
                 await asyncio.sleep(AGAIN_S)
         except OSError as error:
             logger.info("topic %s could not be created: %r", name, error)
         finally:
             del self._asking[name]
-
-    def _request(self, name: str) -> CreateTopicsRequest:
-        wanted = self._plan(name)
-        topic = CreateTopicsRequest.CreatableTopic(
-            name=name,
-            num_partitions=wanted.partitions,
-            replication_factor=wanted.replication_factor,
-            assignments=[],
-            configs=[
-                CreateTopicsRequest.CreatableTopic.CreatableTopicConfig(name=key, value=value)
-                for key, value in wanted.config.items()
-            ],
-        )
-        return CreateTopicsRequest(topics=[topic], timeout_ms=self._timeout_ms, validate_only=False)

@@ -7,8 +7,9 @@ Owns the checks of CreateTopics and CreatePartitions and the texts of their erro
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from cluster.controller.assignment import AssignmentError, assign_added_partitions, assign_new_topic
 from cluster.protocol.errors import ErrorCode
@@ -36,12 +37,25 @@ class TopicError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TopicRequest:
-    """One topic of CreateTopics. ``assignments`` is empty unless the client places the replicas itself."""
+    """A topic to be made, as it is asked for. ``assignments`` is empty unless the client places the replicas itself.
+
+    Partitions and keys may be named twice, which is refused or not when the topic is planned.
+    """
 
     name: str
     partitions: int = USE_DEFAULT
     replication_factor: int = USE_DEFAULT
-    assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    assignments: Sequence[tuple[int, tuple[int, ...]]] = ()
+    config: Sequence[tuple[str, str | None]] = ()
+
+
+class GrowthRequest(NamedTuple):
+    """A topic to be given more partitions: ``partitions`` is the new total. ``assignments`` are the replicas of each
+    added one, None unless the client places them itself."""
+
+    name: str
+    partitions: int
+    assignments: Sequence[tuple[int, ...]] | None = None
 
 
 def is_legal_name(name: str) -> bool:
@@ -89,15 +103,16 @@ def plan_assignment(
 ) -> Assignment:
     """Where the replicas of a new topic go. ``room`` is how many partitions the request may still make. Raises
     TopicError."""
-    if request.assignments:
+    assignments = _numbered(request.assignments)
+    if assignments:
         if request.partitions != USE_DEFAULT or request.replication_factor != USE_DEFAULT:
             raise TopicError(
                 ErrorCode.INVALID_REQUEST,
                 "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at "
                 "the same time.",
             )
-        _check_room(len(request.assignments), room)
-        return check_manual_assignment(request.assignments, live)
+        _check_room(len(assignments), room)
+        return check_manual_assignment(assignments, live)
     partitions = default_partitions if request.partitions == USE_DEFAULT else request.partitions
     factor = default_replication_factor if request.replication_factor == USE_DEFAULT else request.replication_factor
     if partitions < 1:
@@ -107,6 +122,15 @@ def plan_assignment(
         return assign_new_topic(sorted(live), partitions, factor, random)
     except AssignmentError as error:
         raise TopicError(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from error
+
+
+def _numbered(assignments: Iterable[tuple[int, tuple[int, ...]]]) -> Assignment:
+    numbered: dict[int, tuple[int, ...]] = {}
+    for number, replicas in assignments:
+        if number in numbered:
+            raise TopicError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {number} is assigned twice.")
+        numbered[number] = replicas
+    return numbered
 
 
 def _check_room(partitions: int, room: int) -> None:

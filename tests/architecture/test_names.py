@@ -149,7 +149,11 @@ SHARED_MODULES: Mapping[str, tuple[tuple[str, ...], str]] = {
         "the page of a stored run, and that of a sweep",
     ),
     "cluster: alter_partition": (
-        ("cluster.broker.control.links.alter_partition", "cluster.controller.alter_partition"),
+        (
+            "cluster.broker.control.links.alter_partition",
+            "cluster.broker.handlers.alter_partition",
+            "cluster.controller.alter_partition",
+        ),
         "the decision, and both sides' layout",
     ),
     "cluster: answering": (
@@ -179,6 +183,10 @@ SHARED_MODULES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "cluster: control_fence": (
         ("cluster.broker.handlers.control_fence", "cluster.controller.control_fence"),
         "the decision, and the handlers' use of it",
+    ),
+    "cluster: controlled_shutdown": (
+        ("cluster.broker.control.controller.controlled_shutdown", "cluster.broker.handlers.controlled_shutdown"),
+        "the handler, and what the controller does",
     ),
     "cluster: exchange": (
         ("cluster.broker.exchange", "cluster.client.exchange"),

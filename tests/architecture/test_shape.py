@@ -193,7 +193,7 @@ MOST_ANY = {
     "chaos.schedules": 3,
     "chaos.sweeps": 12,
     "cluster": 4,
-    "cluster.broker": 51,
+    "cluster.broker": 50,
     "cluster.client": 26,
     "cluster.config": 3,
     "cluster.log": 10,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from cluster.broker.internal_topics import TopicPlan
 from cluster.broker.topic_creation import MOST_ASKED_FOR, TopicCreator
+from cluster.controller.topics import TopicRequest
 from cluster.metadata.paths import CONFIG_CHANGE_PREFIX, config_path
 from cluster.metadata.store import Create, SetData
 from cluster.metadata.znodes import encode_config, encode_config_change
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, create_topics_request
+from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, create_topics_request, serve
 from tests.support.virtual_time import run
 
 TOPICS = 100
@@ -35,12 +34,12 @@ def test_a_leader_is_replaced_while_much_is_administered(what: str) -> None:
         await cluster.create_topic("t", assignments={0: [2, 3, 1]}, partitions=-1, factor=-1)
         request = create_topics_request([(f"many-{number}", 1, 1) for number in range(TOPICS)], timeout_ms=60_000)
         if what == "delete":
-            await cluster.controller.plane.serve(request, 7)
+            await serve(cluster.controller.plane, request, 7)
             names = [f"many-{number}" for number in range(TOPICS)]
             request = request_class(ApiKey.DELETE_TOPICS)(version=5, topic_names=names, topics=[], timeout_ms=60_000)
         loop = asyncio.get_running_loop()
         if what == "reassign":
-            await cluster.controller.plane.serve(request, 7)
+            await serve(cluster.controller.plane, request, 7)
             request = request_class(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
             topic_class = request.ReassignableTopic
             moved = [topic_class.ReassignablePartition(partition_index=0, replicas=[1, 3])]
@@ -50,7 +49,7 @@ def test_a_leader_is_replaced_while_much_is_administered(what: str) -> None:
         before = loop.time()
         await cluster.brokers[2].crash()
         await asyncio.sleep(SESSION_MS / 1000 - 0.1)
-        working = loop.create_task(cluster.controller.plane.serve(request, version))
+        working = loop.create_task(serve(cluster.controller.plane, request, version))
         await cluster.until(lambda: cluster.leader() == 3)
         assert loop.time() - before < SESSION_MS / 1000 + 1
         assert not working.done()
@@ -77,7 +76,7 @@ def test_a_leader_is_replaced_while_configurations_change() -> None:
         await cluster.create_topic("t", assignments={0: [2, 3, 1]}, partitions=-1, factor=-1)
         names = [f"many-{number}" for number in range(4 * TOPICS)]
         request = create_topics_request([(name, 1, 1) for name in names], timeout_ms=60_000)
-        await cluster.controller.plane.serve(request, 7)
+        await serve(cluster.controller.plane, request, 7)
         loop = asyncio.get_running_loop()
         before = loop.time()
         await cluster.brokers[2].crash()
@@ -109,12 +108,11 @@ def test_topics_that_are_only_asked_for_are_few_at_a_time() -> None:
     async def main() -> None:
         asked: list[str] = []
 
-        async def ask(request: Any, _version: int) -> Any:
-            asked.append(request.topics[0].name)
+        async def make(topic: TopicRequest, _timeout_ms: int) -> None:
+            asked.append(topic.name)
             await asyncio.sleep(1)
-            return SimpleNamespace(topics=[SimpleNamespace(error_code=0)])
 
-        creator = TopicCreator(ask, lambda _name: TopicPlan(), 1000)
+        creator = TopicCreator(make, lambda _name: TopicPlan(), 1000)
         for number in range(10 * MOST_ASKED_FOR):
             creator.create(f"t{number}")
         await asyncio.sleep(2)
@@ -137,17 +135,17 @@ def test_a_leader_is_replaced_while_one_thing_is_large(what: str) -> None:
         placed = {number: [1, 3] for number in range(10_000 if what == "partitions" else 5_000)}
         large = create_topics_request([("large", -1, -1)], assignments=placed, timeout_ms=60_000)
         if what == "deletion":
-            await cluster.controller.plane.serve(large, 7)
+            await serve(cluster.controller.plane, large, 7)
         plane, loop = cluster.controller.plane, asyncio.get_running_loop()
         if what == "deletion":
             request = request_class(ApiKey.DELETE_TOPICS)(topic_names=["large"], topics=[], timeout_ms=60_000)
-            working = loop.create_task(plane.serve(request, 5))
+            working = loop.create_task(serve(plane, request, 5))
             await asyncio.sleep(0.3)
         before = loop.time()
         await cluster.brokers[2].crash()
         await asyncio.sleep(SESSION_MS / 1000 - 0.4)
         if what == "partitions":
-            working = loop.create_task(plane.serve(large, 7))
+            working = loop.create_task(serve(plane, large, 7))
         await cluster.until(lambda: cluster.leader() == 3)
         assert loop.time() - before < SESSION_MS / 1000 + 1
         answer = await working

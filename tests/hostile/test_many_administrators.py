@@ -14,7 +14,7 @@ import pytest
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, create_topics_request, isr_change
+from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, create_topics_request, isr_change, serve
 from tests.cluster.broker.control.cluster import ask as ask_controller
 from tests.support.virtual_time import run
 
@@ -84,8 +84,8 @@ def test_a_leader_is_replaced_while_many_administrators_wait(ask: Any) -> None:
         before = loop.time()
         await cluster.brokers[2].crash()
         await asyncio.sleep(SESSION_MS / 1000 - EARLIER_S)
-        serve = cluster.controller.plane.serve
-        working = [loop.create_task(serve(*ask(name))) for name in names]
+        plane = cluster.controller.plane
+        working = [loop.create_task(serve(plane, *ask(name))) for name in names]
         await cluster.until(lambda: cluster.leader() == 3, within_s=60)
         assert loop.time() - before < SESSION_MS / 1000 + 1
         assert sum(not task.done() for task in working) > REQUESTS / 2

@@ -17,7 +17,7 @@ from cluster.metadata.znodes import TopicRegistration
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, create_topics_request
+from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, create_topics_request, serve
 from tests.cluster.broker.handlers.test_configs import SET, TOPIC, alter, stored
 from tests.simulation.client import Client
 from tests.simulation.nodes import MemoryCluster
@@ -43,13 +43,13 @@ def with_cluster(check: Callable[[Cluster], Awaitable[None]]) -> None:
 
 async def create(cluster: Cluster, name: str, partitions: int = 1, **configs: Any) -> Any:
     request = create_topics_request([(name, partitions, 3)], configs=configs)
-    return (await cluster.controller.plane.serve(request, 7)).topics[0]
+    return (await serve(cluster.controller.plane, request, 7)).topics[0]
 
 
 async def grow(cluster: Cluster, name: str, count: int) -> Any:
     request = request_class(ApiKey.CREATE_PARTITIONS)
     topic = request.CreatePartitionsTopic(name=name, count=count, assignments=None)
-    response = await cluster.controller.plane.serve(request(topics=[topic], timeout_ms=5000, validate_only=False), 3)
+    response = await serve(cluster.controller.plane, request(topics=[topic], timeout_ms=5000, validate_only=False), 3)
     return response.results[0]
 
 
@@ -132,7 +132,7 @@ async def _move(cluster: Cluster, partitions: int) -> Any:
         name="t",
         partitions=[asked(partition_index=number, replicas=[1]) for number in range(partitions)],
     )
-    return await cluster.controller.plane.serve(request(topics=[topic], timeout_ms=5000), 0)
+    return await serve(cluster.controller.plane, request(topics=[topic], timeout_ms=5000), 0)
 
 
 def test_a_write_that_breaks_the_connection_is_given_up() -> None:
@@ -161,7 +161,7 @@ def test_an_event_without_an_end_costs_an_office_not_the_cluster(monkeypatch: py
         await cluster.create_topic("t", 1)
         with monkeypatch.context() as patch:
 
-            async def stuck(_admin: Topics, *_asked: Any) -> Any:
+            async def stuck(_admin: Topics, *_asked: Any, **_more: Any) -> Any:
                 await asyncio.get_running_loop().create_future()
 
             patch.setattr(Topics, "create", stuck)

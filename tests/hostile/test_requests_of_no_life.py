@@ -11,7 +11,7 @@ from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.broker.control.cluster import Cluster
+from tests.cluster.broker.control.cluster import Cluster, serve
 from tests.support.virtual_time import run
 
 
@@ -52,10 +52,10 @@ def test_the_unknown_life_of_a_broker_is_refused(ask: Any) -> None:
         await cluster.until(lambda: all(broker.plane._producer_ids._supply._ahead is not None for broker in brokers))
         before = written()
         for epoch in (-1, brokers[1].plane.broker_epoch - 1):
-            answer = await brokers[0].plane.serve(*ask(cluster, epoch))
+            answer = await serve(brokers[0].plane, *ask(cluster, epoch))
             assert answer.error_code == ErrorCode.STALE_BROKER_EPOCH
         assert written() == before
-        answer = await brokers[0].plane.serve(*ask(cluster, brokers[1].plane.broker_epoch))
+        answer = await serve(brokers[0].plane, *ask(cluster, brokers[1].plane.broker_epoch))
         assert answer.error_code == ErrorCode.NONE
         assert written() != before
         await cluster.stop()

@@ -13,7 +13,7 @@ from cluster.broker.control.links.channels import LOOK_S
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.broker.control.cluster import SESSION_MS, Cluster
+from tests.cluster.broker.control.cluster import SESSION_MS, Cluster, serve
 from tests.support.virtual_time import run
 
 #: ``connections.max.idle.ms``
@@ -33,7 +33,7 @@ async def with_a_dead_broker() -> Cluster:
 
 
 async def delete(cluster: Cluster, is_gone: Callable[[], bool]) -> Any:
-    return await cluster.controller.plane.serve(deletion(), 5, is_gone)
+    return await serve(cluster.controller.plane, deletion(), 5, is_gone)
 
 
 def deletion() -> Any:
@@ -95,7 +95,7 @@ def test_what_waits_is_not_the_request(ask: Callable[[], Any], version: int) -> 
             told.append(sum(type(each) is kind for each in gc.get_objects()))
 
         kind = type(ask())
-        answer = await cluster.controller.plane.serve(ask(), version, let_go=let_go)
+        answer = await serve(cluster.controller.plane, ask(), version, let_go=let_go)
         assert told == [0] and answer is not None
         await cluster.stop()
 

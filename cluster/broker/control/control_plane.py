@@ -1,8 +1,8 @@
 """ControlPlane: one broker's part in control, wired: membership, office, links, configurations and producer ids.
 
 Owns the wiring, and the order in which these start and stop on one event loop. Does not own a decision, nor replicas or
-clients' connections: handlers call in with decoded messages, and the controller's requests to this broker go to the
-same handlers in process (``deliver``).
+clients' connections: handlers call in with values, and the controller's requests to this broker go to the same
+handlers in process (``deliver``).
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ class ControlPlane:
                 unclean_by_default=lambda: self.configs.broker_config["unclean.leader.election.enable"],
             )
         )
-        #: The response to a decoded request that only the controller serves: (request, version).
-        self.serve = ControllerApis(self._candidate, self.configs, clock).serve
+        #: What only the controller does.
+        self.apis = ControllerApis(self._candidate, self.configs, clock)
         #: This broker's own questions.
         self.controller = ControllerClient(
-            broker_id, lambda: self.broker_epoch, self._candidate, self.serve, links.link_to
+            broker_id, lambda: self.broker_epoch, self._candidate, self.apis, links.link_to
         )
         self._producer_ids = ProducerIdManager(self.controller.request_block)
 

@@ -11,9 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
 
-from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.replicas.host import Proposing
-from cluster.isr import IsrAnswer, IsrProposal
+from cluster.isr import IsrAnswer, IsrProposal, PartitionId
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrOutcome
 from cluster.seams.clock import Clock

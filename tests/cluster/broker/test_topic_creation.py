@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from cluster.broker.internal_topics import TopicPlan
 from cluster.broker.topic_creation import TopicCreator
+from cluster.controller.topics import TopicRequest
 from tests.support.virtual_time import run
 
 
@@ -16,11 +16,11 @@ def test_a_broker_that_stops_asks_for_no_topic() -> None:
     async def main() -> tuple[list[str], int]:
         asked: list[str] = []
 
-        async def ask(request: Any, _version: int) -> Any:
-            asked.extend(topic.name for topic in request.topics)
+        async def make(topic: TopicRequest, _timeout_ms: int) -> None:
+            asked.append(topic.name)
             await asyncio.Event().wait()
 
-        creator = TopicCreator(ask, lambda _name: TopicPlan(), 1000)
+        creator = TopicCreator(make, lambda _name: TopicPlan(), 1000)
         creator.create("t")
         creator.create("t")
         await asyncio.sleep(1)

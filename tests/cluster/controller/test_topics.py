@@ -63,12 +63,13 @@ def test_minus_one_means_the_broker_s_default():
         (TopicRequest("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
         (TopicRequest("t", 0, 1), ErrorCode.INVALID_PARTITIONS, "larger than 0"),
         (TopicRequest("t", -2, 1), ErrorCode.INVALID_PARTITIONS, "larger than 0"),
-        (TopicRequest("t", 1, 1, {0: (1,)}), ErrorCode.INVALID_REQUEST, "Both"),
-        (TopicRequest("t", assignments={0: (1, 9)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Unknown broker"),
-        (TopicRequest("t", assignments={1: (1,)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "consecutive"),
-        (TopicRequest("t", assignments={0: (1, 1)}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Duplicate"),
-        (TopicRequest("t", assignments={0: ()}), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no replicas"),
-        (TopicRequest("t", assignments={0: (1, 2), 1: (3,)}), ErrorCode.INVALID_REPLICATION_FACTOR, "same number"),
+        (TopicRequest("t", 1, 1, [(0, (1,))]), ErrorCode.INVALID_REQUEST, "Both"),
+        (TopicRequest("t", assignments=[(0, (1, 9))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Unknown broker"),
+        (TopicRequest("t", assignments=[(1, (1,))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "consecutive"),
+        (TopicRequest("t", assignments=[(0, (1, 1))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Duplicate"),
+        (TopicRequest("t", assignments=[(0, ())]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no replicas"),
+        (TopicRequest("t", assignments=[(0, (1,)), (0, (2,))]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned twice"),
+        (TopicRequest("t", assignments=[(0, (1, 2)), (1, (3,))]), ErrorCode.INVALID_REPLICATION_FACTOR, "same number"),
     ],
 )
 def test_requests_that_cannot_be_met(request_, code, text):
@@ -107,7 +108,7 @@ def test_nobody_makes_a_million_partitions_at_once():
     existing = {0: (1, 2)}
     for refused in (
         lambda: plan(TopicRequest("t", 2**31 - 1, 1)),
-        lambda: plan(TopicRequest("t", -1, -1, dict.fromkeys(range(most + 1), (1,)))),
+        lambda: plan(TopicRequest("t", -1, -1, [(number, (1,)) for number in range(most + 1)])),
         lambda: plan_added_partitions(existing, 2**31 - 1, None, {1, 2}),
         lambda: plan_added_partitions(existing, 4, None, {1, 2}, 2),
     ):

@@ -23,7 +23,6 @@ from cluster.broker.control.links.channels import BrokerAnswer
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import ShutdownPlan, plan_controlled_shutdown
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import ControlledShutdownRequest, ControlledShutdownResponse
 
 logger = logging.getLogger(__name__)
 
@@ -42,20 +41,19 @@ class Departure:
 
     broker_id: int
     controller_epoch: int
-    error_code: ErrorCode = ErrorCode.NONE
     plan: ShutdownPlan = NOTHING
     told: list[BrokerAnswer] = field(default_factory=list)
 
 
-async def decide(controller: Controller, request: ControlledShutdownRequest) -> Departure:
-    """Step 1: others lead what the broker led, and it is out of every ISR that has others."""
+async def decide(controller: Controller, broker_id: int, broker_epoch: int) -> Departure | ErrorCode:
+    """Step 1: others lead what the broker led, and it is out of every ISR that has others. Or why it may not go."""
     context = controller.context
-    broker = context.brokers.get(request.broker_id)
+    broker = context.brokers.get(broker_id)
     if broker is None:
-        return Departure(request.broker_id, controller.epoch, ErrorCode.BROKER_NOT_AVAILABLE)
+        return ErrorCode.BROKER_NOT_AVAILABLE
     # Kafka accepts this from brokers older than 2.2. We have none, and it would let anyone make a broker leave.
-    if request.broker_epoch != broker.epoch:
-        return Departure(request.broker_id, controller.epoch, ErrorCode.STALE_BROKER_EPOCH)
+    if broker_epoch != broker.epoch:
+        return ErrorCode.STALE_BROKER_EPOCH
     if not broker.shutting_down:
         logger.info("broker %d asks for a controlled shutdown", broker.broker_id)
         broker.shutting_down = True
@@ -64,7 +62,7 @@ async def decide(controller: Controller, request: ControlledShutdownRequest) -> 
     news = Outbox(context)
     if plan.changes:
         news.add_update_metadata(change.topic_partition for change in plan.changes)
-    return Departure(broker.broker_id, controller.epoch, plan=plan, told=controller.send(news))
+    return Departure(broker_id, controller.epoch, plan, controller.send(news))
 
 
 async def carry_out(controller: Controller, departure: Departure) -> list[BrokerAnswer]:
@@ -80,20 +78,3 @@ async def carry_out(controller: Controller, departure: Departure) -> list[Broker
     for topic_partition in departure.plan.stop:
         outbox.add_stop_replica(departure.broker_id, topic_partition, delete=False)
     return controller.send(outbox)
-
-
-def answer(departure: Departure) -> ControlledShutdownResponse:
-    """ControlledShutdown 3."""
-    return ControlledShutdownResponse(
-        version=3,
-        error_code=departure.error_code,
-        remaining_partitions=[
-            ControlledShutdownResponse.RemainingPartition(topic_name=topic, partition_index=partition)
-            for topic, partition in departure.plan.remaining
-        ],
-    )
-
-
-def refused() -> ControlledShutdownResponse:
-    """The answer of a broker that is not the controller."""
-    return answer(Departure(-1, -1, ErrorCode.NOT_CONTROLLER))

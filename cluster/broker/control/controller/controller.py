@@ -183,7 +183,7 @@ class Controller:
         return bool(plan_new(self.context))
 
     def send(self, outbox: Outbox) -> list[BrokerAnswer]:
-        """Queue what was collected. Each future yields a broker's response, or None if the broker went away."""
+        """Queue what was collected. The futures are the brokers' answers."""
         answers: list[BrokerAnswer] = []
         made: MadeStates = {}
         for broker_id, parcel in sorted(outbox.parcels.items()):

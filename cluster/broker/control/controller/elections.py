@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.controller.state_writer import CHUNK
 from cluster.broker.control.links.channels import BrokerAnswer
 from cluster.broker.control.membership.event_queue import Post, Shift
-from cluster.broker.pauses import Pauses
 from cluster.config.broker import BrokerConfig
 from cluster.controller.context import TopicPartition
 from cluster.controller.leadership import ElectionType, Refusal, plan_elections, plan_rebalance
 from cluster.controller.outbox import Outbox
 from cluster.controller.partitions import Change
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import ElectLeadersRequest, ElectLeadersResponse
 
 logger = logging.getLogger(__name__)
-
-_Result = ElectLeadersResponse.ReplicaElectionResult
 
 #: After an election of a controller the first look at the balance comes this soon, as in Kafka.
 FIRST_LOOK_S = 5.0
@@ -33,7 +30,7 @@ FIRST_LOOK_S = 5.0
 
 @dataclass(slots=True)
 class ElectionOutcome:
-    """What became of an ElectLeaders request, and the answers of the brokers that are to be waited for.
+    """What became of the elections of one request, and the answers of the brokers that are to be waited for.
 
     ``results`` holds None for a partition that has got another leader. ``left`` are those not examined yet, the first
     last; None before it has begun.
@@ -73,23 +70,20 @@ class Elections:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def elect(self, request: ElectLeadersRequest, done: ElectionOutcome, shift: Shift) -> bool:
-        """Continue with ElectLeaders, of which ``done`` is done; True if that is all. Of a request for all partitions
-        those that needed nothing are not told of (KIP-460)."""
+    async def elect(
+        self, election_type: int, wanted: Sequence[TopicPartition] | None, done: ElectionOutcome, shift: Shift
+    ) -> bool:
+        """Continue with the elections in the partitions that are ``wanted``, each named once, of which ``done`` are
+        done; True if those are all. If all are wanted (None), those that needed nothing are not told of (KIP-460)."""
         try:
-            kind = ElectionType(request.election_type)
+            kind = ElectionType(election_type)
         except ValueError:
             done.error_code = ErrorCode.INVALID_REQUEST
             return True
-        wants_all = request.topic_partitions is None
+        wants_all = wanted is None
         if done.left is None:
-            wanted = {topic_partition: None for topic_partition, _, _ in self._context.partitions() if wants_all}
-            for topic in request.topic_partitions or ():
-                for number in topic.partitions:
-                    wanted[TopicPartition(topic.topic, number)] = None
-                    await shift.pause()
-                await shift.pause()
-            done.left = [*reversed(wanted)]
+            asked = (tp for tp, _, _ in self._context.partitions()) if wanted is None else wanted
+            done.left = [*asked][::-1]
         while done.left:
             some = done.left[: -CHUNK - 1 : -1]
             del done.left[-CHUNK:]
@@ -126,27 +120,7 @@ class Elections:
         self._timer = asyncio.get_running_loop().call_later(delay_s, look)
 
 
-async def elect_leaders_response(outcome: ElectionOutcome, version: int, pause: Pauses) -> ElectLeadersResponse:
-    """In version 0, which has no error of its own, each partition tells it."""
-    topics: dict[str, list[_Result.PartitionResult]] = {}
-    for (topic, partition), refusal in outcome.results.items():
-        await pause()
-        topics.setdefault(topic, []).append(
-            _Result.PartitionResult(
-                partition_id=partition,
-                error_code=ErrorCode.NONE if refusal is None else refusal.error_code,
-                error_message=None if refusal is None else refusal.message,
-            )
-        )
-    return ElectLeadersResponse(
-        version=version,
-        error_code=outcome.error_code,
-        replica_election_results=[_Result(topic=topic, partition_result=results) for topic, results in topics.items()],
-    )
-
-
-def elections_refused(request: ElectLeadersRequest) -> ElectionOutcome:
-    """ElectLeaders at a broker that is not the controller."""
+def elections_refused(wanted: Iterable[TopicPartition]) -> ElectionOutcome:
+    """At a broker that is not the controller."""
     refusal = Refusal(ErrorCode.NOT_CONTROLLER, None)
-    asked = [TopicPartition(t.topic, number) for t in request.topic_partitions or () for number in t.partitions]
-    return ElectionOutcome(ErrorCode.NOT_CONTROLLER, dict.fromkeys(asked, refusal))
+    return ElectionOutcome(ErrorCode.NOT_CONTROLLER, dict.fromkeys(wanted, refusal))

@@ -12,14 +12,13 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from cluster.broker.control.controller.controller import Controller
+from cluster.broker.control.links.channels import BrokerAnswer
 from cluster.broker.control.membership.event_queue import Post
 from cluster.controller.context import TopicPartition
 from cluster.controller.offline import Named, OfflineReports
 from cluster.controller.outbox import Outbox
-from cluster.protocol.errors import ErrorCode
 
 logger = logging.getLogger(__name__)
 
@@ -70,14 +69,8 @@ class OfflineReplicas:
                 answer.add_done_callback(partial(self._answered, broker.broker_id, broker.epoch))
             self._ask_later()
 
-    def _answered(self, broker_id: int, broker_epoch: int, done: asyncio.Future[Any]) -> None:
-        response = None if done.cancelled() else done.result()
-        hosted = [
-            (topic.topic_id, error.partition_index)
-            for topic in getattr(response, "topics", ())
-            for error in topic.partition_errors
-            if error.error_code == ErrorCode.NONE
-        ]
+    def _answered(self, broker_id: int, broker_epoch: int, done: BrokerAnswer) -> None:
+        hosted = () if done.cancelled() else done.result().hosted
         if hosted:
             self._post(lambda: self._remove(broker_id, broker_epoch, hosted))
 

@@ -1,4 +1,4 @@
-"""AllocateProducerIds at the controller: the next block for a broker, recorded before it is handed out.
+"""Producer ids at the controller: the next block for a broker, recorded before it is handed out.
 
 Owns the compare-and-set on ``/latest_producer_id_block`` (Kafka's ZkProducerIdManager). Does not own the arithmetic
 (``cluster.controller.producer_ids``) nor a broker's use of its blocks (``links.producer_ids``).
@@ -9,25 +9,24 @@ from __future__ import annotations
 import logging
 
 from cluster.broker.control.controller.controller import Controller
-from cluster.controller.producer_ids import ProducerIdsExhausted
+from cluster.controller.producer_ids import ProducerIdBlock, ProducerIdsExhausted
 from cluster.metadata.paths import PRODUCER_ID_BLOCK
 from cluster.metadata.store import BadVersionError, NoNodeError, SetData
 from cluster.metadata.znodes import MalformedZnode, ProducerIdBlockNode
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 logger = logging.getLogger(__name__)
 
 
 async def allocate_producer_ids(
-    controller: Controller, request: AllocateProducerIdsRequest
-) -> AllocateProducerIdsResponse:
+    controller: Controller, broker_id: int, broker_epoch: int
+) -> ProducerIdBlock | ErrorCode:
     """The next block for a broker, recorded by compare-and-set before it is handed out (ZkProducerIdManager)."""
-    broker = controller.context.brokers.get(request.broker_id)
+    broker = controller.context.brokers.get(broker_id)
     if broker is None:
-        return AllocateProducerIdsResponse(version=0, error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
-    if request.broker_epoch != broker.epoch:
-        return AllocateProducerIdsResponse(version=0, error_code=ErrorCode.STALE_BROKER_EPOCH)
+        return ErrorCode.BROKER_ID_NOT_REGISTERED
+    if broker_epoch != broker.epoch:
+        return ErrorCode.STALE_BROKER_EPOCH
     store = controller.fence.session.store
     while True:
         try:
@@ -40,17 +39,12 @@ async def allocate_producer_ids(
             block = controller.rules.next_block(latest)
         except (ProducerIdsExhausted, MalformedZnode) as error:
             logger.critical("no producer ids can be handed out: %s", error)
-            return AllocateProducerIdsResponse(version=0, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
-        node = ProducerIdBlockNode(broker.broker_id, block.first_id, block.last_id)
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        node = ProducerIdBlockNode(broker_id, block.first_id, block.last_id)
         try:
             await controller.fence.write(SetData(PRODUCER_ID_BLOCK, node.encode(), stat.version))
         except BadVersionError:
             logger.info("another writer took producer ids first; reading again")
             continue
-        controller.journal("producer-ids", {"broker": broker.broker_id, "first": block.first_id, "last": block.last_id})
-        return AllocateProducerIdsResponse(
-            version=0,
-            error_code=ErrorCode.NONE,
-            producer_id_start=block.first_id,
-            producer_id_len=block.size,
-        )
+        controller.journal("producer-ids", {"broker": broker_id, "first": block.first_id, "last": block.last_id})
+        return block

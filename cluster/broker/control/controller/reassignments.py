@@ -1,4 +1,4 @@
-"""Partitions on their way to other replicas: AlterPartitionReassignments, ListPartitionReassignments (KIP-455).
+"""Partitions on their way to other replicas (KIP-455).
 
 Owns one controller's moves: what is written (the topic's node and the states in one multi), told to the brokers and
 awaited. Does not own the decisions (``cluster.controller.reassignment``). A move survives its controller: it is in
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cluster.broker.control.controller.controller import Controller
@@ -34,16 +34,11 @@ from cluster.metadata.paths import topic_path
 from cluster.metadata.store import NoNodeError, SetData, TooLargeError
 from cluster.metadata.znodes import TopicRegistration
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import (
-    AlterPartitionReassignmentsRequest,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
 
 logger = logging.getLogger(__name__)
 
-_Ongoing = ListPartitionReassignmentsResponse.OngoingTopicReassignment
-#: Partitions with the replicas that they are to have; None: the move is taken back.
+#: Topic -> partition -> the replicas that it is to have; None: the move is taken back.
+Moves = Mapping[str, Mapping[int, Sequence[int] | None]]
 _Wanted = list[tuple[TopicPartition, Sequence[int] | None]]
 
 #: The writes for moves in one event of the queue: nothing else is decided meanwhile.
@@ -52,7 +47,7 @@ WRITES_AT_ONCE = 10
 
 @dataclass(slots=True)
 class AlterOutcome:
-    """What became of an AlterPartitionReassignments request. ``left`` are those not yet decided, with what is wanted,
+    """What became of the moves of one request. ``left`` are those not yet decided, with what is wanted,
     in pieces, the first last; None before it has begun."""
 
     results: dict[TopicPartition, ReassignmentError | None] = field(default_factory=dict)
@@ -75,11 +70,11 @@ class Reassignments:
     def __repr__(self) -> str:
         return f"Reassignments(moving: {sorted(self._moving)})"
 
-    async def alter(self, request: AlterPartitionReassignmentsRequest, done: AlterOutcome, shift: Shift) -> bool:
-        """Continue AlterPartitionReassignments, of which ``done`` is done; True if that is all. Each partition is
-        begun, changed, cancelled or refused by itself."""
+    async def alter(self, moves: Moves, done: AlterOutcome, shift: Shift) -> bool:
+        """Continue ``moves``, of which ``done`` are done; True if those are all. Each is begun, changed, cancelled or
+        refused by itself."""
         if done.left is None:
-            done.left = await _asked(request, shift.pause)
+            done.left = await _divided(moves, shift.pause)
         while done.left:
             wanted: dict[TopicPartition, Placement] = {}
             for topic_partition, replicas in done.left.pop():
@@ -95,36 +90,18 @@ class Reassignments:
         return not done.left
 
     async def list(
-        self, request: ListPartitionReassignmentsRequest, pause: Pauses
-    ) -> ListPartitionReassignmentsResponse:
-        """ListPartitionReassignments: what is moving, of the partitions asked for (None: of all)."""
-        asked: defaultdict[str, set[int]] | None = None
-        if request.topics is not None:
-            asked = defaultdict(set)
-            for topic in request.topics:
-                asked[topic.name].update(topic.partition_indexes)
-                await pause()
-        topics: dict[str, list[_Ongoing.OngoingPartitionReassignment]] = {}
+        self, asked: Mapping[str, Collection[int]] | None, pause: Pauses
+    ) -> list[tuple[TopicPartition, Placement]]:
+        """What is moving, of the partitions asked for (None: of all)."""
+        found = []
         for topic_partition in sorted(self._moving):
             await pause()
             partition = self._context.partition(topic_partition)
             if partition is None or not partition.is_moving:
                 continue
-            if asked is not None and topic_partition.partition not in asked.get(topic_partition.topic, ()):
-                continue
-            topics.setdefault(topic_partition.topic, []).append(
-                _Ongoing.OngoingPartitionReassignment(
-                    partition_index=topic_partition.partition,
-                    replicas=[*partition.replicas],
-                    adding_replicas=[*partition.adding],
-                    removing_replicas=[*partition.removing],
-                )
-            )
-        return ListPartitionReassignmentsResponse(
-            error_code=ErrorCode.NONE,
-            error_message=None,
-            topics=[_Ongoing(name=name, partitions=partitions) for name, partitions in topics.items()],
-        )
+            if asked is None or topic_partition.partition in asked.get(topic_partition.topic, ()):
+                found.append((topic_partition, Placement.of(partition)))
+        return found
 
     async def resume(self) -> None:
         """After a failover: continue with every move that the topics' nodes tell about (Kafka's KafkaController)."""
@@ -253,16 +230,10 @@ class Reassignments:
         return SetData(path, data, stat.version)
 
 
-async def _asked(request: AlterPartitionReassignmentsRequest, pause: Pauses) -> list[_Wanted]:
-    """In pieces as they are written, the first last. Of a partition that is named twice the last word counts."""
-    topics: dict[str, dict[int, Sequence[int] | None]] = defaultdict(dict)
-    for topic in request.topics:
-        for each in topic.partitions:
-            await pause()
-            topics[topic.name][each.partition_index] = each.replicas
-        await pause()
+async def _divided(moves: Moves, pause: Pauses) -> list[_Wanted]:
+    """In pieces as they are written, the first last."""
     found: list[_Wanted] = []
-    for name, asked in topics.items():
+    for name, asked in moves.items():
         for piece in chunks(sorted(asked), CHUNK):
             await pause()
             found.append([(TopicPartition(name, number), asked[number]) for number in piece])

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from cluster.broker.control.controller.controller import Controller
 from cluster.broker.control.controller.topic_outcomes import AdminOutcome, TopicOutcome
-from cluster.broker.control.links.messages import ControlAnswer
+from cluster.broker.control.links.channels import Obeyed
 from cluster.broker.control.membership.event_queue import Post, Shift
 from cluster.broker.portions import chunks
 from cluster.controller.context import Topic, TopicPartition
@@ -29,7 +29,6 @@ from cluster.metadata.paths import (
 )
 from cluster.metadata.store import Delete, NoNodeError
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import StopReplicaResponse
 
 logger = logging.getLogger(__name__)
 
@@ -136,17 +135,14 @@ class TopicDeletion:
         answers = asyncio.gather(*self._controller.send(outbox))
         answers.add_done_callback(lambda done: self._answered(topic, done))
 
-    def _answered(self, topic: Topic, done: asyncio.Future[list[ControlAnswer | None]]) -> None:
+    def _answered(self, topic: Topic, done: asyncio.Future[list[Obeyed]]) -> None:
         self._in_progress.discard(topic.name)
         if done.cancelled():
             return
-        for response in done.result():
-            errors = response.partition_errors if isinstance(response, StopReplicaResponse) else []
-            failed = [error for error in errors if error.error_code != ErrorCode.NONE]
-            if response is None or response.error_code != ErrorCode.NONE or failed:
-                logger.warning("a broker did not delete its part of topic %s; it is tried again", topic.name)
-                self._try_again()
-                return
+        if not all(obeyed.is_all for obeyed in done.result()):
+            logger.warning("a broker did not delete its part of topic %s; it is tried again", topic.name)
+            self._try_again()
+            return
         self._in_progress.add(topic.name)
         self._post(lambda: self._finish(topic))
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from cluster.broker.control.controller.epoch_fence import NOT_CONTROLLER_TEXT
 from cluster.controller.topics import MAX_PARTITIONS_AT_ONCE, Assignment
 from cluster.protocol.errors import ErrorCode
 
-_NO_TOPIC = UUID(int=0)
+NO_TOPIC = UUID(int=0)
 #: Shared by thousands of topics that fail.
 _UNASSIGNED: Assignment = MappingProxyType({})
 _UNCONFIGURED: Mapping[str, str] = MappingProxyType({})
@@ -25,7 +26,7 @@ class TopicOutcome:
     name: str
     error_code: ErrorCode = ErrorCode.NONE
     message: str | None = None
-    topic_id: UUID = _NO_TOPIC
+    topic_id: UUID = NO_TOPIC
     assignment: Assignment = field(default_factory=lambda: _UNASSIGNED)
     config: Mapping[str, str] = field(default_factory=lambda: _UNCONFIGURED)
 
@@ -53,3 +54,8 @@ class AdminOutcome:
         for topic in self.topics:
             if topic.error_code is ErrorCode.NONE:
                 topic.fail(ErrorCode.REQUEST_TIMED_OUT, "The brokers have not all taken it over yet.")
+
+
+def not_controller(names: Iterable[str]) -> list[TopicOutcome]:
+    """Every topic refused: clients look for the controller in Metadata and go there."""
+    return [TopicOutcome(name, ErrorCode.NOT_CONTROLLER, NOT_CONTROLLER_TEXT) for name in names]

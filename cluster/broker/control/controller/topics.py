@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from uuid import UUID
 
 from cluster.broker.control.controller.controller import Controller
@@ -20,6 +20,7 @@ from cluster.config.errors import ConfigError
 from cluster.config.topic import TOPIC_KEYS, validate
 from cluster.controller.context import Partition, Topic
 from cluster.controller.topics import (
+    GrowthRequest,
     TopicError,
     TopicRequest,
     check_name,
@@ -39,12 +40,9 @@ from cluster.metadata.store import (
 )
 from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import CreatePartitionsRequest, CreateTopicsRequest
 from cluster.seams.randomness import Random, derive
 
 logger = logging.getLogger(__name__)
-
-_Request = CreateTopicsRequest | CreatePartitionsRequest
 
 #: What makes a topic impossible, and leaves the controller as it was.
 _UNWRITABLE = (TooLargeError, NotWrittenError)
@@ -62,13 +60,15 @@ class Topics:
     def __repr__(self) -> str:
         return f"Topics({self._controller!r})"
 
-    async def create(self, request: CreateTopicsRequest, done: AdminOutcome, shift: Shift) -> bool:
-        """Continue with CreateTopics, of which ``done`` is done; True if that is all. Each topic succeeds or fails by
-        itself."""
-        names = Counter(topic.name for topic in request.topics)
+    async def create(
+        self, wanted: Sequence[TopicRequest], done: AdminOutcome, shift: Shift, *, validate_only: bool
+    ) -> bool:
+        """Continue with the topics that are ``wanted``, of which ``done`` are done; True if those are all. Each
+        succeeds or fails by itself."""
+        names = Counter(topic.name for topic in wanted)
         room = done.room
         created = []
-        for topic in request.topics[len(done.topics) :]:
+        for topic in wanted[len(done.topics) :]:
             outcome = TopicOutcome(topic.name)
             done.topics.append(outcome)
             try:
@@ -76,7 +76,7 @@ class Topics:
                     raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
                 self._plan(topic, outcome, room)
                 room -= len(outcome.assignment)
-                if not request.validate_only:
+                if not validate_only:
                     await self._write(outcome)
                     created.append(outcome)
             except TopicError as error:
@@ -85,25 +85,25 @@ class Topics:
                 break
         for outcome in created:
             logger.info("topic %s created: %d partitions", outcome.name, len(outcome.assignment))
-        return await self._place(request, done, shift, has_new=bool(created))
+        return await self._place(done, len(wanted), shift, has_new=bool(created))
 
-    async def _place(self, request: _Request, done: AdminOutcome, shift: Shift, *, has_new: bool) -> bool:
-        """Give leaders to what is new, as far as the shift reaches; True if the whole request is done."""
+    async def _place(self, done: AdminOutcome, topics: int, shift: Shift, *, has_new: bool) -> bool:
+        """Give leaders to what is new, as far as the shift reaches; True if all ``topics`` are done with."""
         done.is_placing |= has_new
         while done.is_placing:
             done.answers += await self._controller.place_new_partitions()
             done.is_placing = self._controller.has_new_partitions
             if await shift.is_over():
                 break
-        return not done.is_placing and len(done.topics) == len(request.topics)
+        return not done.is_placing and len(done.topics) == topics
 
-    def _plan(self, topic: CreateTopicsRequest.CreatableTopic, outcome: TopicOutcome, room: int) -> None:
+    def _plan(self, topic: TopicRequest, outcome: TopicOutcome, room: int) -> None:
         check_name(topic.name, self._context.topics)
         config = {}
-        for entry in topic.configs:
-            if entry.value is None:
-                raise TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {entry.name}")
-            config[entry.name] = entry.value
+        for key, value in topic.config:
+            if value is None:
+                raise TopicError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {key}")
+            config[key] = value
         try:
             validate(config)
             outcome.config = TOPIC_KEYS.normal(config)
@@ -111,12 +111,7 @@ class Topics:
         except ConfigError as error:
             raise TopicError(ErrorCode.INVALID_CONFIG, str(error)) from error
         outcome.assignment = plan_assignment(
-            TopicRequest(
-                topic.name,
-                topic.num_partitions,
-                topic.replication_factor,
-                _numbered(topic.assignments),
-            ),
+            topic,
             self._context.eligible(),
             self._random,
             default_partitions=self._properties["num.partitions"],
@@ -159,42 +154,36 @@ class Topics:
             if topic_id.bytes[0] >> 2 != 0b111110:
                 return topic_id
 
-    async def create_partitions(self, request: CreatePartitionsRequest, done: AdminOutcome, shift: Shift) -> bool:
-        """Continue with CreatePartitions, as with ``create``: ``count`` is the new total."""
-        names = Counter(topic.name for topic in request.topics)
+    async def create_partitions(
+        self, wanted: Sequence[GrowthRequest], done: AdminOutcome, shift: Shift, *, validate_only: bool
+    ) -> bool:
+        """Continue with topics that are to grow, as with ``create``."""
+        names = Counter(topic.name for topic in wanted)
         room, has_grown = done.room, False
-        for topic in request.topics[len(done.topics) :]:
+        for topic in wanted[len(done.topics) :]:
             outcome = TopicOutcome(topic.name)
             done.topics.append(outcome)
             try:
                 if names[topic.name] > 1:
                     raise TopicError(ErrorCode.INVALID_REQUEST, f"Duplicate topic name: '{topic.name}'.")
-                await self._grow(topic, outcome, room, validate_only=request.validate_only)
+                await self._grow(topic, outcome, room, validate_only=validate_only)
                 room -= len(outcome.assignment)
-                has_grown = not request.validate_only
+                has_grown = not validate_only
             except TopicError as error:
                 outcome.fail(error.error_code, error.message)
             if await shift.is_over():
                 break
-        return await self._place(request, done, shift, has_new=has_grown)
+        return await self._place(done, len(wanted), shift, has_new=has_grown)
 
-    async def _grow(
-        self,
-        wanted: CreatePartitionsRequest.CreatePartitionsTopic,
-        outcome: TopicOutcome,
-        room: int,
-        *,
-        validate_only: bool,
-    ) -> None:
+    async def _grow(self, wanted: GrowthRequest, outcome: TopicOutcome, room: int, *, validate_only: bool) -> None:
         topic = self._context.topics.get(wanted.name)
         if topic is None or topic.deleting:
             raise TopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{wanted.name}' does not exist.")
         if any(partition.adding or partition.removing for partition in topic.partitions.values()):
             raise TopicError(ErrorCode.REASSIGNMENT_IN_PROGRESS, "A partition reassignment is in progress.")
         existing = {number: partition.replicas for number, partition in topic.partitions.items()}
-        given = wanted.assignments
-        assignments = None if given is None else [tuple(entry.broker_ids) for entry in given]
-        added = plan_added_partitions(existing, wanted.count, assignments, self._context.eligible(), room)
+        live = self._context.eligible()
+        added = plan_added_partitions(existing, wanted.partitions, wanted.assignments, live, room)
         outcome.assignment = added
         if validate_only:
             return
@@ -240,16 +229,3 @@ def _unwritable(error: StoreError) -> TopicError:
     if isinstance(error, TooLargeError):
         return TopicError(ErrorCode.POLICY_VIOLATION, f"It does not fit into ZooKeeper: {error}.")
     return TopicError(ErrorCode.UNKNOWN_SERVER_ERROR, f"ZooKeeper does not take it: {error}.")
-
-
-def _numbered(
-    assignments: Iterable[CreateTopicsRequest.CreatableTopic.CreatableReplicaAssignment],
-) -> dict[int, tuple[int, ...]]:
-    numbered: dict[int, tuple[int, ...]] = {}
-    for entry in assignments:
-        if entry.partition_index in numbered:
-            raise TopicError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Partition {entry.partition_index} is assigned twice."
-            )
-        numbered[entry.partition_index] = tuple(entry.broker_ids)
-    return numbered

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from cluster.broker.control.links.messages import ControlAnswer, ControlRequest
@@ -36,8 +36,19 @@ _OFFLINE = (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.INCONSISTENT_TOPIC_ID)
 _HARMLESS = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH)
 
 
-#: Yields the response to a request, or None if the broker went away before it answered.
-BrokerAnswer = asyncio.Future[ControlAnswer | None]
+class Obeyed(NamedTuple):
+    """What a broker has done of what one request told it. ``hosted``: the replicas (topic id, partition) that have
+    taken a role."""
+
+    is_all: bool
+    hosted: Sequence[tuple[UUID, int]] = ()
+
+
+#: Of a broker that went away before it answered.
+NOT_OBEYED = Obeyed(is_all=False)
+
+#: Yields what became of one request.
+BrokerAnswer = asyncio.Future[Obeyed]
 #: (broker, its epoch, [(topic id, partition)]) of replicas that a broker says it cannot host.
 OnOffline = Callable[[int, int, list[tuple[UUID, int]]], None]
 
@@ -74,7 +85,7 @@ class BrokerChannel:
         self._peer.close()
         for _, answered in self._queue:
             if not answered.done():
-                answered.set_result(None)
+                answered.set_result(NOT_OBEYED)
         self._queue.clear()
 
     async def _run(self) -> None:
@@ -85,7 +96,7 @@ class BrokerChannel:
             request, answered = self._queue[0]
             response = await self._deliver(request)
             if not answered.done():
-                answered.set_result(response)
+                answered.set_result(NOT_OBEYED if response is None else _obeyed(response))
             self._queue.popleft()
 
     async def _deliver(self, request: ControlRequest) -> ControlAnswer | None:
@@ -126,12 +137,7 @@ class BrokerChannel:
 
     def _note_partition_errors(self, request: ControlRequest, response: ControlAnswer) -> None:
         """LeaderAndIsr and StopReplica are answered per partition; what a broker could not do there must be seen."""
-        codes: list[int] = []
-        if isinstance(response, LeaderAndIsrResponse):
-            codes = [error.error_code for topic in response.topics for error in topic.partition_errors]
-        elif isinstance(response, StopReplicaResponse):
-            codes = [error.error_code for error in response.partition_errors]
-        failed = [code for code in codes if code not in _HARMLESS]
+        failed = [code for code in _partition_codes(response) if code not in _HARMLESS]
         if failed:
             logger.warning(
                 "broker %d: %s failed for %d partitions, errors %s",
@@ -142,13 +148,7 @@ class BrokerChannel:
             )
         if not isinstance(response, LeaderAndIsrResponse):
             return
-        offline = [
-            (topic.topic_id, error.partition_index)
-            for topic in response.topics
-            if topic.topic_id is not None
-            for error in topic.partition_errors
-            if error.error_code in _OFFLINE
-        ]
+        offline = _replicas(response, _OFFLINE)
         if offline:
             self._on_offline(self.broker_id, self.broker_epoch, offline)
 
@@ -195,6 +195,33 @@ class ChannelSet:
         """Queue requests for a broker; none if it has no channel."""
         channel = self._channels.get(broker_id)
         return [] if channel is None else [channel.put(request) for request in requests]
+
+
+def _partition_codes(response: ControlAnswer) -> list[int]:
+    """Empty for UpdateMetadata, which is answered as a whole."""
+    if isinstance(response, LeaderAndIsrResponse):
+        return [error.error_code for topic in response.topics for error in topic.partition_errors]
+    if isinstance(response, StopReplicaResponse):
+        return [error.error_code for error in response.partition_errors]
+    return []
+
+
+def _obeyed(response: ControlAnswer) -> Obeyed:
+    is_all = all(code == ErrorCode.NONE for code in (response.error_code, *_partition_codes(response)))
+    if not isinstance(response, LeaderAndIsrResponse):
+        return Obeyed(is_all)
+    return Obeyed(is_all, _replicas(response, (ErrorCode.NONE,)))
+
+
+def _replicas(response: LeaderAndIsrResponse, codes: Collection[int]) -> list[tuple[UUID, int]]:
+    """Those that were answered with one of these codes."""
+    return [
+        (topic.topic_id, error.partition_index)
+        for topic in response.topics
+        if topic.topic_id is not None
+        for error in topic.partition_errors
+        if error.error_code in codes
+    ]
 
 
 def _name(request: ControlRequest) -> str:

@@ -1,261 +1,182 @@
-"""The APIs that only a controller serves: each request to the one who does it, each answer in its layout.
+"""What only a controller does, on request of other brokers, of administrators or of this broker: values in, values out.
 
-Owns the table and the answer NOT_CONTROLLER. Does not own what is done (the room ``controller``) nor how a
-request came here (handlers, or this very broker in process).
+Owns the way of each question to the one who does it, one event of the queue or many, and the answer NOT_CONTROLLER.
+Does not own what is done (the room ``controller``), nor any message (``handlers``, and ``links`` for this broker's own
+questions).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
-from cluster.broker.control.controller import controlled_shutdown, elections, reassignments
+from cluster.broker.control.controller import controlled_shutdown, isr_changes, producer_id_blocks
+from cluster.broker.control.controller.elections import ElectionOutcome, elections_refused
 from cluster.broker.control.controller.epoch_fence import NotController
-from cluster.broker.control.controller.isr_changes import alter_partition
-from cluster.broker.control.controller.producer_id_blocks import allocate_producer_ids
+from cluster.broker.control.controller.reassignments import AlterOutcome, Moves
 from cluster.broker.control.controller.topic_deletion import DoomedTopic
-from cluster.broker.control.controller.topic_outcomes import AdminOutcome
-from cluster.broker.control.links.alter_partition import refusal_of
+from cluster.broker.control.controller.topic_outcomes import AdminOutcome, not_controller
 from cluster.broker.control.links.channels import all_answered
-from cluster.broker.control.office import admin_answers
 from cluster.broker.control.office.candidate import Candidate
 from cluster.broker.control.office.office import Office
 from cluster.broker.dynamic_configs import DynamicConfigs
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import IsGone
+from cluster.controller.context import TopicPartition
+from cluster.controller.producer_ids import ProducerIdBlock
+from cluster.controller.reassignment import Placement, ReassignmentError
+from cluster.controller.topics import GrowthRequest, TopicError, TopicRequest
 from cluster.protocol.errors import ErrorCode
-from cluster.protocol.message_classes import (
-    AllocateProducerIdsRequest,
-    AllocateProducerIdsResponse,
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-    Message,
-    Request,
-)
 from cluster.seams.clock import Clock
 
-_Answer = TypeVar("_Answer")
-_Request = TypeVar("_Request", bound="Message")
-
-#: Tells that nothing of the request is kept.
-LetGo = Callable[[], None]
-#: Whether all of these came in the time that the client gave.
-AnsweredInTime = Callable[[list[asyncio.Future[Any]]], Awaitable[bool]]
+_Result = TypeVar("_Result")
 
 
-class _Caller(NamedTuple):
-    """Who asked, in which version."""
+class AwaitsBrokers(Protocol):
+    """Something done, of which brokers are still to learn."""
 
-    version: int
-    is_gone: IsGone
-    let_go: LetGo
+    answers: list[asyncio.Future[Any]]
 
-
-def _row(
-    request: type[_Request], serve: Callable[[_Request, _Caller], Awaitable[Message]]
-) -> tuple[int, Callable[[Any, _Caller], Awaitable[Any]]]:
-    """Who serves a class of requests: here mypy sees that the two agree, in the table it does not."""
-    return request.API_KEY, serve
+    def time_out(self) -> None:
+        """They have not all learned of it in time."""
+        ...
 
 
 class ControllerApis:
-    """One broker's, whether it is controller now or not."""
+    """One broker's, whether it is controller now or not. Raises QueueClosed (an OSError) at the very end.
+
+    An ``ErrorCode`` in the place of an answer refuses the whole question.
+    """
 
     def __init__(self, candidate: Candidate, configs: DynamicConfigs, clock: Clock) -> None:
         self._candidate = candidate
         self._configs = configs
         self._clock = clock
-        # Those that wait for brokers, as long as their client says, need more of the caller than its version.
-        self._table = dict(
-            (
-                _row(AlterPartitionRequest, self._alter_partition),
-                _row(ControlledShutdownRequest, self._controlled_shutdown),
-                _row(AllocateProducerIdsRequest, self._allocate_producer_ids),
-                _row(AlterPartitionReassignmentsRequest, self._alter_reassignments),
-                _row(ListPartitionReassignmentsRequest, self._list_reassignments),
-                _row(CreateTopicsRequest, self._create_topics),
-                _row(DeleteTopicsRequest, self._delete_topics),
-                _row(CreatePartitionsRequest, self._create_partitions),
-                _row(ElectLeadersRequest, self._elect_leaders),
-            )
-        )
 
     def __repr__(self) -> str:
         return f"ControllerApis({self._candidate!r})"
 
-    def serve(
-        self,
-        request: Request[_Answer],
-        version: int,
-        is_gone: IsGone = lambda: False,
-        let_go: LetGo = lambda: None,
-    ) -> Awaitable[_Answer]:
-        """The response to a decoded request of one of these APIs. Raises QueueClosed (an OSError) at the very end.
+    # What brokers ask.
 
-        Nothing waits for brokers once ``is_gone``: the client is not there anymore. ``let_go`` is called before that
-        wait, when nothing of the request is kept.
-        """
-        return self._table[request.API_KEY](request, _Caller(version, is_gone, let_go))
-
-    async def _alter_partition(self, request: AlterPartitionRequest, _caller: _Caller) -> AlterPartitionResponse:
-        try:
-            return await self._candidate.serve(lambda office: alter_partition(office.controller, request))
-        except NotController:
-            return refusal_of(ErrorCode.NOT_CONTROLLER)
-
-    async def _controlled_shutdown(
-        self, request: ControlledShutdownRequest, _caller: _Caller
-    ) -> ControlledShutdownResponse:
-        try:
-            departure = await self._candidate.serve(
-                lambda office: controlled_shutdown.decide(office.controller, request)
-            )
-            await all_answered(departure.told, controlled_shutdown.METADATA_MS)
-            told = await self._candidate.serve(
-                lambda office: controlled_shutdown.carry_out(office.controller, departure)
-            )
-        except NotController:
-            return controlled_shutdown.refused()
-        await all_answered(told, controlled_shutdown.LEADERS_MS)
-        return controlled_shutdown.answer(departure)
-
-    async def _allocate_producer_ids(
-        self, request: AllocateProducerIdsRequest, caller: _Caller
-    ) -> AllocateProducerIdsResponse:
-        try:
-            return await self._candidate.serve(lambda office: allocate_producer_ids(office.controller, request))
-        except NotController:
-            return AllocateProducerIdsResponse(version=caller.version, error_code=ErrorCode.NOT_CONTROLLER)
-
-    async def _create_topics(self, request: CreateTopicsRequest, caller: _Caller) -> CreateTopicsResponse:
-        answered = self._answered(request.timeout_ms, caller.is_gone)
-        outcome = await self._topics_created(request)
-        del request
-        await _told(outcome, answered, caller.let_go)
-        return await admin_answers.create_topics_response(outcome, self._configs, caller.version, self._pauses())
-
-    async def _topics_created(self, request: CreateTopicsRequest) -> AdminOutcome:
-        return await self._administer(
-            lambda office, done: office.topics.create(request, done, office.shift()),
-            [topic.name for topic in request.topics],
+    async def alter_partition(
+        self, broker_id: int, broker_epoch: int, proposals: isr_changes.Proposals
+    ) -> isr_changes.IsrAnswers | ErrorCode:
+        """ISR changes that the leader ``broker_id`` proposes."""
+        return await self._once(
+            lambda office: isr_changes.alter_partition(office.controller, broker_id, broker_epoch, proposals)
         )
 
-    async def _delete_topics(self, request: DeleteTopicsRequest, caller: _Caller) -> DeleteTopicsResponse:
-        answered = self._answered(request.timeout_ms, caller.is_gone)
-        outcome = await self._topics_deleted(request)
-        del request
-        await _told(outcome, answered, caller.let_go)
-        return await admin_answers.delete_topics_response(outcome, caller.version, self._pauses())
+    async def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> tuple[TopicPartition, ...] | ErrorCode:
+        """Others lead what the broker led, and have begun; the partitions that only it can lead."""
+        departure = await self._once(
+            lambda office: controlled_shutdown.decide(office.controller, broker_id, broker_epoch)
+        )
+        if isinstance(departure, ErrorCode):
+            return departure
+        await all_answered(departure.told, controlled_shutdown.METADATA_MS)
+        told = await self._once(lambda office: controlled_shutdown.carry_out(office.controller, departure))
+        if isinstance(told, ErrorCode):
+            return told
+        await all_answered(told, controlled_shutdown.LEADERS_MS)
+        return departure.plan.remaining
 
-    async def _topics_deleted(self, request: DeleteTopicsRequest) -> AdminOutcome:
-        named: list[DoomedTopic] = [(name, None) for name in request.topic_names]
-        named += [(topic.name, topic.topic_id) for topic in request.topics]
-        wanted = [*dict.fromkeys(named)]
+    async def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdBlock | ErrorCode:
+        """A block of producer ids that no one was given before."""
+        return await self._once(
+            lambda office: producer_id_blocks.allocate_producer_ids(office.controller, broker_id, broker_epoch)
+        )
+
+    async def create_topic(self, topic: TopicRequest, timeout_ms: int) -> TopicError | None:
+        """One topic, until the brokers know it; why not."""
+        until_ms = self.until_ms(timeout_ms)
+        done = await self.create_topics([topic], validate_only=False)
+        await self.told(done, until_ms, lambda: False)
+        (made,) = done.topics
+        return None if made.error_code is ErrorCode.NONE else TopicError(made.error_code, made.message or "")
+
+    # What administrators ask: patient, shift by shift.
+
+    async def create_topics(self, wanted: Sequence[TopicRequest], *, validate_only: bool) -> AdminOutcome:
+        return await self._administer(
+            lambda office, done: office.topics.create(wanted, done, office.shift(), validate_only=validate_only),
+            [topic.name for topic in wanted],
+        )
+
+    async def delete_topics(self, wanted: Sequence[DoomedTopic]) -> AdminOutcome:
+        """Topics by name or id, each once."""
         return await self._administer(
             lambda office, done: office.deletion.delete(wanted, done, office.shift()),
             [name or "" for name, _ in wanted],
         )
 
-    async def _create_partitions(self, request: CreatePartitionsRequest, caller: _Caller) -> CreatePartitionsResponse:
-        answered = self._answered(request.timeout_ms, caller.is_gone)
-        outcome = await self._partitions_created(request)
-        del request
-        await _told(outcome, answered, caller.let_go)
-        return await admin_answers.create_partitions_response(outcome, caller.version, self._pauses())
-
-    async def _partitions_created(self, request: CreatePartitionsRequest) -> AdminOutcome:
+    async def create_partitions(self, wanted: Sequence[GrowthRequest], *, validate_only: bool) -> AdminOutcome:
         return await self._administer(
-            lambda office, done: office.topics.create_partitions(request, done, office.shift()),
-            [topic.name for topic in request.topics],
+            lambda office, done: office.topics.create_partitions(
+                wanted, done, office.shift(), validate_only=validate_only
+            ),
+            [topic.name for topic in wanted],
         )
+
+    async def elect_leaders(self, election_type: int, wanted: Sequence[TopicPartition] | None) -> ElectionOutcome:
+        """Elections in these partitions, each named once (None: in all)."""
+        done = ElectionOutcome()
+        is_all: bool | ErrorCode = False
+        while is_all is False:
+            is_all = await self._once(
+                lambda office: office.elections.elect(election_type, wanted, done, office.shift()), patient=True
+            )
+        return elections_refused(wanted or ()) if isinstance(is_all, ErrorCode) else done
+
+    async def alter_reassignments(self, moves: Moves) -> Mapping[TopicPartition, ReassignmentError | None] | ErrorCode:
+        """Partitions are sent on their way to other replicas; of each, why not."""
+        done = AlterOutcome()
+        is_all: bool | ErrorCode = False
+        while is_all is False:
+            is_all = await self._once(
+                lambda office: office.reassignments.alter(moves, done, office.shift()), patient=True
+            )
+        return is_all if isinstance(is_all, ErrorCode) else done.results
+
+    async def list_reassignments(
+        self, asked: Mapping[str, Collection[int]] | None
+    ) -> list[tuple[TopicPartition, Placement]] | ErrorCode:
+        """What is moving, of the partitions asked for (None: of all)."""
+        pause = Pauses(Shares(self._clock.monotonic_ns))
+        return await self._once(lambda office: office.reassignments.list(asked, pause), patient=True)
+
+    # How long the answer waits for brokers.
+
+    def until_ms(self, timeout_ms: int) -> int:
+        """When a client that gives this long from now waits no more: no later than its connection is kept."""
+        idle_ms = self._configs.broker_config["connections.max.idle.ms"]
+        return self._clock.monotonic_ms() + (timeout_ms if idle_ms < 0 else min(timeout_ms, idle_ms))
+
+    async def told(self, done: AwaitsBrokers, until_ms: int, is_gone: IsGone) -> None:
+        """Wait until the brokers have learned of what was ``done``; no longer than the client does."""
+        if not await all_answered(done.answers, until_ms - self._clock.monotonic_ms(), is_gone):
+            done.time_out()
+
+    async def _once(
+        self, work: Callable[[Office], Awaitable[_Result]], *, patient: bool = False
+    ) -> _Result | ErrorCode:
+        """One event of the queue."""
+        try:
+            return await self._candidate.serve(work, patient=patient)
+        except NotController:
+            return ErrorCode.NOT_CONTROLLER
 
     async def _administer(
         self, work: Callable[[Office, AdminOutcome], Awaitable[bool]], names: list[str]
     ) -> AdminOutcome:
         """Have ``work`` done, shift by shift; one outcome for each of ``names``."""
-        done, certain, is_all = AdminOutcome(), 0, False
-        try:
-            while not is_all:
-                is_all = await self._candidate.serve(lambda office: work(office, done), patient=True)
+        done, certain = AdminOutcome(), 0
+        is_all: bool | ErrorCode = False
+        while is_all is False:
+            is_all = await self._once(lambda office: work(office, done), patient=True)
+            if not isinstance(is_all, ErrorCode):
                 certain = len(done.topics)
-        except NotController:
+        if isinstance(is_all, ErrorCode):
             # What was begun in this shift may have been done or not.
-            done.topics[certain:] = admin_answers.not_controller(names[certain:])
+            done.topics[certain:] = not_controller(names[certain:])
         return done
-
-    async def _alter_reassignments(
-        self, request: AlterPartitionReassignmentsRequest, _caller: _Caller
-    ) -> AlterPartitionReassignmentsResponse:
-        done = reassignments.AlterOutcome()
-        try:
-            while not await self._candidate.serve(
-                lambda office: office.reassignments.alter(request, done, office.shift()), patient=True
-            ):
-                pass
-        except NotController:
-            return admin_answers.alter_reassignments_refused()
-        return await admin_answers.alter_reassignments_response(done.results, self._pauses())
-
-    async def _list_reassignments(
-        self, request: ListPartitionReassignmentsRequest, _caller: _Caller
-    ) -> ListPartitionReassignmentsResponse:
-        async def read(office: Office) -> ListPartitionReassignmentsResponse:
-            return await office.reassignments.list(request, self._pauses())
-
-        try:
-            return await self._candidate.serve(read, patient=True)
-        except NotController:
-            return admin_answers.list_reassignments_refused()
-
-    async def _elect_leaders(self, request: ElectLeadersRequest, caller: _Caller) -> ElectLeadersResponse:
-        answered = self._answered(request.timeout_ms, caller.is_gone)
-        done = await self._leaders_elected(request)
-        del request
-        await _told(done, answered, caller.let_go)
-        return await elections.elect_leaders_response(done, caller.version, self._pauses())
-
-    async def _leaders_elected(self, request: ElectLeadersRequest) -> elections.ElectionOutcome:
-        done = elections.ElectionOutcome()
-        try:
-            while not await self._candidate.serve(
-                lambda office: office.elections.elect(request, done, office.shift()), patient=True
-            ):
-                pass
-        except NotController:
-            return elections.elections_refused(request)
-        return done
-
-    def _pauses(self) -> Pauses:
-        return Pauses(Shares(self._clock.monotonic_ns))
-
-    def _answered(self, timeout_ms: int, is_gone: IsGone) -> AnsweredInTime:
-        """Waits for brokers as long as the client says from now on, but no longer than its connection is kept."""
-        idle_ms = self._configs.broker_config["connections.max.idle.ms"]
-        until_ms = self._clock.monotonic_ms() + (timeout_ms if idle_ms < 0 else min(timeout_ms, idle_ms))
-
-        async def answered(answers: list[asyncio.Future[Any]]) -> bool:
-            return await all_answered(answers, until_ms - self._clock.monotonic_ms(), is_gone)
-
-        return answered
-
-
-async def _told(done: AdminOutcome | elections.ElectionOutcome, answered: AnsweredInTime, let_go: LetGo) -> None:
-    """Nothing of the request is kept: wait until the brokers have taken over what was ``done``."""
-    let_go()
-    if not await answered(done.answers):
-        done.time_out()

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 from cluster.broker.control.control_plane import ControlPlane
-from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.endpoints import Endpoint, PeerAddresses
 from cluster.broker.metadata_cache import MetadataCache
+from cluster.broker.pauses import Shares
 from cluster.config.broker import validate
 from cluster.controller.rules import ControlRules
-from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal, PartitionId
 from cluster.metadata.memory import MemoryStore, MemoryTree
 from cluster.metadata.paths import state_path
 from cluster.metadata.store import NoNodeError
@@ -60,6 +62,21 @@ async def ask(plane: ControlPlane, *changes: IsrChange) -> list[IsrAnswer]:
     """The controller's answers, in the order of ``changes``."""
     answers = await plane.controller.alter_partition(dict(changes))
     return [answers[partition_id] for partition_id, _ in changes]
+
+
+def serve(
+    plane: ControlPlane,
+    request: Any,
+    version: int,
+    is_gone: Callable[[], bool] = lambda: False,
+    let_go: Callable[[], None] = lambda: None,
+) -> Coroutine[Any, Any, Any]:
+    """The answer to a decoded request that only a controller serves, by the handler of its API."""
+    handler = import_module(f"cluster.broker.handlers.{ApiKey(request.API_KEY).name.lower()}")
+    services = SimpleNamespace(control=plane, shares=Shares(LoopClock().monotonic_ns))
+    exchange = SimpleNamespace(api_version=version, let_go=let_go, connection=SimpleNamespace(is_gone=is_gone))
+    answer: Coroutine[Any, Any, Any] = handler.handle(services, request, exchange)
+    return answer
 
 
 class _Server:
@@ -149,7 +166,7 @@ class Broker:
         key = ApiKey(request.API_KEY)
         if key in (ApiKey.LEADER_AND_ISR, ApiKey.UPDATE_METADATA, ApiKey.STOP_REPLICA):
             return await self._obey(key, request)
-        return await self.plane.serve(request, version)
+        return await serve(self.plane, request, version)
 
     async def _obey(self, key: ApiKey, request: Any) -> Any:
         response = response_class(key)
@@ -223,7 +240,7 @@ class Cluster:
 
     async def create_topic(self, name: str = "t", partitions: int = 1, factor: int = 3, **more: Any) -> Any:
         request = create_topics_request([(name, partitions, factor)], **more)
-        response = await self.controller.plane.serve(request, 7)
+        response = await serve(self.controller.plane, request, 7)
         [result] = response.topics
         assert result.error_code == ErrorCode.NONE, result.error_message
         return result

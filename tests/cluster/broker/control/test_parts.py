@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from cluster.broker.control.links.channels import MAX_REFUSALS, ChannelSet
+from cluster.broker.control.links.channels import MAX_REFUSALS, NOT_OBEYED, ChannelSet
 from cluster.broker.control.links.messages import PARTITIONS_AT_ONCE, ControlRequest, RequestBuilder
 from cluster.broker.control.links.peers import InProcessPeer
 from cluster.broker.control.membership.event_queue import SHIFT_NS, EventQueue, QueueClosed, Shift
@@ -169,8 +169,8 @@ def test_a_request_is_repeated_until_the_broker_has_done_it():
         peer = ScriptedPeer(ConnectionError("x"), TimeoutError(), *[ErrorCode.STALE_BROKER_EPOCH] * 20)
         channels = channel_to(peer)
         first, second = channels.put(7, [ControlRequest("one", 0), ControlRequest("two", 0)])
-        assert (await first).error_code is ErrorCode.NONE
-        assert (await second).error_code is ErrorCode.NONE
+        assert (await first).is_all
+        assert (await second).is_all
         assert peer.asked == ["one"] * 23 + ["two"]
         channels.close_all()
         assert peer.closed
@@ -186,8 +186,8 @@ def test_a_request_that_a_broker_cannot_process_does_not_block_the_others(caplog
             peer = ScriptedPeer(*[step] * MAX_REFUSALS)
             channels = channel_to(peer)
             first, second = channels.put(7, [ControlRequest("one", 0), ControlRequest("two", 0)])
-            await first
-            assert (await second).error_code is ErrorCode.NONE
+            assert not (await first).is_all
+            assert (await second).is_all
             channels.close_all()
 
     run(body())
@@ -201,7 +201,7 @@ def test_a_broker_that_knows_a_newer_controller_makes_us_look():
         looked = []
         channels = channel_to(ScriptedPeer(ErrorCode.STALE_CONTROLLER_EPOCH), lambda: looked.append(1))
         [answer] = channels.put(7, [ControlRequest("one", 0)])
-        assert (await answer).error_code is ErrorCode.STALE_CONTROLLER_EPOCH
+        assert not (await answer).is_all
         assert looked == [1]
         channels.close_all()
 
@@ -209,14 +209,14 @@ def test_a_broker_that_knows_a_newer_controller_makes_us_look():
 
 
 def test_nobody_waits_for_a_broker_that_is_gone():
-    """Its queue is dropped; what waited for it is told None."""
+    """Its queue is dropped; what waited for it is told that it is not done."""
 
     async def body():
         channels = channel_to(ScriptedPeer(*[ConnectionError("x")] * 1000))
         answers = channels.put(7, [ControlRequest("one", 0), ControlRequest("two", 0)])
         await asyncio.sleep(1)
         channels.close([7])
-        assert [await answer for answer in answers] == [None, None]
+        assert [await answer for answer in answers] == [NOT_OBEYED, NOT_OBEYED]
         assert channels.put(7, [ControlRequest("three", 0)]) == []
 
     run(body())

@@ -19,7 +19,7 @@ from cluster.metadata.znodes import ProducerIdBlockNode
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.broker.control.cluster import Cluster
+from tests.cluster.broker.control.cluster import Cluster, serve
 from tests.support.virtual_time import run
 
 BROKERS = st.sampled_from([1, 2])
@@ -106,7 +106,7 @@ def test_the_last_ids_are_handed_out_and_no_more() -> None:
         assert len(set(taken)) == len(taken) == 2 * BLOCK_SIZE
         assert failures[0].error_code is ErrorCode.UNKNOWN_SERVER_ERROR
         request = request_class(ApiKey.ALLOCATE_PRODUCER_IDS)(broker_id=1, broker_epoch=first.plane.broker_epoch)
-        assert (await first.plane.serve(request, 0)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert (await serve(first.plane, request, 0)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
         await cluster.stop()
 
     run(body())
@@ -125,7 +125,7 @@ def test_a_former_life_and_a_stranger_get_no_ids() -> None:
             (1, first.plane.broker_epoch - 1, ErrorCode.STALE_BROKER_EPOCH),
             (9, 1, ErrorCode.BROKER_ID_NOT_REGISTERED),
         ):
-            answer = await first.plane.serve(request(broker_id=broker_id, broker_epoch=epoch), 0)
+            answer = await serve(first.plane, request(broker_id=broker_id, broker_epoch=epoch), 0)
             assert answer.error_code == code
         assert cluster.tree.get(PRODUCER_ID_BLOCK) == before
         await cluster.stop()

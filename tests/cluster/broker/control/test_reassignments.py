@@ -11,7 +11,7 @@ from cluster.metadata.paths import topic_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_response, request_class
-from tests.cluster.broker.control.cluster import Cluster, ask, isr_change
+from tests.cluster.broker.control.cluster import Cluster, ask, isr_change, serve
 from tests.support.virtual_time import run
 
 
@@ -33,7 +33,7 @@ def reassign(*moves: tuple[int, list[int] | None], topic: str = "t"):
 
 async def move(cluster: Cluster, *moves: tuple[int, list[int] | None], topic: str = "t") -> list[int]:
     """Ask the controller; the error codes of the partitions."""
-    response = await cluster.controller.plane.serve(reassign(*moves, topic=topic), 0)
+    response = await serve(cluster.controller.plane, reassign(*moves, topic=topic), 0)
     _, read = decode_response(45, 0, encode_response(45, 0, 1, response))
     assert read.error_code == ErrorCode.NONE
     return [partition.error_code for entry in read.responses for partition in entry.partitions]
@@ -43,7 +43,7 @@ async def moving(cluster: Cluster, topics=None) -> dict[tuple[str, int], tuple[l
     """ListPartitionReassignments at the controller."""
     request = request_class(ApiKey.LIST_PARTITION_REASSIGNMENTS)
     asked = topics and [request.ListPartitionReassignmentsTopics(name=n, partition_indexes=p) for n, p in topics]
-    response = await cluster.controller.plane.serve(request(timeout_ms=1000, topics=asked), 0)
+    response = await serve(cluster.controller.plane, request(timeout_ms=1000, topics=asked), 0)
     _, read = decode_response(46, 0, encode_response(46, 0, 1, response))
     return {
         (topic.name, p.partition_index): (p.replicas, p.adding_replicas, p.removing_replicas)
@@ -209,7 +209,8 @@ async def catch_up_past_cut(cluster: Cluster) -> None:
     request = request_class(ApiKey.ALTER_PARTITION)
     data = request.TopicData.PartitionData
     leader = cluster.brokers[2]
-    response = await cluster.controller.plane.serve(
+    response = await serve(
+        cluster.controller.plane,
         request(
             broker_id=2,
             broker_epoch=leader.plane.broker_epoch,
@@ -266,7 +267,7 @@ def test_each_partition_has_its_own_answer():
         assert await move(cluster, (0, [1]), topic="nowhere") == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         assert set(await moving(cluster, [("t", [1])])) == set()
         assert set(await moving(cluster, [("t", [0, 1])])) == {("t", 0)}
-        refused = await cluster.brokers[2].plane.serve(reassign((0, [1])), 0)
+        refused = await serve(cluster.brokers[2].plane, reassign((0, [1])), 0)
         assert refused.error_code == ErrorCode.NOT_CONTROLLER
         await cluster.stop()
 
@@ -280,7 +281,7 @@ def test_a_moving_topic_can_be_deleted():
         cluster = await five()
         await move(cluster, (0, [4, 5]))
         request = request_class(ApiKey.DELETE_TOPICS)(topic_names=["t"], topics=[], timeout_ms=5000)
-        [result] = (await cluster.controller.plane.serve(request, 5)).responses
+        [result] = (await serve(cluster.controller.plane, request, 5)).responses
         assert result.error_code == ErrorCode.NONE
         assert cluster.tree.exists(topic_path("t")) is None
         assert all(("t", 0) not in broker.roles for broker in cluster.brokers.values())

@@ -9,18 +9,19 @@ from uuid import UUID
 import pytest
 
 from cluster.config.topic import TOPIC_KEYS
+from cluster.controller.topics import TopicRequest
 from cluster.metadata.paths import topic_config_path, topic_path
 from cluster.metadata.store import Create
 from cluster.metadata.znodes import TopicRegistration, encode_config
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import decode_response, encode_response, request_class, response_class
-from tests.cluster.broker.control.cluster import Cluster, create_topics_request
+from tests.cluster.broker.control.cluster import Cluster, create_topics_request, serve
 from tests.support.virtual_time import run
 
 
 async def create(cluster: Cluster, topics, version: int = 7, **more):
-    return await cluster.controller.plane.serve(create_topics_request(topics, **more), version)
+    return await serve(cluster.controller.plane, create_topics_request(topics, **more), version)
 
 
 @pytest.mark.parametrize(
@@ -135,10 +136,28 @@ def test_a_broker_that_is_not_controller_sends_the_client_away():
     async def body():
         cluster = Cluster()
         _, second = await cluster.start(1, 2)
-        response = await second.plane.serve(create_topics_request([("t", 1, 1)]), 7)
+        response = await serve(second.plane, create_topics_request([("t", 1, 1)]), 7)
         assert [topic.error_code for topic in response.topics] == [ErrorCode.NOT_CONTROLLER]
-        forwarded = await second.plane.controller.ask(create_topics_request([("t", 1, 1)]), 7)
-        assert [topic.error_code for topic in forwarded.topics] == [ErrorCode.NONE]
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_broker_has_the_controller_make_a_topic():
+    """Over the wire or in process, with its settings; why not, if it is there already."""
+
+    async def body():
+        cluster = Cluster()
+        for name, broker in zip(("here", "there"), await cluster.start(1, 2), strict=True):
+            wanted = TopicRequest(name, 2, 1, config=[("cleanup.policy", "compact")])
+            assert await broker.plane.controller.create_topic(wanted, 5000) is None
+            assert len(broker.cache.topic(name).partitions) == 2
+            assert json.loads(cluster.tree.get(topic_config_path(name))[0])["config"] == {"cleanup.policy": "compact"}
+            refused = await broker.plane.controller.create_topic(wanted, 5000)
+            assert (refused.error_code, str(refused)) == (
+                ErrorCode.TOPIC_ALREADY_EXISTS,
+                f"Topic '{name}' already exists.",
+            )
         await cluster.stop()
 
     run(body())
@@ -192,7 +211,7 @@ def test_partitions_are_added():
                 timeout_ms=3000,
                 validate_only=False,
             )
-            [result] = (await cluster.controller.plane.serve(message, 3)).results
+            [result] = (await serve(cluster.controller.plane, message, 3)).results
             assert result.error_code == code
         assert [cluster.state("t", n) for n in range(2)] == before
         for broker in brokers:
@@ -216,7 +235,7 @@ def test_a_topic_is_deleted_everywhere():
         brokers = await cluster.start(1, 2, 3)
         await create(cluster, [("t", 3, 3)])
         former = brokers[0].cache.topic("t").topic_id
-        response = await cluster.controller.plane.serve(delete_request("t", "nope"), 6)
+        response = await serve(cluster.controller.plane, delete_request("t", "nope"), 6)
         assert [r.error_code for r in response.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
         for path in ("/brokers/topics", "/config/topics", "/admin/delete_topics"):
             assert cluster.tree.children(path) == []
@@ -241,7 +260,7 @@ def test_a_deletion_waits_for_a_broker_that_is_away():
         await cluster.brokers[3].crash()
         await cluster.until(lambda: len(cluster.controller.cache.alive_brokers()) == 2)
         request = delete_request("t", timeout_ms=500)
-        response = await cluster.controller.plane.serve(request, 6)
+        response = await serve(cluster.controller.plane, request, 6)
         assert [r.error_code for r in response.responses] == [ErrorCode.REQUEST_TIMED_OUT]
         assert cluster.tree.exists(topic_path("t")) is not None
         await cluster.brokers[1].crash()
@@ -270,7 +289,7 @@ def test_a_broker_that_did_not_delete_is_asked_again():
             return await obey(request, version)
 
         brokers[2].handle = refuse  # type: ignore[method-assign]
-        response = await cluster.controller.plane.serve(delete_request("t", timeout_ms=20_000), 6)
+        response = await serve(cluster.controller.plane, delete_request("t", timeout_ms=20_000), 6)
         assert [r.error_code for r in response.responses] == [0]
         assert refused == 5
         assert cluster.tree.exists(topic_path("t")) is None
@@ -289,7 +308,7 @@ def test_nobody_waits_for_a_deletion_by_a_controller_that_resigned():
         await cluster.brokers[3].crash()
         await cluster.until(lambda: len(cluster.controller.cache.alive_brokers()) == 2)
         controller = cluster.controller.plane
-        deleting = asyncio.ensure_future(controller.serve(delete_request("t", timeout_ms=60_000), 6))
+        deleting = asyncio.ensure_future(serve(controller, delete_request("t", timeout_ms=60_000), 6))
         await cluster.until(lambda: cluster.tree.children("/admin/delete_topics") == ["t"])
         await asyncio.sleep(0.1)
         assert not deleting.done()
@@ -311,9 +330,9 @@ def test_deletion_can_be_switched_off():
         await cluster.start(1, delete_topic_enable=False)
         await create(cluster, [("t", 1, 1)])
         plane = cluster.controller.plane
-        [result] = (await plane.serve(delete_request("t"), 6)).responses
+        [result] = (await serve(plane, delete_request("t"), 6)).responses
         assert result.error_code == ErrorCode.TOPIC_DELETION_DISABLED
-        [result] = (await plane.serve(delete_request("t"), 2)).responses
+        [result] = (await serve(plane, delete_request("t"), 2)).responses
         assert result.error_code == ErrorCode.INVALID_REQUEST
         await cluster.stop()
 

@@ -10,7 +10,7 @@ from cluster.broker.config_store import BROKERS, TOPICS, ConfigStore
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.messages import request_class
-from tests.cluster.broker.control.cluster import Cluster
+from tests.cluster.broker.control.cluster import Cluster, serve
 from tests.cluster.broker.control.test_reassignments import catch_up, move
 from tests.support.virtual_time import run
 
@@ -135,7 +135,7 @@ def test_a_topic_s_nodes_through_its_life() -> None:
         await cluster.brokers[3].crash()
         await cluster.until(lambda: len(cluster.controller.cache.alive_brokers()) == 2)
         request = request_class(ApiKey.DELETE_TOPICS)(topic_names=["t"], topics=[], timeout_ms=100)
-        answer = await cluster.controller.plane.serve(request, 5)
+        answer = await serve(cluster.controller.plane, request, 5)
         assert answer.responses[0].error_code == ErrorCode.REQUEST_TIMED_OUT
         assert cluster.tree.get("/admin/delete_topics/t")[0] == b""
         await cluster.start(3)

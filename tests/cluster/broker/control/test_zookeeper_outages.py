@@ -13,7 +13,7 @@ from cluster.process.java import find_java
 from cluster.process.supervisor import Supervisor
 from cluster.process.zookeeper import ZooKeeperHandle, start_zookeeper
 from cluster.protocol.errors import ErrorCode
-from tests.cluster.broker.control.cluster import create_topics_request
+from tests.cluster.broker.control.cluster import create_topics_request, serve
 from tests.cluster.broker.control.test_on_zookeeper import SESSION_MS, RealCluster
 from tests.support.require import require
 
@@ -68,7 +68,7 @@ async def create(cluster: RealCluster, topic: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             for broker in [each for each in cluster.brokers.values() if each.plane.is_controller]:
-                response = await broker.plane.serve(create_topics_request([(topic, 2, 3)]), 7)
+                response = await serve(broker.plane, create_topics_request([(topic, 2, 3)]), 7)
                 [result] = response.topics
                 code = ErrorCode.of(result.error_code)
                 if code is ErrorCode.NONE or (tries and code is ErrorCode.TOPIC_ALREADY_EXISTS):

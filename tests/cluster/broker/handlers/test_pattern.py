@@ -1,17 +1,14 @@
-"""Handlers keep to their pattern (``cluster.broker.handlers``): an API a module, and no message beyond it."""
+"""Handlers keep to their pattern (``cluster.broker.handlers``): an API a module. That messages end there is held by
+``tests/architecture/test_messages.py``."""
 
 from __future__ import annotations
 
-from cluster.protocol.apis import ApiKey
-from tests.architecture.sources import imports, modules, within
+from cluster.protocol.apis import INTER_BROKER, SUPPORTED, ApiKey
+from tests.architecture.sources import modules, within
 
 HANDLERS = "cluster.broker.handlers"
 #: What is no API, as the room's first lines say.
-SHARED = {"named_once", "committed_offsets", "control_fence", "from_controller", "controller_only"}
-#: What executes, and so takes and returns values.
-EXECUTES = ("cluster.broker.replicas", "cluster.broker.settings", "cluster.coordinator", "cluster.log")
-#: What is a client itself: it asks, and so it makes messages.
-CLIENTS = {"cluster.broker.replicas.fetcher"}
+SHARED = {"named_once", "committed_offsets", "control_fence", "from_controller"}
 
 
 def test_a_handler_is_named_like_its_api() -> None:
@@ -21,13 +18,7 @@ def test_a_handler_is_named_like_its_api() -> None:
     assert names > SHARED
 
 
-def test_what_executes_knows_no_message() -> None:
-    """Versions and layouts end in the handlers."""
-    users = {
-        each.module
-        for module in modules("cluster")
-        if any(within(module.name, room) for room in EXECUTES)
-        for each in imports(module)
-        if within(each.target, "cluster.protocol.messages") or within(each.target, HANDLERS)
-    }
-    assert users == CLIENTS
+def test_every_api_has_a_handler() -> None:
+    """Of its name; IncrementalAlterConfigs has that of AlterConfigs."""
+    names = {module.name.removeprefix(f"{HANDLERS}.") for module in modules("cluster")}
+    assert {key.name.lower() for key in (*SUPPORTED, *INTER_BROKER)} - names == {"incremental_alter_configs"}

@@ -9,11 +9,15 @@ from typing import Any
 
 import pytest
 
-from cluster.broker.control.controller.reassignments import Reassignments
-from cluster.broker.handlers import add_partitions_to_txn, describe_producers, list_offsets, offset_for_leader_epoch
+from cluster.broker.handlers import (
+    add_partitions_to_txn,
+    describe_producers,
+    list_offsets,
+    list_partition_reassignments,
+    offset_for_leader_epoch,
+)
 from cluster.broker.handlers.named_once import naming
-from cluster.broker.pauses import Pauses, Shares
-from cluster.controller.context import ControllerContext
+from cluster.broker.pauses import Shares
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import request_class
 
@@ -103,11 +107,19 @@ def test_listing_reassignments_pauses() -> None:
     topics = [
         request.ListPartitionReassignmentsTopics(name=f"t{number}", partition_indexes=[]) for number in range(TOPICS)
     ]
-    controller: Any = SimpleNamespace(context=ControllerContext(1))
+    asked_for: list[Any] = []
+
+    async def moving(asked: Any) -> list[Any]:
+        asked_for.extend(asked)
+        return []
+
+    apis = SimpleNamespace(list_reassignments=moving)
+    services: Any = SimpleNamespace(shares=looks.shares, control=SimpleNamespace(apis=apis))
 
     async def main() -> Any:
-        listed = Reassignments(controller, lambda event: None)
-        return await listed.list(request(timeout_ms=1000, topics=topics), Pauses(looks.shares))
+        exchange: Any = SimpleNamespace(api_version=0)
+        return await list_partition_reassignments.handle(services, request(timeout_ms=1000, topics=topics), exchange)
 
     assert asyncio.run(main()).topics == []
+    assert len(asked_for) == TOPICS
     assert looks.count >= TOPICS

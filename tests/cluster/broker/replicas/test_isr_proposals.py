@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from cluster.broker.control.links.alter_partition import PartitionId
 from cluster.broker.control.links.controller_client import ControllerUnavailable
 from cluster.broker.replicas.isr_proposals import CHANGES_AT_ONCE, WAIT_MS, IsrProposals
-from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
+from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal, PartitionId
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrOutcome
 from tests.support.virtual_time import LoopClock, run
