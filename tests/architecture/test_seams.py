@@ -43,6 +43,7 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
         ("os.open", "rmtree", "rmdir"),
         "it removes a stored run, under the verifier's lock",
     ),
+    "chaos.conductor.leftovers": (("unlink",), "it removes its record of what runs, also that of a dead conductor"),
     "chaos.sweeps.directory": (("mkdir", "rename"), "it makes the directory of a sweep, and puts files in place whole"),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),
     "loadgen.users.standalone_load": (("subprocess",), "what reads back must not have Locust's patched sockets"),
@@ -180,6 +181,7 @@ PURE = (
     "cluster.config",
     "chaos.experiment",
     "verifier.completeness",
+    "verifier.suspects",
 )
 #: What waits, runs beside or speaks by itself.
 BUSY = ("asyncio", "threading", "concurrent", "multiprocessing", "queue", "logging", "sched", "signal", "gevent")
