@@ -44,6 +44,7 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
         "it removes a stored run, under the verifier's lock",
     ),
     "chaos.conductor.leftovers": (("unlink",), "it removes its record of what runs, also that of a dead conductor"),
+    "chaos.shrinking.shrinker": (("mkdir",), "it makes the directory of a search"),
     "chaos.sweeps.directory": (("mkdir", "rename"), "it makes the directory of a sweep, and puts files in place whole"),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),
     "loadgen.users.standalone_load": (("subprocess",), "what reads back must not have Locust's patched sockets"),
