@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cluster.process.safe_path import package_environment
-from loadgen.membership import parse_members
+from loadgen.group_plan import parse_members
 from loadgen.settings import (
     PROCESS_ENV,
     PRODUCERS,

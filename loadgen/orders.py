@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadgen.membership import LifeEnd
+from loadgen.group_plan import LifeEnd
 from verifier.evidence.run_directory import append_json_line, read_json_lines
 
 

@@ -26,9 +26,9 @@ from loadgen.settings import CONFLUENT, LoadSettings, SettingsError
 from loadgen.tool import BAD_ARGUMENTS, DONE, INCOMPLETE, ToolArguments, sender_factory, start_logging
 from loadgen.topics import positions
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.by_hand import ByHandError, LoadStart, ReadBack, read_starts
 from verifier.evidence.history import scan_history
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.standalone import ByHandError, LoadStart, ReadBack, read_starts
 
 SENTINEL, FINAL = "sentinel", "final"
 SENTINELS_S = 30.0

@@ -18,7 +18,7 @@ from cluster.seams.units import ms_of_ns
 from loadgen.spans import PolledRows, SentSpan
 from loadgen.tally import Tally
 from loadgen.unwritten import name_of
-from verifier.evidence.history import Function, HistoryRow, HistoryWriter, Outcome
+from verifier.evidence.history import Function, HistoryOutcome, HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import append_json_line, write_json_atomic
 from verifier.evidence.series import SeriesPoint
 
@@ -109,7 +109,7 @@ class Recorder:
     def incarnation(self, who: StreamIdentity, next_sequence: int, *, known: bool) -> None:
         """A producer instance was made (``known`` false) or its producer id and epoch were learned."""
         now_ns = self._clock.monotonic_ns()
-        outcome: Outcome = "ok" if known else "invoke"
+        outcome: HistoryOutcome = "ok" if known else "invoke"
         row = _stream_row("incarnation", outcome, who, next_sequence, next_sequence, now_ns, now_ns)
         self.history.append(row)
 
@@ -231,7 +231,7 @@ class Recorder:
 
 
 def _stream_row(
-    f: Function, outcome: Outcome, who: StreamIdentity, first: int, last: int, invoke_ns: int, complete_ns: int
+    f: Function, outcome: HistoryOutcome, who: StreamIdentity, first: int, last: int, invoke_ns: int, complete_ns: int
 ) -> HistoryRow:
     return HistoryRow(
         f,

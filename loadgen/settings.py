@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.group_plan import MembersSpec, parse_members
 from loadgen.kinds import (
     STREAMS,
     TRANSACTIONAL,
@@ -23,7 +24,6 @@ from loadgen.kinds import (
     parse_plan,
     streams_per_user,
 )
-from loadgen.membership import MembersSpec, parse_members
 from loadgen.shapes import RateShape, ShapeSpec, parse_shape
 from loadgen.spec import SpecError
 from verifier.evidence.run_directory import read_json, write_json_atomic

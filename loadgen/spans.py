@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from verifier.evidence.history import HistoryRow, Outcome, Phase
+from verifier.evidence.history import HistoryOutcome, HistoryRow, Phase
 from verifier.evidence.sequenced_value import MAGIC, decode
 
 UNKNOWN_OFFSET = -1
@@ -52,7 +52,7 @@ class SentSpan:
         return UNKNOWN_OFFSET if self.first_offset < 0 else self.first_offset + len(self.intended_ns) - 1
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> HistoryOutcome:
         if self.error is None:
             return "ok"
         return "fail" if self.is_refused else "info"
@@ -164,7 +164,8 @@ def coalesce_records(
     for record in records:
         value = decode(record.value) if record.value is not None else None
         if value is not None and value.run_id == run_id:
-            its_stream, its_sequence, its_error, step = value.stream_id, value.sequence, None, 1
+            its_stream, its_sequence = value.stream_id, value.sequence
+            its_error, step = None, 1
             send_times_ns.append(value.send_time_ns)
         else:
             its_stream, its_sequence, step = -1, -1, 0
@@ -179,7 +180,8 @@ def coalesce_records(
         )
         if not continues:
             finish()
-            partition, stream, first_sequence, error = record.partition, its_stream, its_sequence, its_error
+            partition, stream = record.partition, its_stream
+            first_sequence, error = its_sequence, its_error
             first_offset = record.offset
         last_sequence, last_offset = its_sequence, record.offset
     finish()

@@ -36,7 +36,7 @@ class ToolArguments:
     client: str
 
 
-class _Parser(argparse.ArgumentParser):
+class _ToolParser(argparse.ArgumentParser):
     """Bad arguments end with the project's status for them, not with 2, which would read as "unknown"."""
 
     def error(self, message: str) -> NoReturn:
@@ -46,7 +46,7 @@ class _Parser(argparse.ArgumentParser):
 
 def parser(program: str, description: str, clients: Sequence[str]) -> argparse.ArgumentParser:
     """A parser with the shared arguments; the first of ``clients`` is the default."""
-    arguments = _Parser(prog=f"python -m {program}", description=description)
+    arguments = _ToolParser(prog=f"python -m {program}", description=description)
     arguments.add_argument("--settings", required=True, metavar="FILE", help="the load's settings, as JSON")
     arguments.add_argument("--bootstrap", required=True, metavar="HOST:PORT[,...]")
     arguments.add_argument("--history", required=True, metavar="FILE.arrow", help="where to record; replaced")

@@ -26,7 +26,7 @@ from loadgen.clients.transactional import (
 )
 from loadgen.recorder import Recorder
 from loadgen.stream import ProducerStream
-from verifier.evidence.history import HistoryRow, Outcome
+from verifier.evidence.history import HistoryOutcome, HistoryRow
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ Call = Callable[[bool, Callable[[], None]], TransactionRefusal | None]
 StreamFactory = Callable[
     [int, Callable[[ClientCallbacks], ProducerClient], Callable[[ProducerClient], None]], ProducerStream
 ]
-End = Literal["commit", "abort"]
+Ending = Literal["commit", "abort"]
 
 
 class TransactionalProducer:
@@ -154,7 +154,7 @@ class TransactionalProducer:
         if not occupies:
             self._dispose_of_usurpers()
 
-    def end(self, end: End) -> None:
+    def end(self, end: Ending) -> None:
         """Commit, or abort. What cannot be committed is aborted, and what cannot be aborted is abandoned."""
         try:
             self._end(end)
@@ -165,7 +165,7 @@ class TransactionalProducer:
         while self._usurpers:
             self._dispose(self._usurpers.pop())
 
-    def _end(self, end: End) -> None:
+    def _end(self, end: Ending) -> None:
         if end == "commit" and self.is_open and not self.is_doomed:
             refusal = self._finish("commit")
             if refusal is None or refusal.remedy is not Remedy.ABORT:
@@ -173,7 +173,7 @@ class TransactionalProducer:
         if self.is_open:
             self._finish("abort")
 
-    def _finish(self, end: End) -> TransactionRefusal | None:
+    def _finish(self, end: Ending) -> TransactionRefusal | None:
         """One attempt: the same call until it has an outcome, or for as long as anyone waits for it."""
         if self._open is None:
             return None
@@ -183,7 +183,7 @@ class TransactionalProducer:
         refusal = self._call(client.is_cooperative, work)
         while refusal is not None and refusal.remedy is Remedy.REPEAT and not self._is_over(invoke_ns):
             refusal = self._call(client.is_cooperative, work)
-        outcome: Outcome = "ok" if refusal is None else "fail" if refusal.is_certain else "info"
+        outcome: HistoryOutcome = "ok" if refusal is None else "fail" if refusal.is_certain else "info"
         self._write(end, outcome, invoke_ns, None if refusal is None else str(refusal))
         if refusal is None:
             self._open = None
@@ -211,7 +211,7 @@ class TransactionalProducer:
         return self._shared.part(at, callbacks)
 
     def _write(
-        self, f: Literal["begin", "commit", "abort"], outcome: Outcome, invoke_ns: int, error: str | None
+        self, f: Literal["begin", "commit", "abort"], outcome: HistoryOutcome, invoke_ns: int, error: str | None
     ) -> None:
         if self._open is None:
             return

@@ -13,7 +13,7 @@ keys: {zipf: {keys: 1000, exponent: 1.1}}
 partitions: 6
 streams: 12             # each on one partition; one producer writes one, or one of each partition of its transactions
 compression: lz4
-members: {native: 3, confluent: 3}   # of one consumer group, besides (loadgen.membership)
+members: {native: 3, confluent: 3}   # of one consumer group, besides (loadgen.group_plan)
 kind: transactions      # what its users do: streams, if it says nothing
 transactions: {partitions: 3, records: 12, aborts: 0.1, zombies: 0, late: 0}
 ```
@@ -27,8 +27,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loadgen.choices import Keys, KeySpec, Sizes, SizeSpec, parse_keys, parse_sizes
+from loadgen.group_plan import MembersSpec, parse_members
 from loadgen.kinds import BANK, STREAMS, TRANSACTIONAL, PlanSpec, check_kind, check_streams, streams_per_user
-from loadgen.membership import MembersSpec, parse_members
 from loadgen.settings import SettingsError
 from loadgen.shapes import ShapeSpec, parse_shape
 from loadgen.spec import SpecError

@@ -11,7 +11,7 @@ from verifier.account_columns import Where
 INTERVAL_NS = 100_000_000
 
 #: A function and an outcome.
-Kind = tuple[str, str]
+EventKind = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class HistoryAccount:
     torn_bytes: int = 0
     error: str | None = None
     #: (function, outcome) -> (rows, values), as counted, and as the file's last rows say.
-    rows: Mapping[Kind, tuple[int, int]] = field(default_factory=dict)
-    totals: Mapping[Kind, tuple[int, int]] = field(default_factory=dict)
+    rows: Mapping[EventKind, tuple[int, int]] = field(default_factory=dict)
+    totals: Mapping[EventKind, tuple[int, int]] = field(default_factory=dict)
     #: Sequences that were reserved twice, have two outcomes, or an outcome and no reservation.
     complaints: tuple[str, ...] = ()
     #: Reserved sequences without an outcome. A process that is killed leaves some.

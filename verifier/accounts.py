@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from verifier.account import INTERVAL_NS, HistoryAccount, Kind
+from verifier.account import INTERVAL_NS, EventKind, HistoryAccount
 from verifier.account_columns import (
     Where,
     by_partition,
@@ -83,8 +83,8 @@ class _Sums:
         self._reached: dict[Where, int] = {}
         self._due: dict[Where, int] = {}
         self._watermarks: dict[Where, int] = {}
-        self._rows: dict[Kind, tuple[int, int]] = {}
-        self._totals: dict[Kind, tuple[int, int]] = {}
+        self._rows: dict[EventKind, tuple[int, int]] = {}
+        self._totals: dict[EventKind, tuple[int, int]] = {}
         self._reserved, self._outcomes = Coverage(), Coverage()
         self._without_offset, self._retried = Coverage(), Coverage()
         self._backwards: set[tuple[int, int, int]] = set()

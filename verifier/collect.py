@@ -17,7 +17,7 @@ from verifier.claims import LOG, well_formed
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts, Gap, Mistimed, ReaderReach, Region, ReplicaFiles, Untold
 from verifier.places import NAMED, Place
-from verifier.spark_questions import Rows
+from verifier.spark_questions import QuestionRows
 from verifier.tables import Tables
 
 
@@ -37,9 +37,9 @@ def ask_history(history: DataFrame) -> DataFrame:
     )
 
 
-def history_facts(rows: Rows, models: Mapping[str, RunModel]) -> dict[str, Facts]:
+def history_facts(rows: QuestionRows, models: Mapping[str, RunModel]) -> dict[str, Facts]:
     """The facts of each run, from the answer to ``ask_history``."""
-    by_run: dict[str, Rows] = defaultdict(list)
+    by_run: dict[str, QuestionRows] = defaultdict(list)
     for row in rows:
         by_run[row["run"]].append(row)
     return {run: _facts_of(run, model, by_run[run]) for run, model in models.items()}
@@ -109,7 +109,7 @@ def ask_segments(segments: DataFrame) -> DataFrame:
     )
 
 
-def replica_files(rows: Rows) -> dict[str, tuple[ReplicaFiles, ...]]:
+def replica_files(rows: QuestionRows) -> dict[str, tuple[ReplicaFiles, ...]]:
     """What was read of every replica, by run, from the answer to ``ask_segments``."""
     found: dict[str, list[ReplicaFiles]] = defaultdict(list)
     for row in rows:
@@ -130,7 +130,7 @@ def ask_ledger(tables: Tables) -> DataFrame:
 
 
 def regions(
-    rows: Rows, places: Sequence[Place]
+    rows: QuestionRows, places: Sequence[Place]
 ) -> tuple[dict[str, tuple[Region, ...]], dict[str, frozenset[tuple[str, int]]]]:
     """From the answer to ``ask_ledger``, by run: the regions, and the partitions whose sentinel is in place.
 
@@ -174,7 +174,7 @@ def ask_mistimed(tables: Tables) -> DataFrame:
     return wrong.groupBy("place").agg(F.count("invoke_ns").alias("count"), first.alias("first"))
 
 
-def mistimed(rows: Rows, places: Sequence[Place]) -> dict[str, tuple[Mistimed, ...]]:
+def mistimed(rows: QuestionRows, places: Sequence[Place]) -> dict[str, tuple[Mistimed, ...]]:
     """By run, from ``ask_mistimed``."""
     found: dict[str, list[Mistimed]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: int(row["place"])):
@@ -201,7 +201,7 @@ def ask_due(tables: Tables) -> DataFrame | None:
     return by_stream.groupBy("place").agg(F.max(-F.col("end.back")).alias("offset"))
 
 
-def due(rows: Rows, places: Sequence[Place]) -> dict[str, dict[tuple[str, int], int]]:
+def due(rows: QuestionRows, places: Sequence[Place]) -> dict[str, dict[tuple[str, int], int]]:
     """The offset of what was acknowledged without one and is due, by run and partition, from ``ask_due``."""
     found: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
     for row in rows:
@@ -242,7 +242,7 @@ def ask_untold(tables: Tables) -> DataFrame:
     )
 
 
-def untold(rows: Rows, places: Sequence[Place]) -> dict[str, tuple[Untold, ...]]:
+def untold(rows: QuestionRows, places: Sequence[Place]) -> dict[str, tuple[Untold, ...]]:
     """From the answer to ``ask_untold``, by run."""
     found: dict[str, list[Untold]] = defaultdict(list)
     for row in rows:
@@ -268,7 +268,7 @@ def ask_gaps(history: DataFrame) -> DataFrame:
     )
 
 
-def gaps(rows: Rows) -> dict[str, tuple[Gap, ...]]:
+def gaps(rows: QuestionRows) -> dict[str, tuple[Gap, ...]]:
     """The longest time without an acknowledgement in each partition, by run, from the answer to ``ask_gaps``.
 
     Counted between the first and the last acknowledgement of the whole load, so that a partition that came late or

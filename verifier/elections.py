@@ -24,10 +24,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from verifier.around_elections import standing
 from verifier.claims import cut, pieces, well_formed
 from verifier.event_rows import Grounds, event, told
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
-from verifier.standing import standing
 from verifier.tables import Tables
 from verifier.witness import SLACK_NS, EpochStart, WitnessedElection
 

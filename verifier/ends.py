@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
+from verifier.ranges import Numbers
 from verifier.transactions.client_rows import COMMITTED, ClientTransaction
 from verifier.transactions.logs import LogTransactions
 from verifier.transactions.state_records import TopicPartition
@@ -30,9 +30,6 @@ _COLUMNS = ("process", "f", "type", "topic", "partition", "session", "first_offs
 _SENT = pa.array(["send", "sentinel"])
 _TOLD = pa.array(["end-offset", "isolation"])
 _OK = pa.array(["ok"])
-
-#: One-dimensional, of whole numbers.
-Numbers = npt.NDArray[np.int64]
 
 
 class ToldEnd(NamedTuple):
@@ -127,7 +124,7 @@ def _spans(log: LogTransactions) -> _Spans:
 
 
 @dataclass(frozen=True)
-class Ends:
+class EndEvidence:
     """``sent``: acknowledged values, by the time at which they were due; ``decided``: what transactions wrote that are
     known to be committed, by the time at which that was first asked for; ``stable``: the last stable offsets.
     """
@@ -142,12 +139,12 @@ def ends_of(
     histories: Path,
     transactions: Iterable[ClientTransaction] = (),
     logs: Mapping[TopicPartition, LogTransactions] | None = None,
-) -> Ends:
+) -> EndEvidence:
     """From all histories of a run; nothing is looked for if no reader asked."""
     if not (told := tuple(told_ends(histories))):
-        return Ends()
+        return EndEvidence()
     sent = (each for part in _parts(histories) for each in _sent(part))
-    return Ends(told, Arrivals(sent), Arrivals(_decided(transactions)), StableRegions(logs))
+    return EndEvidence(told, Arrivals(sent), Arrivals(_decided(transactions)), StableRegions(logs))
 
 
 def told_ends(histories: Path) -> Iterator[ToldEnd]:

@@ -6,18 +6,18 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from verifier.effectiveness import Injected
-from verifier.evidence.declared import Role
+from verifier.evidence.declared import WriterRole
 from verifier.facts import Audit, Region
 from verifier.lag_figures import figures
 
 #: What is counted in the histories of each role. Without one of those histories there is no count, not even zero.
-_COUNTED: dict[Role, frozenset[str]] = {
+_COUNTED: dict[WriterRole, frozenset[str]] = {
     "producers": frozenset({"acked", "acked_and_read", "unknown", "failed", "never_sent", "deleted"}),
     "final": frozenset({"read", "acked_and_read"}),
 }
 
 
-def stats(injected: Sequence[Injected], audit: Audit, uncounted: Collection[Role] = ()) -> dict[str, Any]:
+def stats(injected: Sequence[Injected], audit: Audit, uncounted: Collection[WriterRole] = ()) -> dict[str, Any]:
     """``stats`` of ``verdict.json``, without the counts of the roles that could not be counted."""
     counted = _stats(injected, audit)
     absent = frozenset[str]().union(*(_COUNTED[role] for role in uncounted))

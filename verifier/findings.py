@@ -52,7 +52,7 @@ class Answers:
     """
 
     found: DataFrame | None
-    rows: dict[str, spark_questions.Rows]
+    rows: dict[str, spark_questions.QuestionRows]
     failures: dict[str, str]
 
 
@@ -70,7 +70,7 @@ def answers_to(built: tables.Tables, names: Sequence[str] = CHECKED) -> Answers:
     }
     needed = {name: question for name, question in asked.items() if question is not None}
     checks, failures = _queries(built, names)
-    empty: dict[str, spark_questions.Rows] = {CHECKS: []}
+    empty: dict[str, spark_questions.QuestionRows] = {CHECKS: []}
     try:
         found = _together(list(checks.values()))
         if found is not None:
@@ -148,13 +148,13 @@ def examined(
 
 def _judged(
     checks: Sequence[str], found: DataFrame, looked_for: Excuses, built: tables.Tables
-) -> tuple[list[DataFrame], spark_questions.Rows, dict[str, str]]:
+) -> tuple[list[DataFrame], spark_questions.QuestionRows, dict[str, str]]:
     """What these checks found, with what excuses it; the same counted; those that raised.
 
     All are one job. If it fails, each is asked alone, so that one that raises silences no other.
     """
     judged: list[DataFrame] = []
-    counted: spark_questions.Rows = []
+    counted: spark_questions.QuestionRows = []
     failures: dict[str, str] = {}
 
     def judge(names: Sequence[str], name: str) -> None:
@@ -204,7 +204,7 @@ def _counted(judged: DataFrame | None) -> dict[str, DataFrame]:
 
 
 def _found(
-    rows: spark_questions.Rows, places: Sequence[Place], models: Mapping[str, RunModel]
+    rows: spark_questions.QuestionRows, places: Sequence[Place], models: Mapping[str, RunModel]
 ) -> list[tuple[str, Found]]:
     """The answer to ``_counted``, in the order of ``NAMES``, with the run of each."""
     found = []

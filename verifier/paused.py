@@ -13,12 +13,12 @@ from verifier.evidence.series import SeriesPoint
 from verifier.evidence.units import ms_of_ns
 
 #: From when to when, in monotonic ns.
-Pause = tuple[int, int]
+PauseSpan = tuple[int, int]
 #: The faults that stop a process of the load.
 _STOPS = frozenset(("pause-producers", "pause-members"))
 
 
-def pauses(process: str, pids: Collection[int], injected: Iterable[Injected]) -> tuple[Pause, ...]:
+def pauses(process: str, pids: Collection[int], injected: Iterable[Injected]) -> tuple[PauseSpan, ...]:
     """When this process, which had one of ``pids``, was stopped: from its injection until it was healed."""
     return tuple(
         (each.start_ns, each.healed_ns)
@@ -32,7 +32,7 @@ def pauses(process: str, pids: Collection[int], injected: Iterable[Injected]) ->
     )
 
 
-def own_lag_ms(point: SeriesPoint, stops: Sequence[Pause]) -> float:
+def own_lag_ms(point: SeriesPoint, stops: Sequence[PauseSpan]) -> float:
     """The lag of a point of its series, without what of its interval the process was stopped."""
     begin_ns = point.time_ns - point.interval_ns
     stopped_ns = sum(max(0, min(end_ns, point.time_ns) - max(start_ns, begin_ns)) for start_ns, end_ns in stops)

@@ -15,7 +15,7 @@ from verifier.evidence.outputs import BESIDE, check_outputs
 from verifier.evidence.run_directory import RunDirectory, read_json
 
 
-class _Beside(RunDirectory):
+class _Replacement(RunDirectory):
     """The same evidence, and a place of its own for what is written about it."""
 
     __slots__ = ()
@@ -52,7 +52,7 @@ def replacing(directory: RunDirectory) -> Iterator[RunDirectory]:
     Until then the former ones stay as they are. Raises ``OSError``, and ``InTheWay`` before anything is touched.
     """
     check_outputs(directory.path)
-    beside = _Beside(directory.path)
+    beside = _Replacement(directory.path)
     if beside.place.exists():
         shutil.rmtree(beside.place)
     beside.place.mkdir()
@@ -63,7 +63,7 @@ def replacing(directory: RunDirectory) -> Iterator[RunDirectory]:
         shutil.rmtree(beside.place, ignore_errors=True)
 
 
-def _put(directory: RunDirectory, beside: _Beside) -> None:
+def _put(directory: RunDirectory, beside: _Replacement) -> None:
     if directory.anomalies_dir.exists():
         # may be refused, as to remove what is in it may: then the previous verdict is still there
         directory.anomalies_dir.replace(beside.place / "former")

@@ -7,7 +7,7 @@ nothing about the verdict. A check that raises fails alone: the others are still
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,8 +44,6 @@ logger = logging.getLogger(__name__)
 
 #: Parts of the segments' table for each core.
 PARTS_PER_CORE = 4
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,10 @@ class RunEvidence:
 
 
 def staged(
-    directory: Path, runs: Sequence[RunEvidence], progress: Progress = lambda _: None, abandoned: Event | None = None
+    directory: Path,
+    runs: Sequence[RunEvidence],
+    progress: staging.TellProgress = lambda _: None,
+    abandoned: Event | None = None,
 ) -> staging.Staged:
     """All evidence of these runs, for Spark on this machine; see ``staging.stage``."""
     return staging.stage(directory, _segments(runs), _histories(runs), _replicas(runs), progress, abandoned)
@@ -120,7 +121,7 @@ def _drop_late_answers(runs: Sequence[RunEvidence]) -> list[tuple[str, str]]:
 def audit(
     spark: SparkSession,
     runs: Sequence[RunEvidence],
-    progress: Progress = lambda _: None,
+    progress: staging.TellProgress = lambda _: None,
     here: staging.Staged | None = None,
 ) -> dict[str, Audit]:
     """What Spark finds out about each run, by its name. ``here``: the runs' rows, if Spark need not read the files."""

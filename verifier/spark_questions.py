@@ -16,13 +16,13 @@ from pyspark.sql import functions as F
 from verifier.spark_settings import is_tiny
 
 #: The rows of an answer, as JSON has them.
-Rows = list[dict[str, Any]]
+QuestionRows = list[dict[str, Any]]
 
 #: Characters of an error that are shown.
 LONGEST_REASON = 300
 
 
-def ask(questions: Mapping[str, DataFrame]) -> dict[str, Rows]:
+def ask(questions: Mapping[str, DataFrame]) -> dict[str, QuestionRows]:
     """The rows of each, by name, in no order. Questions that raise make this raise."""
     if not questions:
         return {}
@@ -33,7 +33,7 @@ def ask(questions: Mapping[str, DataFrame]) -> dict[str, Rows]:
         )
         for name, frame in questions.items()
     ]
-    answers: dict[str, Rows] = {name: [] for name in questions}
+    answers: dict[str, QuestionRows] = {name: [] for name in questions}
     for row in union(told).collect():
         answers[row["question"]].append(json.loads(row["row"]))
     return answers

@@ -43,7 +43,7 @@ REPLICA_WEIGHT = 0.06
 #: How long it takes at most to see that the files are no longer awaited.
 POLL_S = 0.2
 
-Progress = Callable[[str], None]
+TellProgress = Callable[[str], None]
 _File = rows.SegmentFile | HistoryFilePath | ReplicaDirectory
 
 
@@ -70,7 +70,7 @@ def stage(
     segments: Sequence[rows.SegmentFile],
     histories: Sequence[HistoryFilePath],
     replicas: Sequence[ReplicaDirectory] = (),
-    progress: Progress = lambda _: None,
+    progress: TellProgress = lambda _: None,
     abandoned: Event | None = None,
     processes: int | None = None,
 ) -> Staged:
@@ -85,7 +85,7 @@ def stage(
         size_bytes = sum(os.path.getsize(file.path) for files in (segments, histories) for file in files)
         processes = len(os.sched_getaffinity(0)) if size_bytes >= SHARED_BYTES else 0
     orders = _deal(directory, segments, histories, replicas, max(1, processes))
-    watch = _Watch(len(segments) + len(histories) + len(replicas), progress, abandoned)
+    watch = _PartWatch(len(segments) + len(histories) + len(replicas), progress, abandoned)
     if not processes:
         write_part(orders[0], lambda count: watch.read(0, count))
         watch.read(0, watch.total)
@@ -133,10 +133,10 @@ def _deal(
     return orders
 
 
-class _Watch:
+class _PartWatch:
     """How many files all parts together have read; reports it, and ends the work if no one waits."""
 
-    def __init__(self, total: int, progress: Progress, abandoned: Event | None) -> None:
+    def __init__(self, total: int, progress: TellProgress, abandoned: Event | None) -> None:
         self.total = total
         self._progress = progress
         self._abandoned = abandoned
@@ -158,7 +158,7 @@ class _Watch:
             raise Abandoned
 
 
-def _share(orders: Sequence[PartOrder], watch: _Watch) -> None:
+def _share(orders: Sequence[PartOrder], watch: _PartWatch) -> None:
     """Have each order written by a process of its own. However this ends, none of them is left."""
     said: queue.SimpleQueue[tuple[int, str | None]] = queue.SimpleQueue()
     workers: list[subprocess.Popen[str]] = []

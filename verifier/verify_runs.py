@@ -24,25 +24,25 @@ from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.outputs import BESIDE, SCRATCH, check_outputs
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
-from verifier.groups.judge import group_figures, of_groups
+from verifier.groups.group_checks import group_figures, of_groups
 from verifier.recoveries import memory, recoveries, summary
 from verifier.replacing import replacing
 from verifier.report import write_reports
 from verifier.sessions import Sessions
 from verifier.standstills import standstills
 from verifier.surroundings import gather as gather_surroundings
-from verifier.transactions.judge import transactional
+from verifier.transactions.transaction_checks import transactional
 from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 
 if TYPE_CHECKING:
     from verifier.facts import Audit, Found
     from verifier.run_checks import RunEvidence
+    from verifier.staging import TellProgress
 
 logger = logging.getLogger(__name__)
 
-Progress = Callable[[str], None]
-Told = Callable[[RunDirectory, Verdict | Exception], None]
+TellVerdict = Callable[[RunDirectory, Verdict | Exception], None]
 
 
 class VerifierAtWork(Exception):
@@ -52,7 +52,7 @@ class VerifierAtWork(Exception):
 def verify(
     run_directory: RunDirectory | str | Path,
     spark_master: str = "local[2]",
-    progress: Progress = lambda _: None,
+    progress: TellProgress = lambda _: None,
 ) -> Verdict:
     """Judge a run from its files and write ``verdict.json``, ``summary.md``, ``junit.xml`` and ``report.html``.
 
@@ -70,8 +70,8 @@ def verify(
 def verify_all(
     directories: Sequence[RunDirectory],
     spark_master: str = "local[2]",
-    progress: Progress = lambda _: None,
-    told: Told = lambda _directory, _outcome: None,
+    progress: TellProgress = lambda _: None,
+    told: TellVerdict = lambda _directory, _outcome: None,
 ) -> None:
     """Judge several runs in one Spark session, and several small ones with the same questions.
 
@@ -87,7 +87,7 @@ def verify_all(
                 told(directory, together.get(directory) or _outcome(directory, sessions, progress))
 
 
-def _outcome(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict | Exception:
+def _outcome(directory: RunDirectory, sessions: Sessions, progress: TellProgress) -> Verdict | Exception:
     progress(f"run {directory.path}")
     try:
         return _verify(directory, sessions, progress)
@@ -96,7 +96,7 @@ def _outcome(directory: RunDirectory, sessions: Sessions, progress: Progress) ->
 
 
 def _verify_together(
-    directories: Sequence[RunDirectory], sessions: Sessions, progress: Progress
+    directories: Sequence[RunDirectory], sessions: Sessions, progress: TellProgress
 ) -> Mapping[RunDirectory, Verdict | Exception]:
     """Ask the same questions of several runs at once. Those that are not in the answer are to be judged alone.
 
@@ -169,12 +169,12 @@ def _alone(directory: RunDirectory, sessions: Sessions) -> Iterator[None]:
                 shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _verify(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
+def _verify(directory: RunDirectory, sessions: Sessions, progress: TellProgress) -> Verdict:
     with _alone(directory, sessions):
         return _verified(directory, sessions, progress)
 
 
-def _verified(directory: RunDirectory, sessions: Sessions, progress: Progress) -> Verdict:
+def _verified(directory: RunDirectory, sessions: Sessions, progress: TellProgress) -> Verdict:
     run = RunModel.from_json(directory.read_run())
     verdict, anomalies, closing = _judge(directory, run, sessions, progress)
     progress("writing the report")
@@ -205,7 +205,7 @@ def tell(
 
 
 def _judge(
-    directory: RunDirectory, run: RunModel, sessions: Sessions, progress: Progress
+    directory: RunDirectory, run: RunModel, sessions: Sessions, progress: TellProgress
 ) -> tuple[Verdict, Mapping[str, pa.Table], Closing]:
     """The verdict, every anomaly by check, and what closes the evidence."""
     examined = Examined.of(directory, run)
@@ -227,7 +227,7 @@ def conclude(run: RunModel, deleted: Deletions, found: Audit, closing: Closing) 
     return verdict
 
 
-def _audit(runs: Sequence[Examined], sessions: Sessions, progress: Progress) -> list[Judged]:
+def _audit(runs: Sequence[Examined], sessions: Sessions, progress: TellProgress) -> list[Judged]:
     """What Spark finds out about these runs, with what logs and clients say about transactions and groups, and what
     closes the evidence; with the deletions that were asked for in the evidence. Their scratch directories are there.
     """

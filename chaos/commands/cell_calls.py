@@ -18,14 +18,14 @@ from chaos.experiment.choices import Keep
 from chaos.experiment.command_line import words
 from chaos.experiment.forms import ScheduleFile
 from chaos.sweeps.model import Cell, Sweep
-from chaos.sweeps.sweep_runner import Command, Judge
+from chaos.sweeps.sweep_runner import CellCommand, Judge
 from verifier.evidence.run_directory import RunDirectory
 
 
 class CellCalls(NamedTuple):
     """``left``: a line on each thing that a killed sweep had left."""
 
-    command: Command
+    command: CellCommand
     judge: Judge
     left: Sequence[str]
 

@@ -29,13 +29,13 @@ MOST_LONG, MOST_INT, MOST_SHORT = 2**63 - 1, 2**31 - 1, 2**15 - 1
 #: In the state file, where plain clients are to connect, and where brokers do.
 CLIENTS, BROKERS = "bootstrap.servers", "peers"
 
-Server = Annotated[
+ServerOption = Annotated[
     str | None,
     typer.Option(
         metavar="HOST:PORT,...", help="Brokers to contact first. [dim]default: the cluster of 'gapless up'[/dim]"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 @contextmanager

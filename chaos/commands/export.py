@@ -15,8 +15,8 @@ from chaos.commands.stored_paths import run_directory
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.process.one_line import printable, reason
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.by_hand import ByHandError, is_load_by_hand, read_starts
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.standalone import ByHandError, is_load_by_hand, read_starts
 
 
 def register(app: typer.Typer) -> None:
@@ -45,9 +45,9 @@ def export(
         wrong = "--edn or --jsonl, not both" if edn else "a form: add --edn or --jsonl"
         raise BadUsage(f"export needs {wrong}")
     unsealed = check_files(run, directory) if load is None else []
-    from verifier.by_hand import Sieve
     from verifier.operations.export import export_run
     from verifier.operations.writing import FORMS
+    from verifier.verify_standalone import Sieve
 
     try:
         exported = export_run(directory.history_dir, None if load is None else Sieve(read_starts(load)))

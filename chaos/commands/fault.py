@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from chaos.commands.up_state import DATA, Data, nothing_up, on, running
-from chaos.conductor.by_hand import BIT, CUT_SHORT, NOT_HEALED, REFUSED
+from chaos.conductor.manual_faults import BIT, CUT_SHORT, NOT_HEALED, REFUSED
 from chaos.exits import BadRequest, Exit
 from chaos.faults.catalogue import UnknownFault, check_faults
 from cluster.process.local_socket import connect

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from chaos.exits import BadRequest
-from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_descriptions import DescribedGroup, DescribedMember
+from cluster.topic_partition import TopicPartition, partition_name
 
 _TARGET = re.compile(r"earliest|latest|[+-]?[0-9]{1,18}")
 

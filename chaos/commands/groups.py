@@ -14,20 +14,20 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.cluster_admin import Json, Server, admin_of, print_table, sendable, status_with_missing
+from chaos.commands.cluster_admin import JsonOption, ServerOption, admin_of, print_table, sendable, status_with_missing
 from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, parse_target, target_offsets
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.group_descriptions import DescribedGroup
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 LIST_HEADS = ("group", "state", "type")
 
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="ID of the group.")]
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="ID of the group.")]
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="IDs of the groups.")]
 
 
@@ -54,9 +54,9 @@ def _chosen(context: typer.Context) -> None:
 
 def list_groups(
     state: Annotated[list[str] | None, typer.Option(help="Only groups in this state, such as Stable.")] = None,
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print one line for each group."""
     with admin_of(bootstrap_server, data, _reason) as admin:
@@ -68,7 +68,9 @@ def list_groups(
     return int(Exit.VALID)
 
 
-def describe(group: Groups, bootstrap_server: Server = None, data: Data = DATA, as_json: Json = False) -> int:
+def describe(
+    group: Groups, bootstrap_server: ServerOption = None, data: Data = DATA, as_json: JsonOption = False
+) -> int:
     """Print each group, and a line for each of its partitions. Exit status 1 if one does not exist."""
     told: dict[str, Any] = {}
     missing = []
@@ -90,7 +92,7 @@ def describe(group: Groups, bootstrap_server: Server = None, data: Data = DATA, 
 
 
 def reset_offsets(
-    group: Group,
+    group: GroupArgument,
     to: Annotated[
         str, typer.Option(metavar="TARGET", help="earliest, latest, an offset, or +N or -N from the current one.")
     ],
@@ -102,9 +104,9 @@ def reset_offsets(
         ),
     ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Move the offsets instead of only showing them.")] = False,
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print where each partition continues now and then."""
     target = parse_target(to)
@@ -137,7 +139,7 @@ def reset_offsets(
     return int(Exit.VALID)
 
 
-def delete(group: Groups, bootstrap_server: Server = None, data: Data = DATA) -> int:
+def delete(group: Groups, bootstrap_server: ServerOption = None, data: Data = DATA) -> int:
     """Print what was deleted."""
     with admin_of(bootstrap_server, data, _reason) as admin, sendable("GROUP"):
         for group_id in group:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.partition_calls import ProducerState
 from cluster.client.transaction_descriptions import DescribedTransaction
+from cluster.topic_partition import TopicPartition
 
 MS_PER_MINUTE = 60_000
 

@@ -20,8 +20,8 @@ from cluster.process.safe_path import package_environment
 from loadgen.command import LOCUST, LOCUSTFILE, WEB_HOST
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
-from verifier.evidence.by_hand import is_load_by_hand
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.standalone import is_load_by_hand
 
 HELP = """Run a standalone Locust load against any Kafka cluster and record what its clients saw.
 

@@ -27,9 +27,9 @@ from chaos.replay.stored_run import NoReplay, StoredRun, is_schedule, load_start
 from chaos.schedules.model import Schedule
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
-from verifier.evidence.by_hand import is_load_by_hand
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.standalone import is_load_by_hand
 
 NAME = "replay"
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from chaos.commands.history_head import complaint
 from chaos.exits import BadRequest
 from cluster.process.one_line import printable, reason
-from verifier.evidence.by_hand import is_load_by_hand
 from verifier.evidence.run_directory import LATEST, RunDirectory
 from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
+from verifier.evidence.standalone import is_load_by_hand
 
 #: What a history of operations is called, and where one lies in a directory of a Jepsen store.
 HISTORIES = (".edn", ".jsonl", ".json")

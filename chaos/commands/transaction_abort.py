@@ -10,18 +10,18 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from chaos.commands.cluster_admin import BROKERS, MOST_INT, MOST_LONG, MOST_SHORT, Server, admin_of, sendable
+from chaos.commands.cluster_admin import BROKERS, MOST_INT, MOST_LONG, MOST_SHORT, ServerOption, admin_of, sendable
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
-from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition, partition_name
 
 OPEN = "Ongoing"
 
 
-class _Marker(NamedTuple):
+class _AbortMarker(NamedTuple):
     producer_id: int
     producer_epoch: int
     coordinator_epoch: int
@@ -42,7 +42,7 @@ def abort(
         str | None,
         typer.Option(metavar="ID", help="Abort the open transaction of this ID everywhere, and fence its producer."),
     ] = None,
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
 ) -> int:
     """Print what was aborted. Exit status 1 if there is no such transaction."""
@@ -68,7 +68,7 @@ def abort(
     return int(Exit.VALID)
 
 
-def _by_hand(start_offset: int | None, given: tuple[int | None, int | None, int | None]) -> _Marker | None:
+def _by_hand(start_offset: int | None, given: tuple[int | None, int | None, int | None]) -> _AbortMarker | None:
     """The marker that is spelled out; None if it is to be looked up. Raises BadUsage for neither, and for both."""
     producer_id, producer_epoch, coordinator_epoch = given
     if start_offset is not None:
@@ -79,13 +79,13 @@ def _by_hand(start_offset: int | None, given: tuple[int | None, int | None, int 
         raise BadUsage(
             "transactions abort needs --start-offset, or all of --producer-id, --producer-epoch and --coordinator-epoch"
         )
-    return _Marker(producer_id, producer_epoch, coordinator_epoch)
+    return _AbortMarker(producer_id, producer_epoch, coordinator_epoch)
 
 
-def _open_at(admin: Admin, key: TopicPartition, start_offset: int | None) -> _Marker | None:
+def _open_at(admin: Admin, key: TopicPartition, start_offset: int | None) -> _AbortMarker | None:
     for each in admin.describe_producers([key])[key]:
         if each.current_txn_start_offset == start_offset:
-            return _Marker(each.producer_id, each.producer_epoch, each.coordinator_epoch)
+            return _AbortMarker(each.producer_id, each.producer_epoch, each.coordinator_epoch)
     return None
 
 

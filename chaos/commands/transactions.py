@@ -13,18 +13,27 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.cluster_admin import MOST_LONG, Json, Server, admin_of, print_table, sendable, status_with_missing
+from chaos.commands.cluster_admin import (
+    MOST_LONG,
+    JsonOption,
+    ServerOption,
+    admin_of,
+    print_table,
+    sendable,
+    status_with_missing,
+)
 from chaos.commands.hanging_transactions import OpenTransaction, hanging, open_transactions, still_open
 from chaos.commands.transaction_abort import abort, checked_partition, transaction_reason
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
-from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.partition_calls import ProducerState
 from cluster.client.transaction_descriptions import NO_TRANSACTION, DescribedTransaction, ListedTransaction
 from cluster.coordinator.transaction.describing import STATES
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import SystemClock
+from cluster.seams.units import ms_of_minutes
+from cluster.topic_partition import TopicPartition, partition_name
 
 #: Partitions that a broker is asked about at once, as by Kafka's tool.
 PARTITIONS_AT_ONCE = 500
@@ -37,7 +46,9 @@ DESCRIBED_HEADS = (
 )
 
 #: A partition is a replica of this broker.
-Broker = Annotated[int | None, typer.Option("--broker-id", min=0, metavar="ID", help="Ask this broker's replicas.")]
+BrokerOption = Annotated[
+    int | None, typer.Option("--broker-id", min=0, metavar="ID", help="Ask this broker's replicas.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -78,9 +89,9 @@ def list_transactions(
             help="Only transactions open for longer than this. [dim]default: all[/dim]",
         ),
     ] = None,
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print one line for each transactional ID."""
     if unknown := sorted(set(state or ()) - STATES):
@@ -100,9 +111,9 @@ def list_transactions(
 
 def describe(
     transactional_id: Annotated[list[str], typer.Option(metavar="ID", help="Transactional ID; repeatable.")],
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print a line for each ID. Exit status 1 if one does not exist."""
     with admin_of(bootstrap_server, data, transaction_reason) as admin, sendable("--transactional-id"):
@@ -119,10 +130,10 @@ def describe(
 def describe_producers(
     topic: Annotated[str, typer.Option(help="Topic of the partition.")],
     partition: Annotated[int, typer.Option(min=0, help="Number of the partition.")],
-    broker_id: Broker = None,
-    bootstrap_server: Server = None,
+    broker_id: BrokerOption = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print a line for each producer."""
     with admin_of(bootstrap_server, data, transaction_reason) as admin:
@@ -140,23 +151,23 @@ def describe_producers(
 
 
 def find_hanging(
-    broker_id: Broker = None,
+    broker_id: BrokerOption = None,
     topic: Annotated[str | None, typer.Option(help="Only partitions of this topic.")] = None,
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition of the topic.")] = None,
     max_transaction_timeout: Annotated[
         int,
         typer.Option(min=0, max=MOST_MINUTES, metavar="MINUTES", help="Only transactions open for longer than this."),
     ] = 15,
-    bootstrap_server: Server = None,
+    bootstrap_server: ServerOption = None,
     data: Data = DATA,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> int:
     """Print a line for each partition where a transaction hangs."""
     if topic is None and broker_id is None:
         raise BadUsage("transactions find-hanging needs --topic or --broker-id, to limit the search")
     if partition is not None and topic is None:
         raise BadUsage("--partition needs --topic")
-    longer_than_ms = max_transaction_timeout * 60_000
+    longer_than_ms = ms_of_minutes(max_transaction_timeout)
     with admin_of(bootstrap_server, data, transaction_reason) as admin:
         _check_broker(admin, broker_id)
         searched = _searched(admin, broker_id, topic, partition)

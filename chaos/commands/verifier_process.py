@@ -81,7 +81,7 @@ def judge_all(
     for each in directories:
         check_judged(each.path)
     before = {each: _stamp(each) for each in directories}
-    progress = _Progress(directories, said, quiet=quiet)
+    progress = _VerifierProgress(directories, said, quiet=quiet)
     try:
         while left := progress.left():
             with Supervisor(str(left[0].path)) as supervisor:
@@ -102,7 +102,7 @@ def judge_all(
     return progress.told
 
 
-class _Progress:
+class _VerifierProgress:
     """What became of each of several runs, told as soon as the verifier says so, with a line on stderr."""
 
     def __init__(self, runs: Sequence[RunDirectory], said: Said, *, quiet: bool = False) -> None:
@@ -192,7 +192,7 @@ def run_verifier(
         write_unjudged(directory, _why(ended, ended.said))
 
 
-class _Ended(NamedTuple):
+class _VerifierEnded(NamedTuple):
     """How a job ended: None if it was ended after ``timeout_s``. ``said`` is why there is no verdict, "" if unsaid."""
 
     code: int | None
@@ -208,7 +208,7 @@ def _run_job(
     options: Sequence[str] = (),
     on_start: Callable[[Child], None] | None = None,
     look: Callable[[], None] = lambda: None,
-) -> _Ended:
+) -> _VerifierEnded:
     """Run the job, whose log is in the first of the directories, and wait for it; ``look`` is called meanwhile."""
     log_path = str(directories[0].path / "verifier.log")
     log_start = os.path.getsize(log_path) if os.path.exists(log_path) else 0
@@ -228,7 +228,7 @@ def _run_job(
             # It ends its JVM on request; the supervisor ends what is left of both.
             child.terminate()
             child.wait(END_TIMEOUT_S)
-    return _Ended(code, timeout_s, _last_words(log_path, log_start), log_path)
+    return _VerifierEnded(code, timeout_s, _last_words(log_path, log_start), log_path)
 
 
 def _wait(child: Child, timeout_s: float, look: Callable[[], None]) -> int | None:
@@ -246,7 +246,7 @@ def _command(directories: Sequence[RunDirectory], spark_master: str, options: Se
     return [sys.executable, "-m", "verifier.main", *paths, "--spark-master", spark_master, *options]
 
 
-def _why(ended: _Ended, said: str) -> str:
+def _why(ended: _VerifierEnded, said: str) -> str:
     """One line: how the verifier ended without a verdict."""
     if ended.code is None:
         how = f"was ended after {ended.timeout_s:.0f} s without a verdict"

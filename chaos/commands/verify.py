@@ -112,7 +112,8 @@ class _InOrder:
         as_json: bool,
     ) -> None:
         self.statuses: list[Exit] = []
-        self._asked, self._history, self._out, self._as_json = asked, history, out, as_json
+        self._asked, self._history = asked, history
+        self._out, self._as_json = out, as_json
         self._awaited = set(runs)
         self._failures: dict[RunDirectory, str | None] = {}
 
@@ -198,9 +199,9 @@ def _run(asked: StoredPath, run: RunDirectory, failure: str | None, *, as_json: 
 
 def _history(asked: StoredPath, options: JudgeOptions, out: Path | None, *, as_json: bool) -> Exit:
     """Judge a history, here: it needs no Spark."""
-    from verifier.by_hand import judge_load
     from verifier.operations.report import write_reports
     from verifier.operations.verify_history import judge_file
+    from verifier.verify_standalone import judge_load
 
     if asked.load is not None:
         out = out or asked.load.path

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from chaos.faults.breakable import LoadPart, MemberEnd, Process
-from loadgen.membership import LifeEnd, MemberName
+from loadgen.group_plan import LifeEnd, MemberName
 from loadgen.orders import MemberOrder, give_orders
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.series import SeriesPoint

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from chaos.conductor.broker_question import ask
-from chaos.faults.base import CoordinatorKind
+from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import ProducerSeen, SeenMember
 from cluster.client.coordinator_lookup import GROUP, TRANSACTION, find_coordinator_request, found_coordinator
 from cluster.protocol.errors import ErrorCode
@@ -27,7 +27,7 @@ from cluster.seams.transport import Transport
 
 _Answer = TypeVar("_Answer")
 
-_KEY_TYPES: Mapping[CoordinatorKind, int] = {"transaction": TRANSACTION, "group": GROUP}
+_KEY_TYPES: Mapping[CoordinatorOf, int] = {"transaction": TRANSACTION, "group": GROUP}
 #: Of what is not in use: no client would notice that its coordinator is gone.
 _DEAD = "Dead"
 _IDLE = frozenset(("Empty", _DEAD))
@@ -41,7 +41,7 @@ class CoordinatorSurvey:
         self._transport = transport
         self._timeout_ms = timeout_ms
 
-    async def in_use(self, kind: CoordinatorKind) -> dict[str, int]:
+    async def in_use(self, kind: CoordinatorOf) -> dict[str, int]:
         """The transactional ids, or the groups with members, each with its coordinator, in order."""
         ask = self._transactions if kind == "transaction" else self._groups
         found: dict[str, int] = {}
@@ -49,7 +49,7 @@ class CoordinatorSurvey:
             found |= dict.fromkeys(keys, broker_id)
         return dict(sorted(found.items()))
 
-    async def find(self, kind: CoordinatorKind, key: str) -> int | None:
+    async def find(self, kind: CoordinatorOf, key: str) -> int | None:
         """Whom most of the brokers that answer name. Asks for no id that is not in use: its topic would be created."""
 
         async def ask(broker_id: int) -> int | None:

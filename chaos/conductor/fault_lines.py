@@ -15,7 +15,7 @@ from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
 
 
-class Lines(Protocol):
+class FaultSink(Protocol):
     """Where the record goes: a storage, or a wrapper that also reports it."""
 
     def append_line(self, path: str, line: str) -> None:
@@ -26,7 +26,7 @@ class Lines(Protocol):
 class FaultLines:
     """The record of one run. ``numbers`` has the number of each fault that is written about."""
 
-    def __init__(self, storage: Lines, path: str, clock: Clock) -> None:
+    def __init__(self, storage: FaultSink, path: str, clock: Clock) -> None:
         self._storage = storage
         self._path = path
         self._clock = clock

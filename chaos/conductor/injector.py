@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
 
-from chaos.conductor.fault_lines import FaultLines, Lines
+from chaos.conductor.fault_lines import FaultLines, FaultSink
 from chaos.faults.base import ClusterUnderTest, Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule
@@ -51,7 +51,7 @@ class Injector:
         self,
         cluster: ClusterUnderTest,
         clock: Clock,
-        storage: Lines,
+        storage: FaultSink,
         record_path: str,
         note: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,

@@ -65,7 +65,7 @@ class WorkedOn:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class LeftWork:
     """What a ``processes.json`` says."""
 
     path: Path
@@ -78,14 +78,14 @@ class Work:
         return self.path.parent
 
 
-def work_on(directory: Path) -> Work | None:
+def work_on(directory: Path) -> LeftWork | None:
     """Who works on a directory, or was killed while at it; None if no one. What cannot be read is no one's."""
     try:
         plain = read_json(directory / FILE)
         children = [(str(each["name"]), _living(each)) for each in plain["children"]]
         conductor = _living(plain["conductor"])
         alive = tuple((name, process) for name, process in children if process is not None)
-        return Work(directory / FILE, int(plain["run_id"]), conductor, alive)
+        return LeftWork(directory / FILE, int(plain["run_id"]), conductor, alive)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -117,7 +117,7 @@ def clean_continued(directory: Path) -> list[str]:
     return lines
 
 
-def _cleaned(work: Work) -> list[str]:
+def _cleaned(work: LeftWork) -> list[str]:
     """End all of it and remove the record; what was done, in a line."""
     wardens = [process for name, process in work.children if name == "warden"]
     if wardens and work.conductor is None:

@@ -20,7 +20,7 @@ from chaos.faults.breakable import LoadPart
 from cluster.process.supervisor import Child
 from cluster.seams.units import seconds_of_ns
 from loadgen.command import final_read_command, locust_commands, sentinel_command, shares
-from loadgen.membership import MEMBERS, parse_members
+from loadgen.group_plan import MEMBERS, parse_members
 from loadgen.settings import CONFLUENT, PRODUCERS, READERS, LoadSettings, uncommitted_reader
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.output import OUTPUT_TOPIC

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from chaos.conductor.coordinators import CoordinatorSurvey
     from chaos.conductor.stable_survey import StableOffsets
     from cluster.client.async_admin import AsyncAdmin
-    from cluster.client.cluster_view import TopicPartition
+    from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 ASK_TIMEOUT_MS = 700
 
 #: Metrics by name, each with its labels and value.
-Samples = Mapping[str, list[tuple[Mapping[str, str], float]]]
+ObservedSamples = Mapping[str, list[tuple[Mapping[str, str], float]]]
 
 
 class Observer:
@@ -134,7 +134,7 @@ class Observer:
         """Where the brokers show their metrics."""
         return [_url(self._metrics[broker]) for broker in sorted(self._metrics)]
 
-    async def metrics(self, broker_id: int) -> Samples | None:
+    async def metrics(self, broker_id: int) -> ObservedSamples | None:
         """All samples of a broker by name, with their labels; None if it does not answer."""
         address = self._metrics.get(broker_id)
         return None if address is None else await asyncio.to_thread(scrape, _url(address))
@@ -149,7 +149,7 @@ def _url(address: str) -> str:
     return f"http://{address}/metrics"
 
 
-def scrape(url: str) -> Samples | None:
+def scrape(url: str) -> ObservedSamples | None:
     """All samples of one broker; None if it does not answer. Blocks."""
     import requests
     from prometheus_client.parser import text_string_to_metric_families

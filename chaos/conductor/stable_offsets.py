@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from chaos.conductor.observer import Observer
 from chaos.conductor.stable_survey import StableOffsets
-from cluster.client.cluster_view import TopicPartition
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
+from cluster.topic_partition import TopicPartition
 
 #: Each look asks every broker twice.
 LOOK_EVERY_S = 1.0

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from chaos.conductor.broker_question import ask
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.offset_listing import LATEST_TIMESTAMP, ListedOffset, list_offsets_request, listed_offsets
 from cluster.seams.transport import Transport
+from cluster.topic_partition import TopicPartition
 
 
 class StableOffsets(NamedTuple):

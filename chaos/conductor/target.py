@@ -13,7 +13,7 @@ from typing import Any
 from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
-from chaos.faults.base import CoordinatorKind
+from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.machine import Machine
@@ -169,10 +169,10 @@ class Target:
     async def controller(self) -> int | None:
         return (await self._observer.view()).controller
 
-    async def coordinated(self, kind: CoordinatorKind) -> Mapping[str, int]:
+    async def coordinated(self, kind: CoordinatorOf) -> Mapping[str, int]:
         return await self._observer.coordinators().in_use(kind)
 
-    async def coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
+    async def coordinator(self, kind: CoordinatorOf, key: str) -> int | None:
         return await self._observer.coordinators().find(kind, key)
 
     async def producers(self) -> Mapping[str, ProducerSeen]:

@@ -16,12 +16,12 @@ from chaos.experiment.choices import DEFAULT_FAULTS, LOAD_GROUPS
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import Experiment
 from chaos.faults.accepted import integer
-from chaos.faults.base import CoordinatorKind, Fault
+from chaos.faults.base import CoordinatorOf, Fault
 from chaos.faults.breakable import LoadPart
 from chaos.faults.catalogue import FAULTS, GROUPS, UnknownFault, check_faults, parse_faults
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
-from loadgen.membership import parse_members
+from loadgen.group_plan import parse_members
 from loadgen.workload import Workload
 
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
@@ -62,9 +62,9 @@ def _wrong(injection: Injection, experiment: Experiment) -> Iterator[str]:
             yield f"parameter {rule.name} must be {rule.words}, not {value!r}"
 
 
-def coordinators_at_work(workload: Workload) -> frozenset[CoordinatorKind]:
+def coordinators_at_work(workload: Workload) -> frozenset[CoordinatorOf]:
     """Which coordinators this load asks for something all the time."""
-    kinds: set[CoordinatorKind] = set()
+    kinds: set[CoordinatorOf] = set()
     if workload.is_transactional:
         kinds.add("transaction")
     if workload.members is not None:

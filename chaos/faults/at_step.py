@@ -9,11 +9,11 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from chaos.faults.base import CoordinatorKind, Fault, Probe
+from chaos.faults.base import CoordinatorOf, Fault, Probe
 from chaos.faults.steps import STEPS, CoordinatorStep, Trap, choose_seat, has_moved
 
 #: How an injection names whose coordinator is its target.
-NAMED_AS: Mapping[CoordinatorKind, str] = {"group": "group", "transaction": "transactional_id"}
+NAMED_AS: Mapping[CoordinatorOf, str] = {"group": "group", "transaction": "transactional_id"}
 
 
 class AtStep(Fault):
@@ -29,7 +29,7 @@ class AtStep(Fault):
 
     @property
     @abstractmethod
-    def coordinates(self) -> CoordinatorKind:
+    def coordinates(self) -> CoordinatorOf:
         """What its target coordinates."""
 
     async def choose(self) -> str:

@@ -24,7 +24,7 @@ from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 
 #: What has a coordinator: a transactional id, or a consumer group.
-CoordinatorKind = Literal["transaction", "group"]
+CoordinatorOf = Literal["transaction", "group"]
 
 
 class PreconditionMissing(Exception):
@@ -107,11 +107,11 @@ class ClusterUnderTest(Protocol):
 
     async def controller(self) -> int | None: ...
 
-    async def coordinated(self, kind: CoordinatorKind) -> Mapping[str, int]:
+    async def coordinated(self, kind: CoordinatorOf) -> Mapping[str, int]:
         """The transactional ids or groups in use, each with the broker that says it coordinates it."""
         ...
 
-    async def coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
+    async def coordinator(self, kind: CoordinatorOf, key: str) -> int | None:
         """Where most brokers say the coordinator of this transactional id or group is; None if they know of none."""
         ...
 
@@ -190,7 +190,7 @@ class Fault(ABC):
     #: Whether it hits the links of clients, unless its target names another.
     hits_client_links: ClassVar[bool] = False
     #: Which coordinators the load must keep at work, else there is nothing that it could hit.
-    needs_coordinator: ClassVar[CoordinatorKind | None] = None
+    needs_coordinator: ClassVar[CoordinatorOf | None] = None
     #: Which part of the run's own load it hits.
     needs_load: ClassVar[LoadPart | None] = None
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.

@@ -1,6 +1,6 @@
 """What the faults on single members of a group share: who is in the group, and who succeeded whom.
 
-Owns that. A member that takes a place after an order names it (``loadgen.membership.MemberName``), so the coordinator
+Owns that. A member that takes a place after an order names it (``loadgen.group_plan.MemberName``), so the coordinator
 itself shows that the order was carried out. A coordinator keeps the first ``client.id`` of a static member, as Kafka's
 does (KIP-345): there, a new member id shows the succession.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from chaos.faults.base import PreconditionMissing, until
 from chaos.faults.breakable import SeenMember
 from chaos.faults.load_fault import LoadFault
-from loadgen.membership import GROUP, MemberName
+from loadgen.group_plan import GROUP, MemberName
 
 _LOOK_MS = 100.0
 

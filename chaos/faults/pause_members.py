@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.faults.base import PreconditionMissing, until
 from chaos.faults.pause_load import PauseLoad
-from loadgen.membership import GROUP, MemberName
+from loadgen.group_plan import GROUP, MemberName
 
 #: Longer than any session of a member, and the delay of the rebalance after it.
 _REMOVED_MS = 15_000

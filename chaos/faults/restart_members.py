@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.faults.base import Probe
 from chaos.faults.member_fault import MemberFault
-from loadgen.membership import MemberName
+from loadgen.group_plan import MemberName
 
 _BACK_MS = 30_000
 _ABSENCE_S = 0.1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from chaos.faults.base import ClusterUnderTest, CoordinatorKind, PreconditionMissing, until
+from chaos.faults.base import ClusterUnderTest, CoordinatorOf, PreconditionMissing, until
 from chaos.faults.damage import Damage, FrameAct
 from cluster.protocol.apis import ApiKey
 from cluster.seams.clock import Clock
@@ -33,7 +33,7 @@ class CoordinatorStep:
 
 _ADDITIONS = (ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN)
 _COMMITS = (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT)
-_STEPS: Mapping[CoordinatorKind, tuple[CoordinatorStep, ...]] = {
+_STEPS: Mapping[CoordinatorOf, tuple[CoordinatorStep, ...]] = {
     "transaction": (
         CoordinatorStep("add-partitions-response", _ADDITIONS, "response"),
         CoordinatorStep("end-txn-request", (ApiKey.END_TXN,), "request"),
@@ -47,17 +47,17 @@ _STEPS: Mapping[CoordinatorKind, tuple[CoordinatorStep, ...]] = {
         CoordinatorStep("offset-commit-response", _COMMITS, "response"),
     ),
 }
-STEPS: Mapping[CoordinatorKind, Mapping[str, CoordinatorStep]] = {
+STEPS: Mapping[CoordinatorOf, Mapping[str, CoordinatorStep]] = {
     kind: {step.name: step for step in steps} for kind, steps in _STEPS.items()
 }
-_WORDS: Mapping[CoordinatorKind, str] = {"transaction": "transactional id", "group": "group"}
+_WORDS: Mapping[CoordinatorOf, str] = {"transaction": "transactional id", "group": "group"}
 
 
 @dataclass(frozen=True, slots=True)
 class Seat:
     """A coordinator, and one of those that it coordinates."""
 
-    kind: CoordinatorKind
+    kind: CoordinatorOf
     key: str
     broker_id: int
 
@@ -66,7 +66,7 @@ class Seat:
 
 
 async def choose_seat(
-    cluster: ClusterUnderTest, kind: CoordinatorKind, random: Random, wanted: str | None = None
+    cluster: ClusterUnderTest, kind: CoordinatorOf, random: Random, wanted: str | None = None
 ) -> Seat:
     """The coordinator of the given ID or group, or else of a drawn one that is in use. Raises PreconditionMissing."""
     found = await cluster.coordinated(kind)

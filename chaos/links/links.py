@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from chaos.faults.damage import Direction
 from chaos.links.channel import Channel
 from chaos.links.errors import LinkConflict, LinkError, LinkMismatch, LinkNotFound
 from chaos.links.library import library
@@ -28,7 +29,6 @@ from chaos.links.state import (
 
 _PERMILLE = 1000
 
-Direction = Literal["request", "response", "both"]
 Stream = Literal["upstream", "downstream"]
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")

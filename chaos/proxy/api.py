@@ -31,7 +31,7 @@ _MARKS = b",:[{"
 _AT_ONCE = 100
 
 #: Path parts in ``{braces}`` are handed to the handler in order.
-_Handler: TypeAlias = Callable[[bytes, list[str]], Awaitable[Response]]
+_ApiHandler: TypeAlias = Callable[[bytes, list[str]], Awaitable[Response]]
 
 
 class ProxyApi:
@@ -41,7 +41,7 @@ class ProxyApi:
         self._registry = registry
         self._lag = lag
         self._requests = 0
-        self._routes: list[tuple[tuple[str, ...], dict[str, _Handler]]] = [
+        self._routes: list[tuple[tuple[str, ...], dict[str, _ApiHandler]]] = [
             (("version",), {"GET": self._version}),
             (("reset",), {"POST": self._reset}),
             (("populate",), {"POST": self._populate}),
@@ -85,7 +85,7 @@ class ProxyApi:
             return await self._answer(handler, request, arguments)
         return plain(404, "404 page not found\n")
 
-    async def _answer(self, handler: _Handler, request: HttpRequest, arguments: list[str]) -> Response:
+    async def _answer(self, handler: _ApiHandler, request: HttpRequest, arguments: list[str]) -> Response:
         self._requests += 1
         if request.headers.get("user-agent", "").startswith("Mozilla/"):
             response = plain(403, "User agent not allowed\n")

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 from chaos.proxy import addresses, sockets
 from chaos.proxy.frames import Dialogue
 from chaos.proxy.link import Link
-from chaos.proxy.pipe import Direction
+from chaos.proxy.pipe import PipeDirection
 from chaos.proxy.toxic import Toxic
 from chaos.proxy.toxics.frames import SURPLUS
 from cluster.seams.randomness import Random
@@ -30,9 +30,9 @@ class ConnectionOwner(Protocol):
     upstream: str
     dial_timeout_ms: int
 
-    def toxics(self, direction: Direction) -> Iterable[Toxic]: ...
+    def toxics(self, direction: PipeDirection) -> Iterable[Toxic]: ...
 
-    def random_for(self, connection_index: int, direction: Direction, toxic_name: str) -> Random: ...
+    def random_for(self, connection_index: int, direction: PipeDirection, toxic_name: str) -> Random: ...
 
     def accepted(self, client: ProxyEndpoint) -> ProxiedConnection | None:
         """A client connected: its connection, or None if it is to be refused."""
@@ -188,7 +188,7 @@ class ProxiedConnection:
         self.client_address = client.peer
         self.upstream = UpstreamEndpoint(self)
         self.upstream_address = owner.upstream
-        self.links: dict[Direction, Link] = {}
+        self.links: dict[PipeDirection, Link] = {}
         self.accepted_at = asyncio.get_running_loop().time()
         self._owner = owner
         self._dialogue = Dialogue(on_repeat=self._request_repeated)
@@ -231,14 +231,14 @@ class ProxiedConnection:
         if self._aborted or self.client.lost:
             self.upstream.abort()
             return
-        upward = self._link(Direction.UPSTREAM, self.client, self.upstream)
-        downward = self._link(Direction.DOWNSTREAM, self.upstream, self.client)
-        self.links = {Direction.UPSTREAM: upward, Direction.DOWNSTREAM: downward}
+        upward = self._link(PipeDirection.UPSTREAM, self.client, self.upstream)
+        downward = self._link(PipeDirection.DOWNSTREAM, self.upstream, self.client)
+        self.links = {PipeDirection.UPSTREAM: upward, PipeDirection.DOWNSTREAM: downward}
         self.client.wire(upward, downward, self.upstream)
         self.upstream.wire(downward, upward, self.client)
         self.client.resume_reading()
 
-    def _link(self, direction: Direction, source: ProxyEndpoint, sink: ProxyEndpoint) -> Link:
+    def _link(self, direction: PipeDirection, source: ProxyEndpoint, sink: ProxyEndpoint) -> Link:
         def random_for(toxic_name: str) -> Random:
             return self._owner.random_for(self.index, direction, toxic_name)
 
@@ -249,7 +249,9 @@ class ProxiedConnection:
         if not self._swallows_surplus:
             self._swallows_surplus = True
             name = SURPLUS.name
-            self.links[Direction.DOWNSTREAM].add(Toxic(name, SURPLUS, Direction.DOWNSTREAM, Direction.DOWNSTREAM))
+            self.links[PipeDirection.DOWNSTREAM].add(
+                Toxic(name, SURPLUS, PipeDirection.DOWNSTREAM, PipeDirection.DOWNSTREAM)
+            )
 
     def reset(self) -> None:
         """Send a RST to both sides."""

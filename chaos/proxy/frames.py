@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
-from chaos.proxy.pipe import Direction
+from chaos.proxy.pipe import PipeDirection
 
 _Value = TypeVar("_Value")
 _SIZE = struct.Struct(">i")
@@ -23,10 +23,10 @@ MAX_FRAME_BYTES = 1 << 30
 MAX_REMEMBERED = 1024
 
 #: How much of a frame must be seen to judge it, its length included.
-HEADER_BYTES = {Direction.UPSTREAM: 12, Direction.DOWNSTREAM: 8}
+HEADER_BYTES = {PipeDirection.UPSTREAM: 12, PipeDirection.DOWNSTREAM: 8}
 
 
-class Header(NamedTuple):
+class FrameHeader(NamedTuple):
     """The beginning of a frame. ``size_bytes`` counts its length field too; an answer has no ``api_key`` of its own."""
 
     size_bytes: int
@@ -34,13 +34,15 @@ class Header(NamedTuple):
     correlation_id: int
 
 
-def read_header(head: bytes | bytearray | memoryview) -> Header | None:
+def read_header(head: bytes | bytearray | memoryview) -> FrameHeader | None:
     """The header in ``HEADER_BYTES`` bytes of its direction; None if this is no frame of Kafka's."""
     size = int.from_bytes(head[:4], "big", signed=True)
     if not len(head) - 4 <= size <= MAX_FRAME_BYTES:
         return None
-    api_key = int.from_bytes(head[4:6], "big", signed=True) if len(head) == HEADER_BYTES[Direction.UPSTREAM] else None
-    return Header(size + 4, api_key, int.from_bytes(head[-4:], "big", signed=True))
+    api_key = (
+        int.from_bytes(head[4:6], "big", signed=True) if len(head) == HEADER_BYTES[PipeDirection.UPSTREAM] else None
+    )
+    return FrameHeader(size + 4, api_key, int.from_bytes(head[-4:], "big", signed=True))
 
 
 @dataclass(slots=True)
@@ -67,25 +69,25 @@ class Dialogue:
     #: correlation id -> whether the first of two answers came by
     _repeated: dict[int, bool] = field(default_factory=dict)
 
-    def request_passed(self, header: Header) -> None:
+    def request_passed(self, header: FrameHeader) -> None:
         """A request was passed to the server."""
         if header.api_key is not None:
             _remember(self._asked, header.correlation_id, header.api_key)
 
-    def answer_passed(self, header: Header) -> None:
+    def answer_passed(self, header: FrameHeader) -> None:
         """An answer was passed to the client."""
         self._asked.pop(header.correlation_id, None)
 
-    def api_key_of(self, header: Header) -> int | None:
+    def api_key_of(self, header: FrameHeader) -> int | None:
         """What a frame is about; None for the answer to a request that passed before anyone followed."""
         return self._asked.get(header.correlation_id) if header.api_key is None else header.api_key
 
-    def repeat(self, header: Header) -> None:
+    def repeat(self, header: FrameHeader) -> None:
         """A request is about to go out twice."""
         _remember(self._repeated, header.correlation_id, False)
         self.on_repeat()
 
-    def is_surplus(self, header: Header) -> bool:
+    def is_surplus(self, header: FrameHeader) -> bool:
         """Whether this answer is the second one to a request that went out twice. Asked once for each answer."""
         came = self._repeated.get(header.correlation_id)
         if came is None:
@@ -106,13 +108,13 @@ class FrameWalk:
 
     __slots__ = ("_dialogue", "_header_bytes", "_seen", "framed", "head", "left")
 
-    def __init__(self, direction: Direction, dialogue: Dialogue) -> None:
+    def __init__(self, direction: PipeDirection, dialogue: Dialogue) -> None:
         self.framed = True
         self.left = 0
         self.head = bytearray()
         self._header_bytes = HEADER_BYTES[direction]
         self._dialogue = dialogue
-        self._seen = dialogue.request_passed if direction is Direction.UPSTREAM else dialogue.answer_passed
+        self._seen = dialogue.request_passed if direction is PipeDirection.UPSTREAM else dialogue.answer_passed
 
     def __repr__(self) -> str:
         return f"FrameWalk({self.left} bytes left)" if self.framed else "FrameWalk(not framed)"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NoReturn, TypeAlias
 
-Kind = Literal["string", "bool", "int", "int64", "float32", "object"]
+GoKind = Literal["string", "bool", "int", "int64", "float32", "object"]
 
 _INT64_MAX = 2**63 - 1
 _WHITESPACE = re.compile(r"[ \t\n\r]*")
@@ -99,7 +99,7 @@ def _quote(character: str) -> str:
 
 
 def read_struct(
-    value: Json, struct_name: str, fields: Mapping[str, Kind], *, package: str = "", path: str = ""
+    value: Json, struct_name: str, fields: Mapping[str, GoKind], *, package: str = "", path: str = ""
 ) -> dict[str, Json]:
     """The given, non-null fields of a struct, by their canonical names; numbers and strings checked by kind.
 
@@ -132,7 +132,7 @@ def read_struct(
     return found
 
 
-def _fits(value: Json, kind: Kind) -> bool:
+def _fits(value: Json, kind: GoKind) -> bool:
     match kind:
         case "string":
             return isinstance(value, str) and not isinstance(value, Number)

@@ -107,7 +107,7 @@ class HttpServer:
             writer.transport.abort()
             return
         self._writers[writer] = asyncio.current_task()
-        connection = _Connection(reader, writer)
+        connection = _HttpConnection(reader, writer)
         try:
             while await self._serve_one(connection, writer):
                 pass
@@ -133,7 +133,7 @@ class HttpServer:
         longest.transport.abort()
         return True
 
-    async def _serve_one(self, connection: _Connection, writer: asyncio.StreamWriter) -> bool:
+    async def _serve_one(self, connection: _HttpConnection, writer: asyncio.StreamWriter) -> bool:
         """Read one request and answer it; returns whether the connection continues."""
         self._reading[writer] = None
         try:
@@ -197,7 +197,7 @@ def plain(status: int, text: str) -> Response:
     return Response(status, text.encode(), headers)
 
 
-class _Connection:
+class _HttpConnection:
     """One client's connection: requests in, responses out, one after the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

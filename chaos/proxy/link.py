@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chaos.proxy.frames import Dialogue, FrameWalk
-from chaos.proxy.pipe import CHUNK_BYTES, Chunk, Direction, Pipe, StreamCounters
+from chaos.proxy.pipe import CHUNK_BYTES, Chunk, Pipe, PipeDirection, StreamCounters
 from chaos.proxy.toxic import Toxic
 from chaos.proxy.toxics.base import Stage, pass_all
 from chaos.proxy.toxics.frames import FrameStage
@@ -61,7 +61,7 @@ class Link:
 
     def __init__(
         self,
-        direction: Direction,
+        direction: PipeDirection,
         source: ByteSource,
         sink: Sink,
         toxics: Iterable[Toxic],

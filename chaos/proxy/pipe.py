@@ -13,7 +13,7 @@ CHUNK_BYTES = 32 * 1024
 DEFAULT_CAPACITY = 8
 
 
-class Direction(StrEnum):
+class PipeDirection(StrEnum):
     """Which way bytes flow: ``upstream`` is client to server, ``downstream`` is server to client."""
 
     UPSTREAM = "upstream"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from chaos.proxy import addresses, errors, sockets
 from chaos.proxy.connection import ClientEndpoint, ProxiedConnection, ProxyEndpoint
-from chaos.proxy.pipe import Direction, StreamCounters
+from chaos.proxy.pipe import PipeDirection, StreamCounters
 from chaos.proxy.toxic import Toxic
 from cluster.seams.randomness import Random, derive
 
@@ -42,8 +42,8 @@ class Proxy:
         self.dial_timeout_ms = dial_timeout_ms
         self.counters = ConnectionCounters()
         self._seed = seed
-        self._toxics: dict[Direction, list[Toxic]] = {direction: [] for direction in Direction}
-        self._totals = {direction: StreamCounters() for direction in Direction}
+        self._toxics: dict[PipeDirection, list[Toxic]] = {direction: [] for direction in PipeDirection}
+        self._totals = {direction: StreamCounters() for direction in PipeDirection}
         self._connections: dict[int, ProxiedConnection] = {}
         self._server: asyncio.Server | None = None
         self._reserved: sockets.BoundSocket | None = None
@@ -138,7 +138,7 @@ class Proxy:
 
     def all_toxics(self) -> list[Toxic]:
         """Upstream first, then downstream, each in the order of the chain."""
-        return [toxic for direction in Direction for toxic in self._toxics[direction]]
+        return [toxic for direction in PipeDirection for toxic in self._toxics[direction]]
 
     def toxic(self, name: str) -> Toxic:
         """Raises ``ApiError`` 404."""
@@ -170,10 +170,10 @@ class Proxy:
 
     # --- what connections ask (connection.Owner)
 
-    def toxics(self, direction: Direction) -> Iterable[Toxic]:
+    def toxics(self, direction: PipeDirection) -> Iterable[Toxic]:
         return self._toxics[direction]
 
-    def random_for(self, connection_index: int, direction: Direction, toxic_name: str) -> Random:
+    def random_for(self, connection_index: int, direction: PipeDirection, toxic_name: str) -> Random:
         """The draws of one toxic on one stream of one connection: the same in every run with this seed."""
         return derive(self._seed, "toxic", self.name, connection_index, direction, toxic_name)
 
@@ -205,7 +205,7 @@ class Proxy:
         """The connections that are not gone, oldest first."""
         return list(self._connections.values())
 
-    def stream_totals(self, direction: Direction) -> tuple[StreamCounters, int]:
+    def stream_totals(self, direction: PipeDirection) -> tuple[StreamCounters, int]:
         """Counters of a stream over all connections, past and present, and the bytes held now."""
         total = StreamCounters()
         total.add(self._totals[direction])

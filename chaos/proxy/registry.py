@@ -14,7 +14,7 @@ from chaos.proxy.proxy import Proxy
 from chaos.proxy.request_body import decoded, read_struct
 from chaos.proxy.toxic import Toxic, parse_toxic
 
-_PROXY_FIELDS: dict[str, go_json.Kind] = {
+_PROXY_FIELDS: dict[str, go_json.GoKind] = {
     "name": "string",
     "listen": "string",
     "upstream": "string",

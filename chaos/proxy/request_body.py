@@ -14,7 +14,7 @@ def decoded(body: bytes) -> go_json.Json:
 
 
 def read_struct(
-    value: go_json.Json, name: str, fields: dict[str, go_json.Kind], *, package: str
+    value: go_json.Json, name: str, fields: dict[str, go_json.GoKind], *, package: str
 ) -> dict[str, go_json.Json]:
     """The fields of this struct that are there. Raises ``ApiError`` if one has the wrong type."""
     try:

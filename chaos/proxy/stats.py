@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import asdict
 
 from chaos.proxy.connection import ProxiedConnection
-from chaos.proxy.pipe import Direction, StreamCounters
+from chaos.proxy.pipe import PipeDirection, StreamCounters
 from chaos.proxy.proxy import Proxy
 from chaos.proxy.toxics.frames import FRAME_TOXICS
 from cluster.seams.units import ms_of_seconds
@@ -61,7 +61,7 @@ def proxy_stats(proxy: Proxy) -> dict[str, object]:
             "closed": counters.closed,
             "dial_failed": counters.dial_failed,
         },
-        "streams": {direction.value: _stream(*proxy.stream_totals(direction)) for direction in Direction},
+        "streams": {direction.value: _stream(*proxy.stream_totals(direction)) for direction in PipeDirection},
         "frames": {toxic.name: asdict(toxic.tally) for toxic in proxy.all_toxics() if toxic.toxic_type in FRAME_TOXICS},
     }
 

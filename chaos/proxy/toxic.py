@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 
 from chaos.proxy import errors, go_json
 from chaos.proxy.frames import FrameTally
-from chaos.proxy.pipe import Direction
+from chaos.proxy.pipe import PipeDirection
 from chaos.proxy.request_body import decoded, read_struct
 from chaos.proxy.toxics import TOXIC_TYPES
 from chaos.proxy.toxics.base import ToxicType
 
 _PACKAGE = "toxics."
-_FIELDS: dict[str, go_json.Kind] = {
+_FIELDS: dict[str, go_json.GoKind] = {
     "attributes": "object",
     "name": "string",
     "type": "string",
     "stream": "string",
     "toxicity": "float32",
 }
-_UPDATE_FIELDS: dict[str, go_json.Kind] = {"attributes": "object", "toxicity": "float32"}
+_UPDATE_FIELDS: dict[str, go_json.GoKind] = {"attributes": "object", "toxicity": "float32"}
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Toxic:
     name: str
     toxic_type: ToxicType
     stream: str
-    direction: Direction
+    direction: PipeDirection
     toxicity: float = 1.0
     attributes: dict[str, int] = field(default_factory=dict)
     #: counts only if it acts on frames
@@ -71,7 +71,7 @@ class ToxicInput:
     name: str
     toxic_type: ToxicType
     stream: str
-    direction: Direction
+    direction: PipeDirection
     found: dict[str, go_json.Json]
 
     def build(self) -> Toxic:
@@ -79,7 +79,7 @@ class ToxicInput:
         attributes = dict.fromkeys(self.toxic_type.attributes, 0) | _attributes(self.found, self.toxic_type)
         toxicity = go_json.float32(self.found["toxicity"]) if "toxicity" in self.found else 1.0
         _validate(self.toxic_type, attributes, toxicity)
-        if self.toxic_type.upstream_only and self.direction is not Direction.UPSTREAM:
+        if self.toxic_type.upstream_only and self.direction is not PipeDirection.UPSTREAM:
             raise errors.invalid(f"stream was invalid, {self.toxic_type.name} acts on requests: use upstream")
         return Toxic(self.name, self.toxic_type, self.stream, self.direction, toxicity, attributes)
 
@@ -88,7 +88,7 @@ def parse_toxic(body: bytes) -> ToxicInput:
     """Read the body of a toxic's creation. Raises ``ApiError``."""
     found = read_struct(decoded(body), "ToxicWrapper", _FIELDS, package=_PACKAGE)
     stream = go_json.text(found["stream"]) if "stream" in found else "downstream"
-    if stream.lower() not in tuple(Direction):
+    if stream.lower() not in tuple(PipeDirection):
         raise errors.invalid_stream()
     type_name = go_json.text(found.get("type", ""))
     name = go_json.text(found.get("name", "")) or f"{type_name}_{stream}"
@@ -96,7 +96,7 @@ def parse_toxic(body: bytes) -> ToxicInput:
         raise errors.invalid_toxic_type()
     if "/" in name:
         raise errors.invalid("name was invalid, must not contain a slash")
-    return ToxicInput(name, TOXIC_TYPES[type_name], stream, Direction(stream.lower()), found)
+    return ToxicInput(name, TOXIC_TYPES[type_name], stream, PipeDirection(stream.lower()), found)
 
 
 def _attributes(found: dict[str, go_json.Json], toxic_type: ToxicType) -> dict[str, int]:

@@ -137,7 +137,8 @@ class _Layout:
     def __init__(
         self, drawn: Draw, kinds: list[FaultKind], limits: Limits, replicas: int, seed: int, time_limit_s: float
     ) -> None:
-        self._drawn, self._kinds, self._limits, self._replicas = drawn, kinds, limits, replicas
+        self._drawn, self._kinds = drawn, kinds
+        self._limits, self._replicas = limits, replicas
         self._time_limit_s = time_limit_s
         self._random: Random = derive(seed, "swarm", drawn.profile, "schedule")
         self._to_come = list(kinds)

@@ -19,8 +19,8 @@ MISS = 0.15
 #: Tries, at most, of what does not fail.
 MOST_TRIES = 4
 
-Steps = Generator[SmallerRun, TryOutcome, bool]
-Stage = Generator[SmallerRun, TryOutcome, None]
+SearchSteps = Generator[SmallerRun, TryOutcome, bool]
+SearchStage = Generator[SmallerRun, TryOutcome, None]
 
 
 class Search:
@@ -76,7 +76,7 @@ class Search:
         """Runs that are left for the search itself."""
         return self._max_runs - self._tries - self.runs
 
-    def _search(self) -> Stage:
+    def _search(self) -> SearchStage:
         yield from self._measure(self._whole, self.before, 2 * self._tries)
         if not self.before.failures:
             return
@@ -90,12 +90,12 @@ class Search:
         self.stage = "after"
         yield from self._confirm()
 
-    def _measure(self, candidate: SmallerRun, tally: TryCount, most: int) -> Stage:
+    def _measure(self, candidate: SmallerRun, tally: TryCount, most: int) -> SearchStage:
         """Fresh tries, and more of them while it has not failed."""
         while tally.tries < (self._tries if tally.failures else most) and self.runs < self._max_runs:
             tally.add((yield candidate))
 
-    def _confirm(self) -> Stage:
+    def _confirm(self) -> SearchStage:
         """How often fails what is left. If it does not fail again it was luck, and what was accepted before counts."""
         while len(self._accepted) > 1:
             self.after = TryCount()
@@ -105,7 +105,7 @@ class Search:
             self._accepted.pop()
         self.after = self.before
 
-    def _fails(self, candidate: SmallerRun) -> Steps:
+    def _fails(self, candidate: SmallerRun) -> SearchSteps:
         """Whether it fails; if so it is the best. Each is tried until it fails, as often as patience has it."""
         tally = self._tallies.setdefault(candidate, TryCount())
         while tally.is_possible and not tally.failures and tally.tries < self._patience and self._left > 0:
@@ -117,7 +117,7 @@ class Search:
     def _now(self) -> SmallerRun:
         return self._accepted[-1]
 
-    def _events(self) -> Stage:
+    def _events(self) -> SearchStage:
         yield from self._ends_early()
         yield from self._begins_late()
         events = self._now().events
@@ -125,10 +125,10 @@ class Search:
             yield from self._ddmin()
         yield from self._one_by_one()
 
-    def _only(self, events: tuple[int, ...]) -> Steps:
+    def _only(self, events: tuple[int, ...]) -> SearchSteps:
         return (yield from self._fails(replace(self._now(), events=events)))
 
-    def _ends_early(self) -> Stage:
+    def _ends_early(self) -> SearchStage:
         """The shortest beginning of the schedule that fails, with a load that ends soon after it."""
         events = self._whole.events
         low, high = -1, len(events)
@@ -141,7 +141,7 @@ class Search:
             else:
                 low = middle
 
-    def _begins_late(self) -> Stage:
+    def _begins_late(self) -> SearchStage:
         """The shortest end of that which fails: what matters is often near the last one."""
         events = self._now().events
         low, high = 0, len(events)
@@ -152,7 +152,7 @@ class Search:
             else:
                 high = near
 
-    def _ddmin(self) -> Stage:
+    def _ddmin(self) -> SearchStage:
         """Delta debugging of what is between the first and the last."""
         parts = 2
         while len(rest := self._now().events[1:-1]) >= parts:
@@ -168,20 +168,20 @@ class Search:
                     return
                 parts = min(2 * parts, len(rest))
 
-    def _one_by_one(self) -> Stage:
+    def _one_by_one(self) -> SearchStage:
         """Until no single one can be left out. What was tried before is not tried again."""
         number = 0
         while number < len(events := self._now().events):
             left_out = yield from self._only(events[:number] + events[number + 1 :])
             number = 0 if left_out else number + 1
 
-    def _durations(self) -> Stage:
+    def _durations(self) -> SearchStage:
         """The fastest pace that fails."""
         for pace in reversed(PlayingPace):
             if pace <= self._now().pace or (yield from self._fails(replace(self._now(), pace=pace))):
                 return
 
-    def _loads(self) -> Stage:
+    def _loads(self) -> SearchStage:
         """The least of each that fails."""
         for name, values in self._load.items():
             for value in values:

@@ -128,7 +128,8 @@ class Shrinker:
         max_runs: int,
     ) -> None:
         self._of, self._failure, self.search = of, failure, search
-        self._directory, self._runs, self._clock, self._progress = directory, runs, clock, progress
+        self._directory, self._runs = directory, runs
+        self._clock, self._progress = clock, progress
         self._command, self._remove, self._max_runs = command, remove, max_runs
         self.tries: list[Try] = []
         #: The run directory of the newest failure of a candidate; those before it are removed.

@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 BESIDE_THE_LOAD_S = 45.0
 
 #: (cell, its run directory, its schedule's file or None) -> the command that runs it.
-Command = Callable[[Cell, Path, Path | None], list[str]]
+CellCommand = Callable[[Cell, Path, Path | None], list[str]]
 #: Judges runs in one Spark session, and leaves each with its verdict and exit status.
 Judge = Callable[[Sequence[RunDirectory]], None]
 
@@ -68,7 +68,7 @@ class SweepRunner:
         supervisor: Supervisor,
         clock: Clock,
         progress: Progress,
-        command: Command,
+        command: CellCommand,
         judge: Judge = lambda _runs: None,
         *,
         insistent: Callable[[], bool] = lambda: False,

@@ -18,6 +18,7 @@ from cluster.broker.metrics import Counters
 from cluster.broker.server import ClientConnection
 from cluster.config.broker import BrokerConfig
 from cluster.seams.pace import Pace
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class Admission:
         if self._idle_ms >= 0:
             least, most = _LOOK_MS
             delay_ms = min(most, max(least, self._idle_ms // _LOOKS))
-            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._look)
+            self._timer = asyncio.get_running_loop().call_later(seconds_of_ms(delay_ms), self._look)
 
     def close(self) -> None:
         for timer in (self._timer, self._check_timer):

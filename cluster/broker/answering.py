@@ -17,7 +17,7 @@ from cluster.broker.portions import (
     Beside,
     IsGone,
     Portions,
-    RequestRoom,
+    RequestQuota,
     Steps,
     begin_in_turn,
     is_large,
@@ -107,7 +107,7 @@ def answering_awaited(
     handler: Callable[[_Request, Exchange], Awaitable[Message]],
     beside: Beside,
     shares: Shares,
-    room: RequestRoom | None = None,
+    room: RequestQuota | None = None,
 ) -> Handle:
     """For a handler of decoded messages that must ask others first. In ``room`` large requests wait for each other,
     until their handler lets go of them (``Exchange.let_go``), so it does that before it waits for other clients."""

@@ -59,7 +59,7 @@ from cluster.broker.handlers import (
 from cluster.broker.handlers.from_controller import FROM_CONTROLLER, obey
 from cluster.broker.handlers.metadata import MetadataHandler
 from cluster.broker.pauses import Shares
-from cluster.broker.portions import Beside, RequestRoom, Steps
+from cluster.broker.portions import Beside, RequestQuota, Steps
 from cluster.broker.services import Services
 from cluster.protocol.apis import INTER_BROKER, PRODUCE_MIN_VERSION, SUPPORTED, WIDER_FOR_BROKERS, ApiKey
 from cluster.protocol.message_classes import (
@@ -136,7 +136,7 @@ class _Awaited(Generic[_Request]):
 
     request: type[_Request]
     handler: Callable[[Services, _Request, Exchange], Awaitable[Message]]
-    room: Callable[[Beside], RequestRoom] = attrgetter("large")
+    room: Callable[[Beside], RequestQuota] = attrgetter("large")
 
     @property
     def key(self) -> ApiKey:
@@ -151,8 +151,8 @@ def _table(*rows: _Row) -> dict[ApiKey, _Row]:
 
 
 #: The rooms where large requests of these wait for each other.
-_ADMINISTRATORS: Callable[[Beside], RequestRoom] = attrgetter("administrators")
-_BROKERS: Callable[[Beside], RequestRoom] = attrgetter("brokers")
+_ADMINISTRATORS: Callable[[Beside], RequestQuota] = attrgetter("administrators")
+_BROKERS: Callable[[Beside], RequestQuota] = attrgetter("brokers")
 
 _FOR_ALL = _table(
     _InSteps(ListOffsetsRequest, list_offsets.handle),

@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError, StorageFailed
 from cluster.log.manager import LogManager
 from cluster.log.partition_log import PartitionLog
 from cluster.log.waiting_snapshots import WAITING
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -22,6 +22,7 @@ from cluster.protocol.batch import BatchHeader, iter_batches
 from cluster.protocol.errors import CorruptBatch
 from cluster.protocol.records import Record, decode_records
 from cluster.seams.storage import Payload
+from cluster.seams.units import whole_ms_of_ns
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ def tell_loaded(log: PartitionLog, coordinator: str, count: int, took_ns: int, c
     """A partition was loaded, with ``count`` groups or transactional ids."""
     counters.coordinators.loaded(coordinator, took_ns)
     level, what = logging.INFO if count else logging.DEBUG, _WHAT[coordinator]
-    logger.log(level, "%d %s of %s-%d, %d ms", count, what, log.topic, log.partition, took_ns // 1_000_000)
+    logger.log(level, "%d %s of %s-%d, %d ms", count, what, log.topic, log.partition, whole_ms_of_ns(took_ns))
 
 
 def tell_unreadable(log: PartitionLog, unreadable: UnreadableRecords, counters: Counters) -> None:

@@ -23,10 +23,10 @@ from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.marker_sending import MarkerSender
 from cluster.broker.transactions.marker_writing import MarkerWriter
 from cluster.broker.transactions.transaction_service import TransactionService
-from cluster.broker.transactions.verification import Verifier
+from cluster.broker.transactions.transaction_verifier import TransactionVerifier
 from cluster.config.broker import BrokerConfig
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
-from cluster.coordinator.transaction.room import TransactionRoom
+from cluster.coordinator.transaction.txn_quota import TransactionQuota
 from cluster.seams.clock import Clock
 
 #: Of one transaction. Its record names them all, and is made on the event loop: 10 ms for that many.
@@ -51,7 +51,7 @@ class Coordinators(NamedTuple):
     groups: GroupService
     transactions: TransactionService
     markers: MarkerWriter
-    verifier: Verifier
+    verifier: TransactionVerifier
 
     @classmethod
     def make(
@@ -77,7 +77,7 @@ class Coordinators(NamedTuple):
             stored.transactions or config["transaction.state.log.num.partitions"],
             config["transaction.max.timeout.ms"],
             config["transactional.id.expiration.ms"],
-            TransactionRoom(
+            TransactionQuota(
                 config["gapless.max.transactional.ids"], config["gapless.transactions.max.bytes"], MOST_PARTITIONS
             ),
             replicas.rules.transactions,
@@ -85,7 +85,7 @@ class Coordinators(NamedTuple):
         transactions = TransactionService(
             coordinator, config, replicas, make_sender, control.take_producer_id, clock, blocking, of_transactions
         )
-        verifier = Verifier(
+        verifier = TransactionVerifier(
             config.broker_id,
             replicas.partitions,
             metadata,

@@ -26,6 +26,7 @@ from cluster.seams.power_loss import POWER_LOSS
 from cluster.seams.randomness import derive
 from cluster.seams.settable_clock import SettableClock
 from cluster.seams.storage import Storage
+from cluster.seams.units import seconds_of_ms, whole_ms_of_ns
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class FaultPort:
         return self._seen()
 
     def _delay_syncs(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        self._disk.sync_delay_s = max(0, int(request["delay_ms"])) / 1e3
+        self._disk.sync_delay_s = seconds_of_ms(max(0, int(request["delay_ms"])))
         return self._seen()
 
     def _heal(self, _request: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,8 +94,8 @@ class FaultPort:
             "failed_calls": sum(disk.failed.values()),
             "syncs": disk.syncs,
             "delayed_syncs": disk.delayed_syncs,
-            "longest_sync_ms": disk.longest_sync_ns // 1_000_000,
-            "last_sync_ms": disk.last_sync_ns // 1_000_000,
+            "longest_sync_ms": whole_ms_of_ns(disk.longest_sync_ns),
+            "last_sync_ms": whole_ms_of_ns(disk.last_sync_ns),
             "is_well": disk.fault is None and disk.sync_delay_s == 0,
             "unsynced_bytes": sum(disk.unsynced().values()),
             # both at once, so that the difference can be compared with another process's

@@ -18,7 +18,6 @@ from cluster.broker.journal import Journal
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.timers import Timers
 from cluster.config.broker import BrokerConfig
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.cleaner import Cleaning, CleaningCancelled
 from cluster.log.compaction import KEY_BYTES, Cleanable
 from cluster.log.errors import LogError
@@ -29,6 +28,7 @@ from cluster.log.removal import Removal
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from cluster.log.manager import LogManager
 from cluster.seams.clock import Clock
+from cluster.seams.units import ms_of_ns
 
 LOADED = "logs-loaded"
 
@@ -22,7 +23,7 @@ def load_logs(logs: LogManager, clock: Clock) -> dict[str, Any]:
     """
     began_ns = clock.monotonic_ns()
     clean = logs.load()
-    elapsed_ms = (clock.monotonic_ns() - began_ns) / 1e6
+    elapsed_ms = ms_of_ns(clock.monotonic_ns() - began_ns)
     return {
         "clean": clean,
         "logs": len(logs),

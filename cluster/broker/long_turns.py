@@ -13,6 +13,7 @@ from cluster.broker.metrics import Counters
 from cluster.broker.request_metrics import BUCKETS, ApiMetrics
 from cluster.protocol.apis import ApiKey
 from cluster.seams.pace import Pace
+from cluster.seams.units import ms_of_ns
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ class LongTurns:
             return
         logger.warning(
             "a turn of the event loop took %.0f ms: %s%s",
-            elapsed_ns / 1e6,
+            ms_of_ns(elapsed_ns),
             ", ".join(culprits) or "no single request, but many, or work of the broker's own, or a busy machine",
             f" ({left_out} more long turns before)" if left_out else "",
         )

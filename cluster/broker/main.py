@@ -43,6 +43,7 @@ from cluster.seams.os_storage import OsStorage, raise_open_file_limit
 from cluster.seams.randomness import derive, fresh_seed
 from cluster.seams.storage import Storage
 from cluster.seams.turns import Turns
+from cluster.seams.units import seconds_of_ns
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ THREAD_SWITCH_S = 0.001
 #: configurations that change.
 CAUSED_BY_CLIENTS = (asyncio_connection.__name__, server.__name__, produce.__name__, config_store.__name__)
 
-Ready = Callable[[dict[str, Any]], None]
+TellReady = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def give_back(garbage: Garbage) -> None:
 
 
 async def run_broker(
-    spec: BrokerSpec, ready: Ready, stopping: asyncio.Event, long_turns: LongTurns, turns: Turns
+    spec: BrokerSpec, ready: TellReady, stopping: asyncio.Event, long_turns: LongTurns, turns: Turns
 ) -> None:
     """Run one broker until ``stopping`` is set, then stop it in order.
 
@@ -192,7 +193,7 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
         return None
 
     def gauges() -> dict[str, float]:
-        longest_s = long_turns.longest_ns / 1e9
+        longest_s = seconds_of_ns(long_turns.longest_ns)
         return {"event_loop_lag_seconds": lag.worst_s(), "event_loop_longest_turn_seconds": longest_s}
 
     counters = BrokerCollector(node.counters, gauges)
@@ -204,7 +205,7 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
         raise OSError(error.errno, error.strerror, f"gapless.metrics.port={port}") from error
 
 
-def _run(spec: BrokerSpec, ready: Ready) -> None:
+def _run(spec: BrokerSpec, ready: TellReady) -> None:
     """Run a broker in this process until SIGTERM."""
     most = raise_open_file_limit()
     logger.info("broker %d may have %d files open", spec.broker_id, most)

@@ -24,7 +24,7 @@ BYTES_AT_ONCE = 16_384
 #: Requests up to this size are decoded even if the turn of the loop has been used up, until it is full; others then
 #: wait for a share.
 BYTES_ANYTIME = 2048
-#: Of larger requests one is decoded, answered and encoded before the next (``RequestRoom``).
+#: Of larger requests one is decoded, answered and encoded before the next (``RequestQuota``).
 LARGE_BYTES = 65_536
 #: The weight of work of which nothing is known but that it takes long: that of a megabyte to decode.
 HEAVY = 1_048_576
@@ -50,7 +50,7 @@ def never_gone() -> bool:
     return False
 
 
-class RequestRoom:
+class RequestQuota:
     """Room for decoded requests of more than ``free_bytes``, from the decoding to the encoded answer or until their
     handler lets go of them: for one above ``LARGE_BYTES``, and besides for some that are not, of twice that in all.
 
@@ -63,7 +63,7 @@ class RequestRoom:
         self._heavy = LightestFirst()
 
     def __repr__(self) -> str:
-        return f"RequestRoom({self._light!r}, {self._heavy!r})"
+        return f"RequestQuota({self._light!r}, {self._heavy!r})"
 
     @asynccontextmanager
     async def of(self, size_bytes: int, is_gone: IsGone = never_gone) -> AsyncIterator[Slot | None]:
@@ -87,12 +87,12 @@ class Beside:
         self._one_at_a_time = LightestFirst()
         self._one_light = LightestFirst()
         #: For requests that do not wait for other clients while they are worked on.
-        self.large = RequestRoom(LARGE_BYTES)
+        self.large = RequestQuota(LARGE_BYTES)
         #: For those of administrators, which the controller carries out one by one: most of their time they wait.
-        self.administrators = RequestRoom(BYTES_AT_ONCE)
+        self.administrators = RequestQuota(BYTES_AT_ONCE)
         #: For what brokers ask each other, of any size: what the controller tells must not wait for markers that wait
         #: for followers.
-        self.brokers = RequestRoom(UNBOUNDED)
+        self.brokers = RequestQuota(UNBOUNDED)
 
     def __repr__(self) -> str:
         return f"Beside({self._one_at_a_time!r})"

@@ -16,7 +16,7 @@ from cluster.broker.replicas.roles import Roles
 from cluster.broker.topic_creation import TopicCreator
 from cluster.broker.transactions.marker_writing import MarkerWriter
 from cluster.broker.transactions.transaction_service import TransactionService
-from cluster.broker.transactions.verification import Verifier
+from cluster.broker.transactions.transaction_verifier import TransactionVerifier
 from cluster.config.broker import BrokerConfig
 
 
@@ -34,7 +34,7 @@ class Services:
     groups: GroupService
     transactions: TransactionService
     markers: MarkerWriter
-    verifier: Verifier
+    verifier: TransactionVerifier
     topic_creator: TopicCreator
     #: Free space where the logs are.
     usable_bytes: Callable[[], int]

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from cluster.log.errors import LogError
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Timers:
 
     async def _repeat(self, interval_ms: int, work: Work) -> None:
         while True:
-            await asyncio.sleep(interval_ms / 1000)
+            await asyncio.sleep(seconds_of_ms(interval_ms))
             try:
                 await work()
             except LogError as error:

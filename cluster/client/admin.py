@@ -14,7 +14,7 @@ from cluster.client.argument_checks import checked_topics
 from cluster.client.async_admin import AsyncAdmin
 from cluster.client.closeable import Closeable
 from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, Reassignment
-from cluster.client.cluster_view import ClusterView, TopicPartition, TopicView
+from cluster.client.cluster_view import ClusterView, TopicView
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_descriptions import DescribedGroup, ListedGroup
 from cluster.client.loop_thread import LoopThread
@@ -27,6 +27,7 @@ from cluster.config.admin import validate
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

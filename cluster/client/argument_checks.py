@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.config.keys import INT_MAX
+from cluster.topic_partition import TopicPartition
 
 #: The length of a string on the wire is 16 bits with a sign.
 MOST_STRING_BYTES = 2**15 - 1

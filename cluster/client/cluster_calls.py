@@ -21,7 +21,6 @@ from cluster.client.argument_checks import (
     checked_topic,
     checked_topics,
 )
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.errors import AdminError
 from cluster.client.retried_calls import Asker, Retriable
 from cluster.protocol.by_topic import by_topic
@@ -36,6 +35,7 @@ from cluster.protocol.message_classes import (
     ListPartitionReassignmentsRequest,
     Request,
 )
+from cluster.topic_partition import TopicPartition
 
 _Answer = TypeVar("_Answer")
 

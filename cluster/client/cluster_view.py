@@ -9,15 +9,9 @@ from uuid import UUID
 
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import MetadataResponse
-
-TopicPartition = tuple[str, int]
+from cluster.topic_partition import TopicPartition
 
 T = TypeVar("T")
-
-
-def partition_name(key: TopicPartition) -> str:
-    """A partition as messages name it."""
-    return f"{key[0]}-{key[1]}"
 
 
 @dataclass(frozen=True, slots=True)

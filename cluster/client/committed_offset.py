@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from cluster.client.argument_checks import checked_integer, checked_key, checked_long, checked_mapping, checked_text
-from cluster.client.cluster_view import TopicPartition
+from cluster.topic_partition import TopicPartition
 
 
 class OffsetAndMetadata(NamedTuple):

@@ -31,7 +31,7 @@ _TIMER_SLACK_MS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _WaitingAnswer:
     """Who waits for a response, and how it is taken out of the frame while the frame is valid."""
 
     future: asyncio.Future[Any]
@@ -50,7 +50,7 @@ class BrokerConnection:
         self._client_id = client_id
         self._timeout_ms = timeout_ms
         self._loop = asyncio.get_running_loop()
-        self._pipeline: RequestPipeline[_Waiting] = RequestPipeline()
+        self._pipeline: RequestPipeline[_WaitingAnswer] = RequestPipeline()
         self._connection: Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._closed_reason: str | None = None
@@ -107,7 +107,7 @@ class BrokerConnection:
         (correlation_id,) = INT32.unpack_from(request, _CORRELATION_ID_AT)
         deadline_ms = self._now_ms() + (self._timeout_ms if timeout_ms is None else timeout_ms)
         future: asyncio.Future[Answer] = self._loop.create_future()
-        self._pipeline.sent(correlation_id, deadline_ms, _Waiting(future, consume))
+        self._pipeline.sent(correlation_id, deadline_ms, _WaitingAnswer(future, consume))
         self._watch(deadline_ms)
         self._connection.send_frame((request,))
         return await future

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from cluster.client.argument_checks import checked_keys, checked_list, checked_text
 from cluster.client.cluster_calls import require
-from cluster.client.cluster_view import BrokerAddress, TopicPartition, partition_name
+from cluster.client.cluster_view import BrokerAddress
 from cluster.client.committed_offset import OffsetAndMetadata, checked_offsets
 from cluster.client.coordinator_lookup import GROUP, find_coordinator_request, found_coordinator
 from cluster.client.group_descriptions import DescribedGroup, ListedGroup, described_group
@@ -27,6 +27,7 @@ from cluster.protocol.message_classes import (
     OffsetDeleteRequest,
     Request,
 )
+from cluster.topic_partition import TopicPartition, partition_name
 
 Found = TypeVar("Found")
 Answer = TypeVar("Answer")

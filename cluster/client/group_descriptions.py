@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, decode_assignment
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.message_classes import DescribeGroupsResponse
+from cluster.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

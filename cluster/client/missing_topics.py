@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.cluster_view import ClusterView
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

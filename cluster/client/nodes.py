@@ -38,7 +38,7 @@ class ExpiredConnection(NamedTuple):
     reason: str
 
 
-class _Node(Generic[Context]):
+class _HeldNode(Generic[Context]):
     """One node, also between its connections: failures are counted across them."""
 
     __slots__ = (
@@ -73,7 +73,7 @@ class _Node(Generic[Context]):
         self.active_ms = 0
 
     def __repr__(self) -> str:
-        return f"_Node({self.state.value}, {len(self.pipeline)} in flight, {self.failures} failures)"
+        return f"_HeldNode({self.state.value}, {len(self.pipeline)} in flight, {self.failures} failures)"
 
 
 class Nodes(Generic[Context]):
@@ -99,7 +99,7 @@ class Nodes(Generic[Context]):
         self._max_in_flight = max_in_flight
         self._max_idle_ms = max_idle_ms
         self._random = random
-        self._nodes: dict[int, _Node[Context]] = {}
+        self._nodes: dict[int, _HeldNode[Context]] = {}
 
     def __repr__(self) -> str:
         return f"Nodes({self._nodes!r})"
@@ -214,7 +214,7 @@ class Nodes(Generic[Context]):
 
     def connecting(self, node_id: int, now_ms: int) -> int:
         """A connection is being opened. Returns which of the node's addresses to take, to be counted around."""
-        node = self._nodes.setdefault(node_id, _Node())
+        node = self._nodes.setdefault(node_id, _HeldNode())
         node.state = NodeState.CONNECTING
         node.state_since_ms = now_ms
         node.connect_timeout_ms = self._setup_timeout.delay_ms(node.failed_connects)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import ListOffsetsRequest, ListOffsetsResponse
+from cluster.topic_partition import TopicPartition
 
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
@@ -17,6 +16,7 @@ from cluster.protocol.message_classes import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from cluster.topic_partition import TopicPartition
 
 #: The broker's own retention (versions 2 to 4).
 _DEFAULT_RETENTION_MS = -1

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 from cluster.client.argument_checks import checked_brokers, checked_integer, checked_keys, checked_numbers
 from cluster.client.cluster_calls import ClusterCalls
-from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.errors import AdminError
 from cluster.client.offset_listing import (
     CONSUMER,
@@ -26,6 +25,7 @@ from cluster.client.retried_calls import Retriable
 from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import DeleteRecordsRequest, DescribeLogDirsRequest, DescribeProducersRequest
+from cluster.topic_partition import TopicPartition, partition_name
 
 Wanted = TypeVar("Wanted")
 Found = TypeVar("Found")

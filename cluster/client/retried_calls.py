@@ -36,7 +36,7 @@ class Retriable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _TriedNode:
     connection: BrokerConnection
     windows: dict[int, tuple[int, int]]
 
@@ -62,7 +62,7 @@ class Asker:
         self._request_timeout_ms = min(request_timeout_ms, timeout_ms)
         self._retry_backoff_ms = retry_backoff_ms
         self._client_id = client_id
-        self._nodes: dict[tuple[str, int], _Node] = {}
+        self._nodes: dict[tuple[str, int], _TriedNode] = {}
         self._view: ClusterView | None = None
 
     def __repr__(self) -> str:
@@ -121,13 +121,13 @@ class Asker:
         addresses = dict.fromkeys([*self._bootstrap, *known])
         return sorted(addresses, key=lambda address: address not in self._nodes)
 
-    async def _node(self, address: tuple[str, int]) -> _Node:
+    async def _node(self, address: tuple[str, int]) -> _TriedNode:
         node = self._nodes.get(address)
         if node is not None and not node.connection.is_closed:
             return node
         connection = await BrokerConnection.open(self._transport, *address, self._client_id, self._request_timeout_ms)
         try:
-            node = _Node(connection, await api_versions(connection))
+            node = _TriedNode(connection, await api_versions(connection))
         except BaseException:
             connection.close()
             raise

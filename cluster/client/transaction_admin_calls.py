@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from cluster.client.argument_checks import checked_integer, checked_key, checked_list, checked_long, checked_text
 from cluster.client.cluster_calls import require
-from cluster.client.cluster_view import BrokerAddress, TopicPartition
+from cluster.client.cluster_view import BrokerAddress
 from cluster.client.coordinator_lookup import TRANSACTION
 from cluster.client.group_calls import GroupCalls
 from cluster.client.transaction_descriptions import (
@@ -27,6 +27,7 @@ from cluster.protocol.message_classes import (
     ListTransactionsRequest,
     WriteTxnMarkersRequest,
 )
+from cluster.topic_partition import TopicPartition
 
 #: From this version on ListTransactions has a filter by duration (KIP-994).
 DURATION_VERSION = 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.protocol.message_classes import DescribeTransactionsResponse
+from cluster.topic_partition import TopicPartition
 
 #: ``start_timestamp_ms`` of a transactional id that has no transaction.
 NO_TRANSACTION = -1

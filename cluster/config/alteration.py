@@ -14,7 +14,7 @@ from cluster.config.errors import ConfigError
 from cluster.config.keys import KeyTable, KeyType
 
 
-class Operation(IntEnum):
+class AlterOperation(IntEnum):
     """``config_operation`` of IncrementalAlterConfigs."""
 
     SET = 0
@@ -44,15 +44,15 @@ def altered(table: KeyTable, stored: Mapping[str, str], alterations: Iterable[Al
             raise ConfigError(f"{table.what} config key '{name}' is changed twice in one request")
         seen.add(name)
         try:
-            operation = Operation(number)
+            operation = AlterOperation(number)
         except ValueError:
             raise ConfigError(f"unknown operation {number} on {table.what} config key '{name}'") from None
-        if operation is Operation.DELETE:
+        if operation is AlterOperation.DELETE:
             result.pop(name, None)
             continue
         if value is None:
             raise ConfigError(f"{table.what} config key '{name}' cannot be null; delete it to return to the default")
-        if operation is Operation.SET:
+        if operation is AlterOperation.SET:
             result[name] = key.text(key.parse(value, table.what))
             continue
         if key.kind is not KeyType.LIST:
@@ -65,13 +65,13 @@ def altered(table: KeyTable, stored: Mapping[str, str], alterations: Iterable[Al
 
 def replaced(table: KeyTable, alterations: Iterable[tuple[str, str | None]]) -> dict[str, str]:
     """The whole configuration as AlterConfigs gives it: what is not named is not set anymore. Raises ConfigError."""
-    return altered(table, {}, (Alteration(name, Operation.SET, value) for name, value in alterations))
+    return altered(table, {}, (Alteration(name, AlterOperation.SET, value) for name, value in alterations))
 
 
-def _combined(operation: Operation, stored: str, value: str) -> str:
+def _combined(operation: AlterOperation, stored: str, value: str) -> str:
     members = [part.strip() for part in stored.split(",") if part.strip()]
     given = [part.strip() for part in value.split(",") if part.strip()]
-    if operation is Operation.APPEND:
+    if operation is AlterOperation.APPEND:
         return ",".join(dict.fromkeys((*members, *given)))
     gone = set(given)
     return ",".join(member for member in members if member not in gone)

@@ -7,8 +7,8 @@ from random import Random
 
 from cluster.broker.rules import Rules
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.records import TopicPartition
 from cluster.defects.firings import Firings
+from cluster.topic_partition import TopicPartition
 
 NAME = "expire-by-commit-time"
 

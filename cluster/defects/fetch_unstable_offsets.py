@@ -12,9 +12,9 @@ from random import Random
 from cluster.broker.rules import Rules
 from cluster.coordinator.group.answers import FetchedOffset
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.records import TopicPartition
 from cluster.defects.firings import Firings
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 NAME = "fetch-unstable-offsets"
 

@@ -16,9 +16,7 @@ from uuid import UUID
 
 from cluster.log.errors import CheckpointError
 from cluster.seams.storage import Storage
-
-#: (topic, partition)
-TopicPartition = tuple[str, int]
+from cluster.topic_partition import TopicPartition
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"

@@ -120,7 +120,7 @@ class Cleaning:
         cleaned = Segment(directory, base_offset, self.config, storage, group[-1].created_ms, CLEANED_SUFFIX)
         try:
             changed = len(group) > 1
-            writer = _Writer(cleaned)
+            writer = _CleanedWriter(cleaned)
             for segment in group:
                 for header, read in self._headers(segment):
                     kept = batch = read()
@@ -181,7 +181,7 @@ def _discard(storage: Storage, cleaned: Segment) -> None:
         logger.warning("cannot remove %s: %s", cleaned.file.path, error)
 
 
-class _Writer:
+class _CleanedWriter:
     """Batches on their way into a new segment, many in one write."""
 
     def __init__(self, segment: Segment) -> None:

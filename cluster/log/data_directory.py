@@ -13,7 +13,6 @@ import re
 from cluster.log.checkpoints import (
     LOCK_FILE,
     META_PROPERTIES_FILE,
-    TopicPartition,
     meta_properties_text,
     parse_meta_properties,
     read_text,
@@ -22,6 +21,7 @@ from cluster.log.errors import LogError, StorageFailed
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.randomness import derive
 from cluster.seams.storage import Lock, Storage
+from cluster.topic_partition import TopicPartition
 
 _REPLICA = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 _GOING = re.compile(r".+\.[0-9a-f]{32}-(?:delete|future|stray)")

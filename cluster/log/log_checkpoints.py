@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from cluster.log.checkpoints import (
-    CLEANER_FILE,
-    HIGH_WATERMARK_FILE,
-    LOG_START_FILE,
-    RECOVERY_POINT_FILE,
-    TopicPartition,
-)
+from cluster.log.checkpoints import CLEANER_FILE, HIGH_WATERMARK_FILE, LOG_START_FILE, RECOVERY_POINT_FILE
 from cluster.log.config import LogConfig
 from cluster.log.offline import OfflineLog
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.owner import LogOwner, OwnedLog
 from cluster.log.partition_log import PartitionLog
-from cluster.log.producer_room import ProducerRoom
+from cluster.log.producer_quota import ProducerQuota
+from cluster.topic_partition import TopicPartition
 
 #: (log, start before, why), when the start of a log has moved.
 LogStartMoved = Callable[[OwnedLog, int, str], None]
@@ -32,7 +27,7 @@ class LogCheckpoints(LogOwner):
     def __init__(self, offsets: OffsetFiles, max_producers: int, on_log_start_moved: LogStartMoved) -> None:
         self._offsets = offsets
         self._logs: dict[TopicPartition, PartitionLog] = {}
-        super().__init__(ProducerRoom(max_producers, self._logs.values))
+        super().__init__(ProducerQuota(max_producers, self._logs.values))
         self._offline: dict[TopicPartition, OfflineLog] = {}
         #: To be made next, with nothing of former logs left.
         self._prepared: set[TopicPartition] = set()

@@ -20,7 +20,6 @@ from cluster.log.checkpoints import (
     CLEANER_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
-    TopicPartition,
 )
 from cluster.log.clean_state import LogState
 from cluster.log.clean_stop import CleanStop
@@ -39,12 +38,13 @@ from cluster.log.log_checkpoints import LogCheckpoints, LogStartMoved
 from cluster.log.offline import OfflineLog
 from cluster.log.offset_files import OffsetFiles
 from cluster.log.partition_log import PartitionLog
-from cluster.log.producer_room import MAX_PRODUCERS
+from cluster.log.producer_quota import MAX_PRODUCERS
 from cluster.log.removal import Doomed, Removal, Shrinking
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Lock, Storage
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -15,13 +15,13 @@ from cluster.log.checkpoints import (
     HIGH_WATERMARK_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
-    TopicPartition,
     offsets_text,
     parse_offsets,
     read_text,
 )
 from cluster.log.errors import CheckpointError, StorageFailed
 from cluster.seams.storage import Storage
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

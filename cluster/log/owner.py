@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from cluster.log.producer_room import MAX_PRODUCERS, ProducerRoom
+from cluster.log.producer_quota import MAX_PRODUCERS, ProducerQuota
 
 
 class OwnedLog(Protocol):
@@ -31,9 +31,9 @@ class OwnedLog(Protocol):
 class LogOwner:
     """Of one or more logs."""
 
-    def __init__(self, producer_room: ProducerRoom | None = None) -> None:
+    def __init__(self, producer_room: ProducerQuota | None = None) -> None:
         #: Room in all logs of this owner.
-        self.producer_room = producer_room or ProducerRoom(MAX_PRODUCERS, tuple)
+        self.producer_room = producer_room or ProducerQuota(MAX_PRODUCERS, tuple)
         #: Whether a roll puts its snapshot off, because the owner has what is waiting written a little later.
         self.writes_snapshots = False
 

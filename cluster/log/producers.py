@@ -21,7 +21,7 @@ from cluster.log.producer_hosts import UNKNOWN, ProducerHosts, crowds, room_of
 from cluster.log.producer_marks import ProducerMarks
 from cluster.log.producer_snapshot import parse_snapshot, snapshot_bytes
 from cluster.log.sequence import SEQUENCE_MASK, WINDOW, BatchMetadata, ProducerEntry
-from cluster.log.transactions import Transactions
+from cluster.log.transactions import OpenTransactions
 from cluster.protocol.batch import TRANSACTIONAL_BIT, BatchHeader
 from cluster.protocol.control_records import ControlRecordType, EndTransactionMarker
 
@@ -42,7 +42,7 @@ class ProducerStates:
         #: To be read, and changed by this class alone. The mapping itself may be another one later.
         self.entries: dict[int, ProducerEntry] = {}
         #: The same transactions as in the entries, by offset.
-        self.transactions = Transactions()
+        self.transactions = OpenTransactions()
         self._marks = ProducerMarks()
         #: Each entry as the last look for idle producers found it, and since when it is so.
         self._unchanged: dict[int, _Unchanged] = {}
@@ -214,7 +214,7 @@ class ProducerStates:
 
     def clear(self) -> None:
         self.entries = {}
-        self.transactions = Transactions()
+        self.transactions = OpenTransactions()
         self._marks = ProducerMarks()
         self._ends = LogEnds()
         self.hosts = ProducerHosts()
@@ -262,7 +262,7 @@ class ProducerStates:
         mark = self._marks.newest
         if mark is None:
             self.entries = {}
-            self.transactions = Transactions()
+            self.transactions = OpenTransactions()
             self.hosts = ProducerHosts()
             return None
         self.entries = dict(mark.entries)

@@ -28,7 +28,7 @@ class DecidedTransaction(NamedTuple):
     last_offset: int
 
 
-class Transactions:
+class OpenTransactions:
     """See the module's text."""
 
     __slots__ = ("newest_unsequenced", "open", "unreplicated")
@@ -42,7 +42,7 @@ class Transactions:
         self.newest_unsequenced = -1
 
     def __repr__(self) -> str:
-        return f"Transactions({len(self.open)} open, {len(self.unreplicated)} decided)"
+        return f"OpenTransactions({len(self.open)} open, {len(self.unreplicated)} decided)"
 
     def begin(self, producer_id: int, first_offset: int) -> int:
         """A producer's first transactional batch since its last marker; returns ``first_offset``."""

@@ -16,6 +16,8 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
 from kazoo.retry import KazooRetry
 
+from cluster.seams.units import seconds_of_ms
+
 #: How long kazoo waits between attempts to connect: short, so that a healed link is used within a tick or two.
 RETRY_DELAY_S = 0.05
 RETRY_DELAY_MAX_S = 0.25
@@ -90,7 +92,11 @@ def make_client(
         sleep_func=handler.sleep_func,
     )
     client = KazooClient(
-        hosts=hosts, timeout=session_timeout_ms / 1000, handler=handler, connection_retry=retry, logger=_kazoo_logger
+        hosts=hosts,
+        timeout=seconds_of_ms(session_timeout_ms),
+        handler=handler,
+        connection_retry=retry,
+        logger=_kazoo_logger,
     )
     # The constructor of KazooClient makes its own ConnectionHandler and sets the retry's interrupt; ours replaces it
     # before anything is started.

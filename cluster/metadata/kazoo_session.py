@@ -20,6 +20,7 @@ from cluster.metadata.loop_pulse import LoopPulse
 from cluster.metadata.names import unresolved
 from cluster.metadata.store import SessionState
 from cluster.seams.clock import SystemClock
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class KazooSession:
         self._pulse.start()
         self._open_client()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with asyncio.timeout(seconds_of_ms(timeout_ms)):
                 await self._connected.wait()
         except TimeoutError:
             await self.close()

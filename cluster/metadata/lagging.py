@@ -17,7 +17,7 @@ from cluster.metadata.memory_way import server_time_s
 from cluster.metadata.store import NoNodeError, Stat
 
 
-class _Change(NamedTuple):
+class _LateChange(NamedTuple):
     """What became of a node, and whether its children are what changed."""
 
     due_s: float
@@ -34,7 +34,7 @@ class LaggingView:
         self._lag_s = lag_s
         self._changed = changed
         self._nodes = tree.look_at_all()
-        self._changes: deque[_Change | tuple[float, asyncio.Future[None]]] = deque()
+        self._changes: deque[_LateChange | tuple[float, asyncio.Future[None]]] = deque()
         self._session_id = tree.open_session(self)
 
     def __repr__(self) -> str:
@@ -46,7 +46,7 @@ class LaggingView:
         """Only ``keep_up``."""
 
     def node_changed(self, path: str, *, children: bool) -> None:
-        self._later(_Change(self._due_s(), path, children, self._tree.look_at(path)))
+        self._later(_LateChange(self._due_s(), path, children, self._tree.look_at(path)))
 
     # What a client reads.
 
@@ -78,7 +78,7 @@ class LaggingView:
     def _due_s(self) -> float:
         return server_time_s() + self._lag_s
 
-    def _later(self, change: _Change | tuple[float, asyncio.Future[None]]) -> None:
+    def _later(self, change: _LateChange | tuple[float, asyncio.Future[None]]) -> None:
         self._changes.append(change)
         # Anyone who made the change may be gone by then, and its clock is not the server's.
         Context().run(asyncio.get_running_loop().call_at, change[0], self._apply)
@@ -90,7 +90,7 @@ class LaggingView:
 
     def _apply_next(self) -> None:
         change = self._changes.popleft()
-        if not isinstance(change, _Change):
+        if not isinstance(change, _LateChange):
             if not change[1].done():
                 change[1].set_result(None)
             return

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
 
 BEAT_MS = 1_000
 #: A loop is not stuck before it stood still for a session, and for this long at least: sessions may be short.
@@ -30,7 +31,7 @@ class LoopPulse:
 
     def start(self) -> None:
         self._beat_ms = self._clock.monotonic_ms()
-        self._timer = asyncio.get_running_loop().call_later(BEAT_MS / 1000, self.start)
+        self._timer = asyncio.get_running_loop().call_later(seconds_of_ms(BEAT_MS), self.start)
 
     def stop(self) -> None:
         """There is no one whose session must end."""

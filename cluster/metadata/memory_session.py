@@ -16,6 +16,7 @@ from cluster.metadata.memory_tree import MemoryTree
 from cluster.metadata.memory_watch import MemoryWatch
 from cluster.metadata.memory_way import Way
 from cluster.metadata.store import ConnectionLostError, SessionExpiredError, SessionState
+from cluster.seams.units import seconds_of_ms
 
 
 class MemorySession:
@@ -67,7 +68,7 @@ class MemorySession:
     def stall(self) -> None:
         """The client's process stands still: the server hears nothing, and ends the session after its timeout."""
         self.unstall()
-        timeout_s = self._session_timeout_ms / 1000
+        timeout_s = seconds_of_ms(self._session_timeout_ms)
         self._expiry = asyncio.get_running_loop().call_later(timeout_s, self._tree.end_session, self._session_id)
 
     def unstall(self) -> None:
@@ -142,7 +143,7 @@ class MemorySession:
 
     async def start(self, timeout_ms: int) -> None:
         self._context = copy_context()
-        async with asyncio.timeout(timeout_ms / 1000):
+        async with asyncio.timeout(seconds_of_ms(timeout_ms)):
             await self._link.wait()
         self._reconnect()
 

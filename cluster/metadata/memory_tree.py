@@ -46,7 +46,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Node:
+class _TreeNode:
     data: bytes
     created_zxid: int
     modified_zxid: int
@@ -65,7 +65,7 @@ class MemoryTree:
     def __init__(self, max_request_bytes: int = MAX_REQUEST_BYTES) -> None:
         #: ``jute.maxbuffer``: anyone who sends more loses its connection.
         self.max_request_bytes = max_request_bytes
-        self._nodes: dict[str, _Node] = {"/": _Node(b"", 0, 0)}
+        self._nodes: dict[str, _TreeNode] = {"/": _TreeNode(b"", 0, 0)}
         self._zxid = 0
         self._next_session_id = _FIRST_SESSION_ID
         self._sessions: dict[int, Client] = {}
@@ -176,16 +176,16 @@ class MemoryTree:
         if path in self._nodes:
             raise NodeExistsError(path)
         parent.children_created += 1
-        self._insert(path, _Node(operation.data, self._zxid, self._zxid, session_id if operation.ephemeral else 0))
+        self._insert(path, _TreeNode(operation.data, self._zxid, self._zxid, session_id if operation.ephemeral else 0))
         return path, partial(self._remove, path)
 
-    def _node(self, path: str) -> _Node:
+    def _node(self, path: str) -> _TreeNode:
         node = self._nodes.get(path)
         if node is None:
             raise NoNodeError(path)
         return node
 
-    def _insert(self, path: str, node: _Node) -> None:
+    def _insert(self, path: str, node: _TreeNode) -> None:
         parent, name = split_path(path)
         self._nodes[path] = node
         self._nodes[parent].children.add(name)
@@ -212,7 +212,7 @@ class MemoryTree:
             client.node_changed(path, children=True)
 
 
-def _restore(node: _Node, data: bytes, version: int, modified_zxid: int) -> None:
+def _restore(node: _TreeNode, data: bytes, version: int, modified_zxid: int) -> None:
     node.data, node.version, node.modified_zxid = data, version, modified_zxid
 
 

@@ -18,7 +18,7 @@ import psutil
 from cluster.process.child import MessagePipe
 from cluster.process.processes import is_alive, signal_quietly, until
 
-Kind = Literal["python", "program", "warden"]
+ChildKind = Literal["python", "program", "warden"]
 
 #: How long ``kill`` and ``suspend`` wait for what they ask for.
 SIGNAL_TIMEOUT_S = 5.0
@@ -33,7 +33,7 @@ class ChildRecord:
     """
 
     name: str
-    kind: Kind
+    kind: ChildKind
     pid: int
     creation_time: float
     exit_code: int | None = None
@@ -56,7 +56,7 @@ class Child:
     def __init__(
         self,
         name: str,
-        kind: Kind,
+        kind: ChildKind,
         process: psutil.Process,
         ways: Ways,
         on_exit: Callable[[], None],

@@ -53,7 +53,7 @@ class JavaHome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Probe:
+class _JavaProbe:
     """What a Java said about itself. ``home`` is its own idea of where it lives."""
 
     home: str
@@ -122,7 +122,7 @@ def _accept(
 
 
 @cache
-def _probe(executable: str) -> _Probe | str:
+def _probe(executable: str) -> _JavaProbe | str:
     """Run it, once; what it says, or the reason why it will not do ("does not run: ...")."""
     if not os.path.isfile(executable):
         return "has no bin/java"
@@ -157,13 +157,13 @@ def _modules(executable: str) -> list[str] | None:
     return None if found is None else found[1].split()
 
 
-def _read(said: str, *, has_vector: bool) -> _Probe | str:
+def _read(said: str, *, has_vector: bool) -> _JavaProbe | str:
     """The settings that Java printed."""
     settings = dict(re.findall(r"^\s+(java\.[\w.]+) = (.*)$", said, re.MULTILINE))
     feature = settings.get("java.specification.version", "").removeprefix("1.")
     if not feature.isdigit() or "java.home" not in settings:
         return "does not say which Java it is"
-    return _Probe(settings["java.home"], settings.get("java.version", feature), int(feature), has_vector)
+    return _JavaProbe(settings["java.home"], settings.get("java.version", feature), int(feature), has_vector)
 
 
 def _shim(java: str) -> str:

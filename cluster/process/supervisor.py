@@ -27,7 +27,7 @@ import psutil
 
 from cluster.process import wrapper
 from cluster.process.child import ChildChannel, run_child, split_target
-from cluster.process.handle import Child, ChildRecord, Kind, Ways
+from cluster.process.handle import Child, ChildKind, ChildRecord, Ways
 from cluster.process.log_files import open_log
 from cluster.process.processes import is_alive, marked, signal_quietly, until
 from cluster.process.safe_path import SAFE_PATH, safe_path
@@ -216,7 +216,7 @@ class Supervisor:
             os.environ.pop(self._marker, None)
             atexit.unregister(self.stop_all)
 
-    def _adopt(self, name: str, kind: Kind, pid: int, ways: Ways, log_path: str | None, service: bool) -> Child:
+    def _adopt(self, name: str, kind: ChildKind, pid: int, ways: Ways, log_path: str | None, service: bool) -> Child:
         """Take a new child in: watched by the warden and recorded before anything else happens to it."""
         key = f"{name}/{len(self._children)}"
         process = psutil.Process(pid)

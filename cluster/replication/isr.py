@@ -14,7 +14,7 @@ from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
 from cluster.protocol.errors import ErrorCode
 
 
-class Outcome(Enum):
+class IsrOutcome(Enum):
     """What an answer did to the pending change."""
 
     COMMITTED = "committed"
@@ -78,19 +78,19 @@ class InSyncReplicas:
         self.maximal = self.committed | members
         return self.pending
 
-    def answered(self, proposal: IsrProposal, answer: IsrAnswer) -> Outcome:
+    def answered(self, proposal: IsrProposal, answer: IsrAnswer) -> IsrOutcome:
         """Settle the change in flight by the controller's answer to ``proposal``."""
         if self.pending is not proposal:
-            return Outcome.STALE
+            return IsrOutcome.STALE
         if answer.error_code is ErrorCode.NONE:
             if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
-                return Outcome.STALE
+                return IsrOutcome.STALE
             self._commit(answer.isr, answer.partition_epoch)
-            return Outcome.COMMITTED
+            return IsrOutcome.COMMITTED
         if answer.error_code in _REVERTING:
             self._commit(self.committed, self.partition_epoch)
-            return Outcome.REVERTED
-        return Outcome.WAIT if answer.error_code in _WAITING else Outcome.RETRY
+            return IsrOutcome.REVERTED
+        return IsrOutcome.WAIT if answer.error_code in _WAITING else IsrOutcome.RETRY
 
     def told(self, isr: Iterable[int], partition_epoch: int) -> bool:
         """Take over what the controller says in the same leader epoch. False if it is not newer than what we have."""

@@ -13,7 +13,7 @@ from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.follower_progress import UNKNOWN_OFFSET, FollowerProgress, IdleFetches
 from cluster.replication.high_watermark import leader_high_watermark
-from cluster.replication.isr import InSyncReplicas, Outcome
+from cluster.replication.isr import InSyncReplicas, IsrOutcome
 
 
 def may_join(follower_end_offset: int, high_watermark: int, epoch_start_offset: int) -> bool:
@@ -205,10 +205,10 @@ class LeaderState:
 
     def answered(
         self, proposal: IsrProposal, answer: IsrAnswer, log_end_offset: int, now_ms: int
-    ) -> tuple[Outcome, bool]:
+    ) -> tuple[IsrOutcome, bool]:
         """Settle a proposed change by the controller's answer: what it did, and whether the high watermark moved."""
         outcome = self.isr.answered(proposal, answer)
-        settled = outcome in (Outcome.COMMITTED, Outcome.REVERTED)
+        settled = outcome in (IsrOutcome.COMMITTED, IsrOutcome.REVERTED)
         return outcome, settled and self.advance(log_end_offset, now_ms)
 
     def told(self, isr: Iterable[int], partition_epoch: int, log_end_offset: int, now_ms: int) -> bool:

@@ -14,6 +14,7 @@ from cluster.seams.descriptors import CLIENTS, ENOUGH, PEERS, Share, limit
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.frame_turns import FrameTurns, Turning
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
+from cluster.seams.units import seconds_of_ms
 from cluster.seams.unread_answers import UnreadAnswers
 
 _BACKLOG = 1_024
@@ -122,7 +123,7 @@ class AsyncioTransport:
         self, host: str, port: int, accept: AcceptHandler, *, timeout_ms: int, max_frame_bytes: int = MAX_FRAME_BYTES
     ) -> AsyncioConnection:
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(timeout_ms / 1000):
+        async with asyncio.timeout(seconds_of_ms(timeout_ms)):
             _, connection = await loop.create_connection(
                 lambda: AsyncioConnection(accept, max_frame_bytes, on_gone=None), host, port
             )

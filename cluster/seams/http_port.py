@@ -46,8 +46,8 @@ class HttpPort:
 
     def __init__(self, application: Application, port: int, host: str) -> None:
         (family, *_), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        kind = type("_Server", (_Server,), {"address_family": family})
-        self._server: WSGIServer = make_server(host, port, _Rested(application), kind, _Handler)
+        kind = type("_PageServer", (_PageServer,), {"address_family": family})
+        self._server: WSGIServer = make_server(host, port, _Rested(application), kind, _PageHandler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="http port", daemon=True)
         self._thread.start()
         self.port: int = self._server.server_port
@@ -62,7 +62,7 @@ class HttpPort:
         self._thread.join(timeout=1)
 
 
-class _Server(ThreadingMixIn, WSGIServer):
+class _PageServer(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     request_queue_size = _BACKLOG
 
@@ -115,9 +115,9 @@ class _Server(ThreadingMixIn, WSGIServer):
         """A client that went away, or was too slow, is no error of ours."""
 
 
-class _Handler(WSGIRequestHandler):
+class _PageHandler(WSGIRequestHandler):
     timeout = TIMEOUT_S
-    server: _Server
+    server: _PageServer
 
     def handle(self) -> None:
         """One request, whose head is read before anything is made of it."""

@@ -23,13 +23,13 @@ _MOST_BYTES = 4096
 _IDLE_S = 60.0
 
 #: Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is no request.
-Answer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+JsonAnswer = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 class JsonPort:
     """Serves from its making until ``close``. Raises ``OSError`` if the port is taken."""
 
-    def __init__(self, answer: Answer, port: int) -> None:
+    def __init__(self, answer: JsonAnswer, port: int) -> None:
         self._server = _JsonServer((HOST, port), partial(_JsonHandler, answer))
         self._thread = threading.Thread(target=self._server.serve_forever, name="json port", daemon=True)
         self._thread.start()
@@ -65,7 +65,7 @@ class _JsonHandler(socketserver.StreamRequestHandler):
 
     timeout = _IDLE_S
 
-    def __init__(self, answer: Answer, *arguments: Any) -> None:
+    def __init__(self, answer: JsonAnswer, *arguments: Any) -> None:
         self._answer = answer
         super().__init__(*arguments)
 

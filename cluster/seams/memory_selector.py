@@ -16,10 +16,11 @@ from typing import cast
 
 from cluster.seams.memory_connection import MemoryConnection
 from cluster.seams.memory_transport import MemoryTransport
-from cluster.seams.runner import Step
+from cluster.seams.runner import RunnerStep
 from cluster.seams.selector import SelectorHandler
 from cluster.seams.storage import Bytes
 from cluster.seams.transport import MAX_FRAME_BYTES, Connection
+from cluster.seams.units import seconds_of_ms
 
 #: What the buffers of two sockets hold together, about.
 ROOM_BYTES = 1 << 20
@@ -31,7 +32,7 @@ _SLACK_S = 1e-6
 _Event = Callable[[SelectorHandler], None]
 
 
-class _Channel:
+class _MemoryChannel:
     """One connection, or the attempt at one; the handler of its end."""
 
     __slots__ = ("_room_bytes", "_selector", "attempt", "connection", "is_closed", "node_id", "queue")
@@ -47,9 +48,9 @@ class _Channel:
         self._selector = selector
 
     def __repr__(self) -> str:
-        return f"_Channel({self.node_id}, {self.connection!r}, {len(self.queue)} frames queued)"
+        return f"_MemoryChannel({self.node_id}, {self.connection!r}, {len(self.queue)} frames queued)"
 
-    def opened(self, connection: Connection) -> _Channel:
+    def opened(self, connection: Connection) -> _MemoryChannel:
         # The transport of this selector makes no others.
         self.connection = cast(MemoryConnection, connection)
         self.connection.on_taken = self._has_room
@@ -107,8 +108,8 @@ class MemorySelector:
         self._room_bytes = room_bytes
         self._max_frame_bytes = max_frame_bytes
         self._context = copy_context()
-        self._channels: dict[int, _Channel] = {}
-        self._events: deque[tuple[_Channel, _Event]] = deque()
+        self._channels: dict[int, _MemoryChannel] = {}
+        self._events: deque[tuple[_MemoryChannel, _Event]] = deque()
         self._is_woken = False
 
     def __repr__(self) -> str:
@@ -117,7 +118,7 @@ class MemorySelector:
     # The seam
 
     def connect(self, node_id: int, host: str, port: int, address_index: int) -> None:
-        channel = self._channels[node_id] = _Channel(node_id, self._room_bytes, self)
+        channel = self._channels[node_id] = _MemoryChannel(node_id, self._room_bytes, self)
         attempt = self._connect(channel, host, port)
         channel.attempt = asyncio.get_running_loop().create_task(attempt, context=self._context)
 
@@ -159,13 +160,13 @@ class MemorySelector:
 
     # What happens
 
-    def drop(self, channel: _Channel) -> None:
+    def drop(self, channel: _MemoryChannel) -> None:
         """Close a connection, whose node has none then."""
         channel.close()
         if self._channels.get(channel.node_id) is channel:
             del self._channels[channel.node_id]
 
-    async def _connect(self, channel: _Channel, host: str, port: int) -> None:
+    async def _connect(self, channel: _MemoryChannel, host: str, port: int) -> None:
         try:
             await self._transport.connect(
                 host, port, channel.opened, timeout_ms=_FOREVER_MS, max_frame_bytes=self._max_frame_bytes
@@ -173,7 +174,7 @@ class MemorySelector:
         except OSError as error:
             channel.on_closed(str(error))
 
-    def happened(self, channel: _Channel, event: _Event) -> None:
+    def happened(self, channel: _MemoryChannel, event: _Event) -> None:
         """There is something to tell, unless the connection is closed before its turn."""
         if not channel.is_closed:
             self._events.append((channel, event))
@@ -187,7 +188,7 @@ class LoopRunner:
 
     def __init__(self, selector: MemorySelector) -> None:
         self._selector = selector
-        self._step: Step | None = None
+        self._step: RunnerStep | None = None
         self._next: asyncio.Handle | None = None
         self._has_ended = False
         self._context = copy_context()
@@ -195,7 +196,7 @@ class LoopRunner:
     def __repr__(self) -> str:
         return f"LoopRunner({self._selector!r})"
 
-    def start(self, step: Step) -> None:
+    def start(self, step: RunnerStep) -> None:
         self._step = step
         self._selector.on_event = self._soon
         self._soon()
@@ -237,5 +238,5 @@ class LoopRunner:
             self._soon()
         elif wait_ms is not None and self._next is None:
             loop = asyncio.get_running_loop()
-            when = loop.time() + wait_ms / 1000 + _SLACK_S
+            when = loop.time() + seconds_of_ms(wait_ms) + _SLACK_S
             self._next = loop.call_at(when, self._turn, context=self._context)

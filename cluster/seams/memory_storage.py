@@ -16,7 +16,7 @@ from cluster.seams.power_loss import FileTree, Survivors, SyncedBytes, parent
 from cluster.seams.storage import Bytes, File, Lock
 
 
-class _Node(SyncedBytes):
+class _StoredFile(SyncedBytes):
     """The bytes of one file."""
 
     __slots__ = ("data",)
@@ -29,7 +29,7 @@ class _Node(SyncedBytes):
 class MemoryFile:
     """One open file. It lives on after removal or power loss, as a descriptor does, but then no one else sees it."""
 
-    def __init__(self, path: str, node: _Node) -> None:
+    def __init__(self, path: str, node: _StoredFile) -> None:
         self._path = path
         self._node = node
         self._closed = False
@@ -86,7 +86,7 @@ class MemoryFile:
     def close(self) -> None:
         self._closed = True
 
-    def _open_node(self) -> _Node:
+    def _open_node(self) -> _StoredFile:
         if self._closed:
             raise OSError(errno.EBADF, "the file is closed", self._path)
         return self._node
@@ -111,7 +111,7 @@ class MemoryStorage:
 
     def __init__(self, capacity_bytes: int = 1 << 40) -> None:
         self._capacity_bytes = capacity_bytes
-        self._tree: FileTree[_Node] = FileTree()
+        self._tree: FileTree[_StoredFile] = FileTree()
         self._locked: set[str] = set()
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class MemoryStorage:
         other._tree.named = set(self._tree.named)
         other._locked = set()
         for path, node in self._tree.nodes.items():
-            survivor = other._tree.nodes[path] = _Node()
+            survivor = other._tree.nodes[path] = _StoredFile()
             survivor.data = bytearray(node.data)
             survivor.synced = node.synced
         return other
@@ -137,9 +137,9 @@ class MemoryStorage:
         Files that were open before are cut off: what is still written to them reaches no one.
         """
         tree = self._tree
-        left: dict[str, _Node] = {}
+        left: dict[str, _StoredFile] = {}
         for path, size in tree.left(lambda _path, node: len(node.data), survivors):
-            rest = left[path] = _Node()
+            rest = left[path] = _StoredFile()
             rest.data = tree.nodes[path].data[:size]
             rest.synced = len(rest.data)
         directories = tree.left_directories(left)
@@ -157,7 +157,7 @@ class MemoryStorage:
         if node is None:
             if not create or parent(path) not in self._tree.directories:
                 raise FileNotFoundError(errno.ENOENT, "no such file or directory", path)
-            node = self._tree.nodes[path] = _Node()
+            node = self._tree.nodes[path] = _StoredFile()
         return MemoryFile(path, node)
 
     def exists(self, path: str) -> bool:

@@ -16,6 +16,7 @@ from contextvars import Context, copy_context
 from cluster.seams.memory_connection import MemoryConnection
 from cluster.seams.memory_wires import Delay, MemoryWires, no_delay
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
+from cluster.seams.units import seconds_of_ms
 
 _FIRST_PORT = 40_000
 
@@ -139,7 +140,7 @@ class MemoryTransport:
     async def connect(
         self, host: str, port: int, accept: AcceptHandler, *, timeout_ms: int, max_frame_bytes: int = MAX_FRAME_BYTES
     ) -> MemoryConnection:
-        async with asyncio.timeout(timeout_ms / 1000):
+        async with asyncio.timeout(seconds_of_ms(timeout_ms)):
             self._check_alive()
             destination = self.network.listener(host, port).node
             # One round trip, which a cut in either direction stops.

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Protocol
 
+from cluster.seams.units import seconds_of_ms
+
 #: How long a message of this many bytes takes from one node to another, in milliseconds.
 Delay = Callable[[str, str, int], float]
 
@@ -20,7 +22,7 @@ def no_delay(source: str, destination: str, size_bytes: int) -> float:
     return 0.0
 
 
-class End(Protocol):
+class WireEnd(Protocol):
     """One end of a connection, as the wires know it."""
 
     #: What its owner hears, it hears here.
@@ -43,7 +45,7 @@ class MemoryWires:
         self._cut: dict[tuple[str, str], bool] = {}
         self._held: dict[tuple[str, str], list[tuple[Callable[[], None], Context]]] = {}
         # A dictionary for its order: a set of objects has another one in every process.
-        self._ends: dict[End, None] = {}
+        self._ends: dict[WireEnd, None] = {}
 
     def __repr__(self) -> str:
         cuts = ", ".join(f"{source}->{destination}" for source, destination in self._cut)
@@ -83,7 +85,7 @@ class MemoryWires:
         loop = asyncio.get_running_loop()
         # The network's time: the loop may have other clocks for the nodes.
         now = Context().run(loop.time)
-        when = max(not_before, now + self._delay(source, destination, size_bytes) / 1000)
+        when = max(not_before, now + seconds_of_ms(self._delay(source, destination, size_bytes)))
 
         def arrive() -> None:
             # A cut that began while it traveled holds it too.
@@ -105,8 +107,8 @@ class MemoryWires:
         """Whether what is sent now is dropped."""
         return self._cut.get((source, destination), False)
 
-    def opened(self, end: End) -> None:
+    def opened(self, end: WireEnd) -> None:
         self._ends[end] = None
 
-    def closed(self, end: End) -> None:
+    def closed(self, end: WireEnd) -> None:
         self._ends.pop(end, None)

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 #: Returns False after the last step.
-Step = Callable[[], bool]
+RunnerStep = Callable[[], bool]
 
 
 class Runner(Protocol):
     """Carries on one client."""
 
-    def start(self, step: Step) -> None:
+    def start(self, step: RunnerStep) -> None:
         """Call ``step`` again and again, until it returns False. Once."""
         ...
 
@@ -45,7 +45,7 @@ class ThreadRunner:
     """
 
     def __init__(self, name: str) -> None:
-        self._step: Step = bool
+        self._step: RunnerStep = bool
         self._started_in: int | None = None
         self._is_over = False
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -53,7 +53,7 @@ class ThreadRunner:
     def __repr__(self) -> str:
         return f"ThreadRunner({self._thread.name})"
 
-    def start(self, step: Step) -> None:
+    def start(self, step: RunnerStep) -> None:
         self._step, self._started_in = step, os.getpid()
         self._thread.start()
 

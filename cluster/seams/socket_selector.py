@@ -28,7 +28,7 @@ _MOST_PARTS = 512
 _WAKEUP_BYTES = 64
 
 
-class _Channel:
+class _SocketChannel:
     """One connection, or the attempt at one."""
 
     __slots__ = ("connecting", "frames", "is_closed", "node_id", "queue", "socket")
@@ -43,7 +43,7 @@ class _Channel:
         self.queue: deque[Bytes] = deque()
 
     def __repr__(self) -> str:
-        return f"_Channel({self.node_id}, connecting={self.connecting}, {len(self.queue)} parts queued)"
+        return f"_SocketChannel({self.node_id}, connecting={self.connecting}, {len(self.queue)} parts queued)"
 
 
 class SocketSelector:
@@ -52,9 +52,9 @@ class SocketSelector:
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
         self._selector = selectors.DefaultSelector()
-        self._channels: dict[int, _Channel] = {}
+        self._channels: dict[int, _SocketChannel] = {}
         # Connections that failed while they were written to, outside of a poll: the next one tells.
-        self._failed: list[tuple[_Channel, str]] = []
+        self._failed: list[tuple[_SocketChannel, str]] = []
         self._wakeup_reader, self._wakeup_writer = socket.socketpair()
         self._wakeup_reader.setblocking(False)
         self._wakeup_writer.setblocking(False)
@@ -74,7 +74,7 @@ class SocketSelector:
         family, kind, protocol, _, address = found[address_index % len(found)]
         connection = socket.socket(family, kind, protocol)
         # Known before it is registered: what an exception cuts short can be closed.
-        channel = self._channels[node_id] = _Channel(node_id, connection, self._max_frame_bytes)
+        channel = self._channels[node_id] = _SocketChannel(node_id, connection, self._max_frame_bytes)
         try:
             connection.setblocking(False)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -127,7 +127,7 @@ class SocketSelector:
         # What was requested before has a poll that returns.
         self._is_woken = False
         for key, events in ready:
-            channel: _Channel | None = key.data
+            channel: _SocketChannel | None = key.data
             if channel is None:
                 self._take_wakeups()
             elif channel.is_closed:
@@ -172,7 +172,7 @@ class SocketSelector:
         except BlockingIOError:
             pass
 
-    def _finish_connecting(self, channel: _Channel, handler: SelectorHandler) -> None:
+    def _finish_connecting(self, channel: _SocketChannel, handler: SelectorHandler) -> None:
         number = channel.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
             self._end(channel, handler, os.strerror(number))
@@ -190,7 +190,7 @@ class SocketSelector:
         self._selector.modify(channel.socket, selectors.EVENT_READ, channel)
         handler.on_connected(channel.node_id)
 
-    def _read(self, channel: _Channel, handler: SelectorHandler) -> None:
+    def _read(self, channel: _SocketChannel, handler: SelectorHandler) -> None:
         try:
             count = channel.socket.recv_into(channel.frames.get_buffer())
         except BlockingIOError:
@@ -209,7 +209,7 @@ class SocketSelector:
         except FrameTooLarge as error:
             self._end(channel, handler, str(error))
 
-    def _flush(self, channel: _Channel, handler: SelectorHandler) -> None:
+    def _flush(self, channel: _SocketChannel, handler: SelectorHandler) -> None:
         try:
             self._write(channel)
         except OSError as error:
@@ -219,7 +219,7 @@ class SocketSelector:
             self._selector.modify(channel.socket, selectors.EVENT_READ, channel)
             handler.on_flushed(channel.node_id)
 
-    def _write(self, channel: _Channel) -> None:
+    def _write(self, channel: _SocketChannel) -> None:
         """Send what is queued, as far as the kernel takes it. Raises ``OSError``."""
         queue = channel.queue
         while queue:
@@ -233,11 +233,11 @@ class SocketSelector:
             if count:
                 queue[0] = memoryview(queue[0])[count:]
 
-    def _end(self, channel: _Channel, handler: SelectorHandler, reason: str) -> None:
+    def _end(self, channel: _SocketChannel, handler: SelectorHandler, reason: str) -> None:
         self._close(channel)
         handler.on_closed(channel.node_id, reason)
 
-    def _close(self, channel: _Channel) -> None:
+    def _close(self, channel: _SocketChannel) -> None:
         channel.is_closed = True
         channel.queue.clear()
         # Not registered: an exception came before it was, or after it no longer was.

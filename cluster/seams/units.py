@@ -1,9 +1,8 @@
-"""One unit of time made from another, by name: for the client, the processes, the load and chaos.
+"""One unit of time made from another, by name: for all but the verifier.
 
-Each of these layers has a unit of its own (``docs/design.md`` "Units") and converts where it meets another, here and
-nowhere else. Brokers, metadata and the other seams count milliseconds or nanoseconds, and divide in place where asyncio
-or the system wants seconds. The verifier shares no code with the cluster and has ``verifier.evidence.units``. Pure.
-Does not own what times look like to people (``loadgen.durations``).
+Each layer has a unit of its own (``docs/design.md`` "Units") and converts where it meets another, here and nowhere
+else, but for what is done for every request. The verifier shares no code with the cluster and has
+``verifier.evidence.units``. Pure. Does not own what times look like to people (``loadgen.durations``).
 """
 
 from __future__ import annotations
@@ -39,6 +38,11 @@ def seconds_of_microseconds(microseconds: float) -> float:
 def ms_of_seconds(seconds: float) -> float:
     """What was asked for in seconds, or is told by asyncio's clock."""
     return seconds * 1000
+
+
+def ms_of_minutes(minutes: int) -> int:
+    """What was asked for in minutes."""
+    return minutes * 60_000
 
 
 def ns_of_ms(milliseconds: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from cluster.client.cluster_calls import require
-from cluster.client.cluster_view import BrokerAddress, TopicPartition
+from cluster.client.cluster_view import BrokerAddress
 from cluster.client.coordinator_lookup import TRANSACTION
 from cluster.client.negotiation import choose_version
 from cluster.client.producer.produce_codec import decode_response, encode_request
@@ -22,6 +22,7 @@ from cluster.protocol.message_classes import AddPartitionsToTxnRequest, EndTxnRe
 from cluster.protocol.messages import encode_request_header
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
+from cluster.topic_partition import TopicPartition
 
 _ALL = -1
 

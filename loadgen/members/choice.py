@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from cluster.seams.clock import Clock
 from loadgen.clients.consumer_keys import in_words_of
+from loadgen.group_plan import GROUP, MemberPlace, Members
 from loadgen.members.events import MemberClient
 from loadgen.members.output import OutputProducer
-from loadgen.membership import GROUP, MemberPlace, Members
 from loadgen.settings import NATIVE, ConfigValue, LoadSettings
 
 #: What members would not be members with, or the checks not hold for.

@@ -18,8 +18,8 @@ from cluster.seams.clock import Clock
 from loadgen.clients.base import Watermarks
 from loadgen.clients.confluent import describe, describe_exception, is_fatal
 from loadgen.clients.librdkafka_attempts import AttemptListener, KeptLines
-from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Event, Failed, Revoked
-from loadgen.members.standing import Standing
+from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Failed, MemberEvent, Revoked
+from loadgen.members.member_offsets import Standing
 from loadgen.settings import ConfigValue
 from loadgen.spans import ReadRecord
 
@@ -45,7 +45,7 @@ class ConfluentMember:
         self._topic = topic
         self._clock = clock
         self._standing = Standing()
-        self._events: list[Event] = []
+        self._events: list[MemberEvent] = []
         self._records: list[ReadRecord] = []
         self._begin_ns = -1
         self._is_abandoned = False
@@ -55,7 +55,7 @@ class ConfluentMember:
     def __repr__(self) -> str:
         return f"ConfluentMember({self._standing})"
 
-    def poll(self, timeout_s: float) -> list[Event]:
+    def poll(self, timeout_s: float) -> list[MemberEvent]:
         self._begin_ns = self._clock.monotonic_ns()
         wait_s = timeout_s
         try:
@@ -74,11 +74,11 @@ class ConfluentMember:
     def pass_on(self) -> None:
         self._lines.pass_on()
 
-    def commit(self) -> list[Event]:
+    def commit(self) -> list[MemberEvent]:
         self._commit(self._standing.uncommitted())
         return self._taken()
 
-    def close(self) -> list[Event]:
+    def close(self) -> list[MemberEvent]:
         try:
             self._commit(self._standing.uncommitted())
             self.consumer.close()
@@ -86,7 +86,7 @@ class ConfluentMember:
             self._events.append(Failed(describe_exception(error)))
         return self._taken()
 
-    def abandon(self) -> list[Event]:
+    def abandon(self) -> list[MemberEvent]:
         """From now on it is not polled; ``release`` ends it."""
         self._is_abandoned = True
         given = self._standing.give_away(list(self._standing.assigned))
@@ -183,7 +183,7 @@ class ConfluentMember:
         if not self._is_abandoned:
             self._events.append(Failed(describe(error), error.fatal()))
 
-    def _taken(self) -> list[Event]:
+    def _taken(self) -> list[MemberEvent]:
         events, self._events = self._events, []
         return events
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from loadgen.clients.base import Watermarks
 from loadgen.spans import ReadRecord
-from verifier.evidence.history import Outcome
+from verifier.evidence.history import HistoryOutcome
 
 #: Most records between two commits.
 POLL_RECORDS = 500
@@ -46,7 +46,7 @@ class Committed(NamedTuple):
     """What became of a commit of ``offsets``, by partition."""
 
     offsets: Mapping[int, int]
-    outcome: Outcome
+    outcome: HistoryOutcome
     error: str | None
     generation: int
     begin_ns: int
@@ -66,7 +66,7 @@ class TransactionEnd(NamedTuple):
     """One attempt to end a transaction."""
 
     f: Literal["commit", "abort"]
-    outcome: Outcome
+    outcome: HistoryOutcome
     error: str | None
     begin_ns: int
     end_ns: int
@@ -79,7 +79,7 @@ class Transacted(NamedTuple):
     """
 
     inputs: Mapping[int, tuple[int, int]]
-    added: Outcome
+    added: HistoryOutcome
     error: str | None
     begin_ns: int
     added_ns: tuple[int, int]
@@ -97,7 +97,7 @@ class Failed(NamedTuple):
     is_final: bool = False
 
 
-Event = Assigned | PositionKnown | Revoked | Committed | Delivered | Transacted | Failed
+MemberEvent = Assigned | PositionKnown | Revoked | Committed | Delivered | Transacted | Failed
 
 
 class MemberClient(Protocol):
@@ -111,7 +111,7 @@ class MemberClient(Protocol):
         """Whether its waiting lets other greenlets run; else its calls need a thread."""
         ...
 
-    def poll(self, timeout_s: float) -> list[Event]:
+    def poll(self, timeout_s: float) -> list[MemberEvent]:
         """Be a member: take part in rebalances, and take records. What is revoked is committed before."""
         ...
 
@@ -119,14 +119,14 @@ class MemberClient(Protocol):
         """Log what the client had to say, in the thread of the caller; never waits."""
         ...
 
-    def commit(self) -> list[Event]:
+    def commit(self) -> list[MemberEvent]:
         """Commit everything that was delivered, and wait until that is known; nothing if there is nothing new."""
         ...
 
-    def close(self) -> list[Event]:
+    def close(self) -> list[MemberEvent]:
         """Commit, and leave the group (a static member stays in it). The consumer is gone then."""
         ...
 
-    def abandon(self) -> list[Event]:
+    def abandon(self) -> list[MemberEvent]:
         """Crash, for the group: no commit, no word to the coordinator."""
         ...

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cluster.client import Consumer, RebalanceListener
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.consumer.group.group_errors import CommitFailed, FencedInstanceId, RebalanceInProgress
 from cluster.client.consumer.results import ConsumerError
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 from loadgen.clients.base import Watermarks, first_line
-from loadgen.members.events import POLL_RECORDS, Assigned, Committed, Delivered, Event, Failed, PositionKnown, Revoked
-from loadgen.members.standing import Standing
+from loadgen.members.events import (
+    POLL_RECORDS,
+    Assigned,
+    Committed,
+    Delivered,
+    Failed,
+    MemberEvent,
+    PositionKnown,
+    Revoked,
+)
+from loadgen.members.member_offsets import Standing
 from loadgen.settings import ConfigValue
 from loadgen.spans import ReadRecord
 
@@ -41,15 +50,15 @@ class NativeMember:
         self._topic = topic
         self._clock = clock
         self._standing = Standing()
-        self._events: list[Event] = []
+        self._events: list[MemberEvent] = []
         self._is_abandoned = False
         self.consumer = Consumer(config)
-        self.consumer.subscribe([topic], _Listener(self))
+        self.consumer.subscribe([topic], _RebalanceEvents(self))
 
     def __repr__(self) -> str:
         return f"NativeMember({self._standing})"
 
-    def poll(self, timeout_s: float) -> list[Event]:
+    def poll(self, timeout_s: float) -> list[MemberEvent]:
         begin_ns = self._clock.monotonic_ns()
         try:
             found = self.consumer.poll(timeout_s)
@@ -70,18 +79,18 @@ class NativeMember:
     def pass_on(self) -> None:
         """Nothing: it logs in whatever thread it runs, all of which are greenlets."""
 
-    def commit(self) -> list[Event]:
+    def commit(self) -> list[MemberEvent]:
         self._commit(self._standing.uncommitted())
         return self._taken()
 
-    def close(self) -> list[Event]:
+    def close(self) -> list[MemberEvent]:
         try:
             self.consumer.close(CLOSE_TIMEOUT_S)
         except (ConsumerError, TimeoutError) as error:
             self._fail(error)
         return self._taken()
 
-    def abandon(self) -> list[Event]:
+    def abandon(self) -> list[MemberEvent]:
         self._is_abandoned = True
         self.consumer.close(0.0, remains_in_group=True)
         return self._taken()
@@ -134,12 +143,12 @@ class NativeMember:
     def _fail(self, error: Exception) -> None:
         self._events.append(Failed(_described(error), isinstance(error, FencedInstanceId)))
 
-    def _taken(self) -> list[Event]:
+    def _taken(self) -> list[MemberEvent]:
         events, self._events = self._events, []
         return events
 
 
-class _Listener(RebalanceListener):
+class _RebalanceEvents(RebalanceListener):
     """Passes on to the member."""
 
     def __init__(self, member: NativeMember) -> None:

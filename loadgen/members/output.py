@@ -14,9 +14,9 @@ from cluster.seams.clock import Clock
 from cluster.seams.units import ns_of_seconds
 from loadgen.clients.base import ClientCallbacks, ClientRefusal, ignore
 from loadgen.clients.transactional import Remedy, TransactionalClient, TransactionRefusal
-from loadgen.members.events import Assigned, Delivered, Event, Revoked, Transacted, TransactionEnd
+from loadgen.members.events import Assigned, Delivered, MemberEvent, Revoked, Transacted, TransactionEnd
 from loadgen.spans import ReadRecord
-from verifier.evidence.history import Outcome
+from verifier.evidence.history import HistoryOutcome
 from verifier.evidence.output import OUTPUT_TOPIC
 
 #: Longer than a transaction may be open.
@@ -61,7 +61,7 @@ class Transformation:
             offsets = {partition: last + 1 for partition, (_, last) in inputs.items()}
             refusal = self._repeated(lambda: self.output.add_offsets(self._topic, offsets, member))
         now_ns = self._clock.monotonic_ns()
-        added: Outcome = "ok" if refusal is None else "info"
+        added: HistoryOutcome = "ok" if refusal is None else "info"
         ends: list[TransactionEnd] = []
         if is_to_crash:
             ends.append(TransactionEnd("abort", "info", CRASHED, now_ns, now_ns))
@@ -108,7 +108,7 @@ class Transformation:
         """Ask for the end, again and again while that helps. Every attempt together is one row."""
         begin_ns = self._clock.monotonic_ns()
         refusal = self._repeated(call)
-        outcome: Outcome = "ok" if refusal is None else "fail" if refusal.is_certain else "info"
+        outcome: HistoryOutcome = "ok" if refusal is None else "fail" if refusal.is_certain else "info"
         error = None if refusal is None else str(refusal)
         ends.append(TransactionEnd(f, outcome, error, begin_ns, self._clock.monotonic_ns()))
         return refusal
@@ -140,7 +140,7 @@ def inputs_of(records: Sequence[ReadRecord]) -> dict[int, tuple[int, int]]:
     return inputs
 
 
-def delivered(events: Iterable[Event]) -> list[ReadRecord]:
+def delivered(events: Iterable[MemberEvent]) -> list[ReadRecord]:
     """What a poll brought of partitions that the member still has: others' next owner has them, too."""
     records: list[ReadRecord] = []
     for event in events:

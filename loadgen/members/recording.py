@@ -9,7 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from loadgen.clients.base import Watermarks
-from loadgen.members.events import Assigned, Committed, Delivered, Event, Failed, PositionKnown, Revoked, Transacted
+from loadgen.members.events import (
+    Assigned,
+    Committed,
+    Delivered,
+    Failed,
+    MemberEvent,
+    PositionKnown,
+    Revoked,
+    Transacted,
+)
 from loadgen.recorder import Recorder
 from loadgen.spans import PolledRows, ReadRecord, coalesce_records
 from verifier.evidence.history import HistoryRow
@@ -36,7 +45,7 @@ class MemberRecording:
         """What the member has."""
         return sorted(self._sessions)
 
-    def record(self, events: Iterable[Event]) -> bool:
+    def record(self, events: Iterable[MemberEvent]) -> bool:
         """Record what happened, in its order; whether the consumer can continue."""
         continues = True
         for event in events:

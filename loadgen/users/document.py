@@ -23,13 +23,13 @@ under "Custom parameters".
 """
 
 
-class _Rows:
+class _RequestRows:
     """Takes what Locust's parser is given."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def add_argument_group(self, _title: str) -> _Rows:
+    def add_argument_group(self, _title: str) -> _RequestRows:
         return self
 
     def add_argument(self, option: str, **given: Any) -> SimpleNamespace:
@@ -45,7 +45,7 @@ class _Rows:
 
 def document() -> str:
     """The whole page."""
-    rows = _Rows()
+    rows = _RequestRows()
     add_options(rows)
     return _HEAD + "\n".join(rows.lines) + "\n"
 

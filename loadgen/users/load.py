@@ -19,10 +19,10 @@ from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
 from loadgen.topics import why_not_written
 from loadgen.unwritten import WrittenState
-from loadgen.users.by_hand import Beginning, begin, read_back
 from loadgen.users.exit_status import Workers, fail_unless_written
 from loadgen.users.options import is_conducted, resolve_options
 from loadgen.users.process import LoadProcess
+from loadgen.users.standalone_load import Beginning, begin, read_back
 from loadgen.users.threads import in_thread
 
 logger = logging.getLogger(__name__)

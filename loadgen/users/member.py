@@ -1,7 +1,7 @@
 """The member user: one place in the consumer group of the load, taken by one consumer after the other.
 
 Owns the loop of a life under Locust, and its end before its time by an order (``loadgen.orders``). Does not own how
-long lives are (``loadgen.membership``), what is recorded (``loadgen.members.recording``), nor the clients.
+long lives are (``loadgen.group_plan``), what is recorded (``loadgen.members.recording``), nor the clients.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import gevent
 from locust import User, constant, task
 
 from cluster.seams.units import ns_of_seconds
+from loadgen.group_plan import GROUP, Life, LifeEnd, MemberName
 from loadgen.members.choice import make_member
 from loadgen.members.confluent import ConfluentMember
-from loadgen.members.events import Event, MemberClient
+from loadgen.members.events import MemberClient, MemberEvent
 from loadgen.members.recording import MemberRecording
-from loadgen.membership import GROUP, Life, LifeEnd, MemberName
 from loadgen.users.load import process_of
 from loadgen.users.threads import begin_waiting
 
@@ -118,9 +118,9 @@ class MemberUser(User):  # type: ignore[misc]
             self._do(self._member.close)
         self._recording.ended(how.value, self._clock.monotonic_ns())
 
-    def _do(self, work: Callable[[], list[Event]]) -> tuple[list[Event], bool]:
+    def _do(self, work: Callable[[], list[MemberEvent]]) -> tuple[list[MemberEvent], bool]:
         """Have the client do it, and record what happened; with that, whether it can continue."""
-        events: list[Event] = begin_waiting(self._member.is_cooperative, work).get()
+        events: list[MemberEvent] = begin_waiting(self._member.is_cooperative, work).get()
         self._member.pass_on()
         return events, self._recording.record(events)
 

@@ -22,8 +22,8 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.units import ms_of_ns, ns_of_seconds
 from loadgen.clients.base import ProducerClient, ProducerFactory
 from loadgen.clients.choice import producer_factory
+from loadgen.group_plan import MemberPlace, Members, parse_members, places
 from loadgen.kinds import BANK
-from loadgen.membership import MemberPlace, Members, parse_members, places
 from loadgen.orders import OrderBook
 from loadgen.pace import partition_of
 from loadgen.recorder import Recorder
@@ -31,9 +31,9 @@ from loadgen.records import StreamRecords, TransferRecords
 from loadgen.settings import LoadSettings
 from loadgen.stream import ProducerStream
 from loadgen.unwritten import WrittenState, likely_cause
-from loadgen.users.by_hand import Beginning
 from loadgen.users.disposals import Disposals
 from loadgen.users.exit_status import MasterTeller
+from loadgen.users.standalone_load import Beginning
 from loadgen.users.statistics import LocustStatistics
 
 logger = logging.getLogger(__name__)

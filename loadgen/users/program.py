@@ -11,7 +11,7 @@ from typing import Any
 from locust import argument_parser, main
 
 
-class _Parser(argument_parser.LocustArgumentParser):  # type: ignore[misc]
+class _ProgramParser(argument_parser.LocustArgumentParser):  # type: ignore[misc]
     """Locust's parser, without default configuration files."""
 
     def __init__(self, *positional: Any, **named: Any) -> None:
@@ -20,7 +20,7 @@ class _Parser(argument_parser.LocustArgumentParser):  # type: ignore[misc]
 
 def run() -> None:
     """Run Locust with this parser."""
-    argument_parser.LocustArgumentParser = _Parser
+    argument_parser.LocustArgumentParser = _ProgramParser
     main.main()
 
 

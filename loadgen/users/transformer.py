@@ -11,10 +11,10 @@ from functools import partial
 import gevent
 
 from loadgen.clients.base import ProducerClient
+from loadgen.group_plan import LifeEnd
 from loadgen.members.choice import make_output
 from loadgen.members.events import Transacted
 from loadgen.members.output import Transformation, delivered
-from loadgen.membership import LifeEnd
 from loadgen.users.member import ABANDONED_S, POLL_S, MemberUser
 from loadgen.users.threads import begin_waiting
 

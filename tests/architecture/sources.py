@@ -13,6 +13,8 @@ from tests.support.lasting import lasting
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cluster", "loadgen", "chaos", "verifier")
+#: What loads a module by its name.
+LOADERS = ("import_module", "__import__", "find_spec", "run_module")
 #: Never part of the project, wherever they lie.
 SKIPPED = frozenset(
     {".git", ".venv", "build", "dist", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"}
@@ -92,6 +94,16 @@ def _imports(module: Module, run_time_only: bool) -> Iterator[Import]:
             for alias in node.names:
                 inner = f"{base}.{alias.name}"
                 yield Import(module.name, inner if inner in known_names() else base, node.lineno)
+        elif isinstance(node, ast.Call) and (target := loaded(node)):
+            yield Import(module.name, target, node.lineno)
+
+
+def loaded(call: ast.Call) -> str | None:
+    """The module that a call loads by its name, where that is written out: ``import_module("time")``."""
+    if ast.unparse(call.func).rpartition(".")[2] in LOADERS and call.args:
+        name = call.args[0]
+        return name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None
+    return None
 
 
 def _unguarded(tree: ast.Module) -> Iterator[ast.AST]:

@@ -6,6 +6,7 @@ classes is looked up here. Does not own what else stands in texts (``tests.archi
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from functools import cache
 
 import pytest
 
-from tests.architecture.sources import PACKAGES, ROOT, committed_files
+from tests.architecture.sources import PACKAGES, ROOT, committed_files, modules
 from tests.architecture.test_texts import texts
 
 ROOMS = "|".join((*PACKAGES, "tests", "bench"))
@@ -29,10 +30,18 @@ _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+?)\s*$", re.MULTILINE)
 
 _PAGE = re.compile(r"(?<![\w/.])docs/[\w/-]+\.md\b")
-_SECTIONS = re.compile(r"""(?<![\w/.])(docs/[\w/-]+\.md)((?:(?:,| and|, and)? "[A-Z][^"]{1,60}")+)""")
+_SECTIONS = re.compile(
+    r"""(?<![\w/.])(docs/[\w/-]+\.md)[`)]*((?:(?:,| and|, and|,? under|,? section|:)? \(?"[^"\n]{2,60}"\)?)+)"""
+)
 _NUMBERS = r"(\d+(?:(?:-|, | and | to |, and )\d+)*)"
 _ROWS = (re.compile(rf"(?:rows?|checks) {_NUMBERS} of {CHECKS}"), re.compile(rf"{CHECKS},? rows? {_NUMBERS}"))
-_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_LINK = re.compile(r"\]\(<?([^)\s>]+)>?(?:\s+(?:\"[^\"]*\"|'[^']*'))?\)")
+_ANCHOR = re.compile(r"(?<![\w/.(])(docs/[\w/-]+\.md)#([\w-]+)")
+_BARE_FILE = re.compile(rf"(?<![\w/.`*<$}}-])((?:{ROOMS})/[\w/]*\w\.(?:py|md))(?![\w*])")
+_BARE_MODULE = re.compile(rf"(?<![\w/.`\"'@-])((?:{'|'.join(PACKAGES)})(?:\.(?!md\b)[a-z_]\w+)+)(?![\w(/*-])")
+_IN_DOCS = re.compile(r"(?<![`\w])`(\w+\.py)`(?!`)")
+_MEMBER = re.compile(r"`([A-Z]\w*[a-z]\w*)\.([a-z_]\w*)(?:\(\))?`")
+_UNHYPHENED = re.compile(r"\b(?:KIP|KAFKA)(?: |_|: ?)\d+\b")
 _FILE = re.compile(rf"`((?:{ROOMS}|scripts)/[\w./-]*)`")
 _MODULE = re.compile(rf"`((?:{ROOMS})(?:\.\w+)+)(?:\(\))?`")
 _NEIGHBOR = re.compile(r"``(\w+\.py)``")
@@ -43,8 +52,8 @@ _NOWHERE = re.compile(
     r"|\b[Ss]eeds? 00" r"\d|\breference [A-Z]\d|\bof section " r"\d|KIP-\d+, \d+\.\d"
     r"|(?<!Redpanda )\bissue \d{1,2}\b|[( ]bar \d+ ?[),o]"
 )  # fmt: skip
-#: A file of a run and one of Python's own, which look like ours.
-_OTHERS = ("verifier.log", "json.py")
+#: A file of a run, and those of Python's and numpy's own, which look like ours.
+_OTHERS = ("verifier.log", "json.py", "numpy.py")
 #: Where a number of each kind is told: (what a citation looks like, what its row begins with, the page).
 _TOLD = {
     "KIP": (re.compile(r"\bKIP-\d+\b"), re.compile(r"^\| (KIP-\d+) \|", re.MULTILINE), KAFKA),
@@ -106,17 +115,75 @@ def file_names() -> frozenset[str]:
 
 @cache
 def is_there(dotted: str) -> bool:
-    """Whether a dotted name is a module of ours, or what one of them names."""
+    """Whether a dotted name is a module of ours, or what one of them defines."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         place = ROOT.joinpath(*parts[:length])
         file = next((each for each in (place.with_suffix(".py"), place / "__init__.py") if each.is_file()), None)
         if file is not None:
-            text = file.read_text(encoding="utf-8")
-            return all(re.search(rf"\b{name}\b", text) for name in parts[length:])
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            inside = parts[length:]
+            return not inside or (inside[0] in _defined(tree) and all(name in _members(tree) for name in inside[1:]))
         if place.is_dir():
             return length == len(parts)
     return False
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    """What a module defines or hands on: what stands in it, not within a function."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            found |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    for node in tree.body:
+        for each in ast.walk(node) if isinstance(node, ast.If | ast.Try | ast.Assign | ast.AnnAssign) else (node,):
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(each.name)
+            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                found.add(each.id)
+            # names that are looked up in a table when they are asked for
+            elif isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.isidentifier():
+                found.add(each.value)
+    return found
+
+
+def _members(tree: ast.AST) -> set[str]:
+    """What the classes of a module have: methods, fields and what they assign to themselves."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            found.add(node.attr)
+    return found
+
+
+@cache
+def members_of_classes() -> dict[str, set[str]]:
+    """Our classes, with what each has; where it inherits, what any of its bases has."""
+    own: dict[str, set[str]] = {}
+    bases: dict[str, set[str]] = {}
+    for module in modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ClassDef):
+                own.setdefault(node.name, set()).update(_members(node))
+                named = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases}
+                bases.setdefault(node.name, set()).update(named)
+
+    def with_bases(name: str, seen: frozenset[str]) -> set[str]:
+        inherited = (with_bases(base, seen | {name}) for base in bases.get(name, ()) if base not in seen)
+        return own.get(name, set()).union(*inherited)
+
+    return {name: with_bases(name, frozenset()) for name in own}
+
+
+def prose(name: str, text: str) -> str:
+    """What of a file is said to readers: all of a page but its examples; docstrings and comments of code."""
+    if name.endswith(".md"):
+        return _FENCE.sub("", text)
+    return "\n".join(re.findall(r'"""[^"]*(?:"(?!"")[^"]*)*"""|^ *#.*|  #.*', text, re.MULTILINE))
 
 
 def cited_pages(_name: str, text: str) -> Problems:
@@ -131,6 +198,12 @@ def cited_sections(_name: str, text: str) -> Problems:
             for heading in re.findall(r'"([^"]+)"', quoted):
                 if heading not in headings(page):
                     yield f"{page} has no heading {heading!r}"
+
+
+def cited_anchors(_name: str, text: str) -> Problems:
+    for page, anchor in _ANCHOR.findall(text):
+        if (ROOT / page).is_file() and anchor not in anchors(page):
+            yield f"{page} has no part {anchor}"
 
 
 def cited_rows(_name: str, text: str) -> Problems:
@@ -167,9 +240,32 @@ def cited_modules(name: str, text: str) -> Problems:
                 yield f"{dotted} is nothing of ours"
 
 
+def cited_barely(name: str, text: str) -> Problems:
+    if name.endswith(".md") or name.startswith(PACKAGES):
+        said = prose(name, text)
+        yield from (f"{file} is not there" for file in _BARE_FILE.findall(said) if not (ROOT / file).exists())
+        for dotted in _BARE_MODULE.findall(said):
+            if dotted not in _OTHERS and not is_there(dotted):
+                yield f"{dotted} is nothing of ours"
+
+
+def cited_members(name: str, text: str) -> Problems:
+    # tests have classes of their own by the same names
+    if name.endswith(".md") or name.startswith(PACKAGES):
+        for owner, member in _MEMBER.findall(prose(name, text)):
+            # what has capitals inside is Kafka's own, and a NamedTuple has more than it says
+            is_ours = member.islower() and member not in ("_make", "_replace", "_asdict")
+            if is_ours and owner in members_of_classes() and member not in members_of_classes()[owner]:
+                yield f"{owner} has no {member}"
+
+
+def unhyphened(_name: str, text: str) -> Problems:
+    yield from (f"{cited} lacks its hyphen" for cited in _UNHYPHENED.findall(text))
+
+
 def cited_neighbors(name: str, text: str) -> Problems:
-    if name.endswith(".py"):
-        for file in _NEIGHBOR.findall(text):
+    if name.endswith((".py", ".md")):
+        for file in (_NEIGHBOR if name.endswith(".py") else _IN_DOCS).findall(text):
             if file not in _OTHERS and file not in file_names():
                 yield f"no file is named {file}"
 
@@ -196,6 +292,10 @@ def told(kind: str) -> frozenset[str]:
 RULES: dict[str, Callable[[str, str], Problems]] = {
     "a page": cited_pages,
     "a heading of a page": cited_sections,
+    "a part of a page": cited_anchors,
+    "a file or module without quotes": cited_barely,
+    "what a class has": cited_members,
+    "a number with its hyphen": unhyphened,
     "a row of the produce checks": cited_rows,
     "a link with an anchor": links,
     "a file of the code": cited_files,
@@ -221,6 +321,17 @@ def test_what_is_cited_is_there(what: str) -> None:
         ("a page", "see docs/log.md.", "see docs/logs.md."),
         ("a heading of a page", 'docs/log.md\n# "Roll", "Retention"', 'docs/log.md "Roll" and\n    "Rolling"'),
         ("a row of the produce checks", f"rows 9-13 of {CHECKS}", f"{CHECKS}, rows 18 and 24"),
+        ("a heading of a page", 'docs/log.md "Roll"', 'docs/log.md, "roll"'),
+        ("a heading of a page", 'docs/log.md "Roll"', 'docs/log.md ("Rolling")'),
+        ("a heading of a page", 'docs/log.md "Roll"', '`docs/log.md`, under "Rolling"'),
+        ("a part of a page", "docs/log.md#the-data-directory", "docs/log.md#the-data"),
+        ("a file or module without quotes", '"""See cluster/log/roll.py."""', '"""See cluster/log/nothing.py."""'),
+        ("a file or module without quotes", "# cluster.log.roll has it", "# cluster.log.nothing has it"),
+        ("a module or what is in it", "`cluster.log.roll.roll_reason`", "`cluster.log.roll.because`"),
+        ("what a class has", '"""`Segment.write`, `Other.nothing`"""', '"""`Segment.scribble`"""'),
+        ("a number with its hyphen", "KIP-101", "KIP " "101"),
+        ("a number with its hyphen", "KAFKA-1555", "KAFKA " "99999"),
+        ("a link with an anchor", '[a](docs/log.md#roll "A title")', '[a](docs/log.md#rolling "A title")'),
         ("a link with an anchor", "[a](docs/log.md#the-data-directory)", "[a](docs/log.md#the-data)"),
         ("a file of the code", "`cluster/log/roll.py`", "`cluster/log/rolls.py`"),
         ("a module or what is in it", "``cluster.log.roll.roll_reason``", "``cluster.log.roll.reasons_to``"),

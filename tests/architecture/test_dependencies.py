@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import pytest
 
-from tests.architecture.sources import Import, imports, modules, within
+from tests.architecture.sources import LOADERS, Import, Module, imports, loaded, modules, nodes, within
 
 #: Room -> what of ours it may import besides itself. The most precise room counts.
 ALLOWED: dict[str, tuple[str, ...]] = {
@@ -44,6 +46,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.hosts",
         "cluster.invariants",
         "cluster.isr",
+        "cluster.topic_partition",
         # Brokers talk to each other over a client's connection.
         "cluster.client.connection",
         # The entry of a supervised child names the type of its channel.
@@ -64,9 +67,22 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.protocol",
         "cluster.replication",
         "cluster.seams",
+        "cluster.topic_partition",
     ),
-    "cluster.client": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
-    "cluster.log": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
+    "cluster.client": (
+        "cluster.protocol",
+        "cluster.seams",
+        "cluster.config",
+        "cluster.invariants",
+        "cluster.topic_partition",
+    ),
+    "cluster.log": (
+        "cluster.protocol",
+        "cluster.seams",
+        "cluster.config",
+        "cluster.invariants",
+        "cluster.topic_partition",
+    ),
     "cluster.replication": (
         "cluster.protocol.errors",
         "cluster.seams",
@@ -81,7 +97,13 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.invariants",
         "cluster.isr",
     ),
-    "cluster.coordinator": ("cluster.protocol", "cluster.seams", "cluster.config", "cluster.invariants"),
+    "cluster.coordinator": (
+        "cluster.protocol",
+        "cluster.seams",
+        "cluster.config",
+        "cluster.invariants",
+        "cluster.topic_partition",
+    ),
     "cluster.metadata": ("cluster.seams", "cluster.config"),
     "cluster.protocol": ("cluster.seams",),
     # The transports parse frames in place.
@@ -89,6 +111,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "cluster.config": (),
     "cluster.invariants": (),
     "cluster.isr": ("cluster.protocol.errors",),
+    "cluster.topic_partition": (),
     "cluster.hosts": (),
     "cluster.process": ("cluster.seams",),
     "cluster.health": ("cluster.client", "cluster.seams"),
@@ -205,3 +228,41 @@ def test_the_verifier_shares_no_parsing_with_the_cluster() -> None:
 
 
 CRC_LIBRARIES = {"crc32c", "google_crc32c"}
+
+
+#: Modules that load others by a name that is not written out, and why.
+LOADING = {
+    "cluster.client": "its names come from the modules of a table, when they are asked for",
+    "chaos.commands.main": "each command registers itself; the table of commands is beside it",
+    "cluster.process.child": "the entry of a supervised process is named by its parent",
+    "cluster.process.safe_path": "packages of others that must not lie in the current directory",
+    "cluster.protocol.kafka_schemas": "kafka-python's classes without its package's own imports",
+    "verifier.anomalies.document": "goes through the modules of its own package",
+    "verifier.findings": "a check's module has the name of its anomaly",
+    "verifier": "its names come from the modules of a table, when they are asked for",
+}
+
+
+def hidden_loads(module: Module) -> list[int]:
+    """The lines that load a module by a name that only the run knows: no table of imports can see it."""
+    return [
+        node.lineno
+        for node in nodes(module)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in LOADERS and loaded(node) is None
+    ]
+
+
+def test_no_import_is_hidden() -> None:
+    """A name that is written out is an import as any other; one that is not has its reason."""
+    found = {module.name for module in modules() if hidden_loads(module)}
+    assert found == {*LOADING}
+    assert all(LOADING.values())
+
+
+def test_a_hidden_import_is_found() -> None:
+    """Written out it is an import; made of parts it is hidden."""
+    text = 'import_module("verifier.report")\nimport_module(f"verifier.{name}")\n__import__(name)'
+    module = Module("cluster.log.m", Path("m.py"), ast.parse(text), 3)
+    assert [each.target for each in imports(module)] == ["verifier.report"]
+    assert not _allowed("verifier.report", ALLOWED["cluster.log"])
+    assert hidden_loads(module) == [2, 3]

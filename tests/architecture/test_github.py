@@ -44,13 +44,91 @@ def wrong(name: str, what: dict[str, Any]) -> list[str]:
     return [f"{error.json_path}: {error.message[:200]}" for error in schema(name).iter_errors(what)]
 
 
+def unbounded(workflow: dict[str, Any]) -> list[str]:
+    """What gives a job more rights than reading, or more than an hour. A job's own rights replace the workflow's."""
+    found = [] if workflow.get("permissions") == {"contents": "read"} else ["permissions"]
+    for name, job in workflow["jobs"].items():
+        found += [f"{name}.{key}" for key in ("permissions", "secrets") if key in job]
+        found += [f"{name}.timeout-minutes"] if job.get("timeout-minutes", 360) > 60 else []
+    return found
+
+
+#: Contexts of expressions that are resolved here, and the functions and contexts that need not be.
+_EXPRESSION = re.compile(r"\$\{\{(.*?)\}\}", re.DOTALL)
+_REFERENCE = re.compile(r"(?<![\w.'-])([a-z]+)((?:\.[\w*-]+)+)")
+_CONTEXTS = {"github": ("ref", "sha", "event_name", "run_id", "repository", "workspace"), "runner": ("temp", "os")}
+
+
+def unresolved(workflow: dict[str, Any]) -> list[str]:
+    """What expressions name that nothing defines: GitHub makes an empty text of it, without a word."""
+    triggers = workflow["on"] if isinstance(workflow["on"], dict) else {}
+    inputs = {*((triggers.get("workflow_dispatch") or {}).get("inputs") or {})}
+    inputs |= {*((triggers.get("workflow_call") or {}).get("inputs") or {})}
+    found = _missing({key: value for key, value in workflow.items() if key != "jobs"}, {"inputs": inputs})
+    for job in workflow["jobs"].values():
+        matrix = (job.get("strategy") or {}).get("matrix") or {}
+        axes = {*matrix} - {"include", "exclude"}
+        axes |= {key for each in matrix.get("include", []) for key in each}
+        env = {*(workflow.get("env") or {}), *(job.get("env") or {})}
+        env |= {key for step in job.get("steps", []) for key in step.get("env") or {}}
+        steps = {step["id"] for step in job.get("steps", []) if "id" in step}
+        found += _missing(job, {"inputs": inputs, "matrix": axes, "env": env, "steps": steps})
+    return found
+
+
+def _missing(part: Any, defined: dict[str, set[str]]) -> list[str]:
+    known = {**{context: {*names} for context, names in _CONTEXTS.items()}, **defined}
+    found = []
+    for expression in _expressions(part):
+        # what stands in quotes is a text
+        for context, path in _REFERENCE.findall(re.sub(r"'[^']*'", "''", expression)):
+            if path.split(".")[1] not in known.get(context, set()):
+                found.append(f"{context}{path}")
+    return found
+
+
+def _expressions(part: Any, key: str = "") -> list[str]:
+    if isinstance(part, dict):
+        return [each for name, value in part.items() for each in _expressions(value, str(name))]
+    if isinstance(part, list):
+        return [each for value in part for each in _expressions(value)]
+    # an if is an expression with or without its braces
+    return _EXPRESSION.findall(str(part)) or ([str(part)] if key == "if" else [])
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_a_workflow_is_one_by_the_schema(path: Path) -> None:
-    """No key that GitHub does not know, and a limit of time and of rights for every job."""
+    """No key that GitHub does not know, limits of time and rights for every job, no name that nothing defines."""
     workflow = document(path)
     assert wrong("workflows", workflow) == []
-    assert workflow["permissions"] == {"contents": "read"}
-    assert all(job["timeout-minutes"] <= 60 for job in workflow["jobs"].values())
+    assert unbounded(workflow) == []
+    assert unresolved(workflow) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "is_unbounded", "names"),
+    [
+        ({"permissions": "write-all"}, True, []),
+        ({"permissions": {"contents": "write"}}, True, []),
+        ({"timeout-minutes": 90}, True, []),
+        ({"env": {"A": "${{ matrix.fualts }}"}}, False, ["matrix.fualts"]),
+        ({"env": {"A": "${{ inputs.minuets || '6' }}"}}, False, ["inputs.minuets"]),
+        ({"if": "inputs.defcet"}, False, ["inputs.defcet"]),
+        (
+            {"steps": [{"run": "a ${{ steps.none.outputs.b }} ${{ env.NO }}"}]},
+            False,
+            ["steps.none.outputs.b", "env.NO"],
+        ),
+        ({"env": {"A": "${{ inputs.minutes || 'matrix.fualts' }}"}}, False, []),
+    ],
+    ids=str,
+)
+def test_a_wrong_workflow_is_found(change: dict[str, Any], is_unbounded: bool, names: list[str]) -> None:
+    """Rights of a job's own, a job without an end, and names with a typo: the schema lets all of these pass."""
+    workflow = document(GITHUB / "workflows" / "nightly-chaos.yml")
+    workflow["jobs"] = {"chaos": {**workflow["jobs"]["chaos"], **change}}
+    assert bool(unbounded(workflow)) == is_unbounded
+    assert unresolved(workflow) == names
 
 
 @pytest.mark.parametrize(
@@ -117,6 +195,7 @@ def test_a_job_that_is_copied_is_whole(text: str) -> None:
     """docs/nightly.md: each block is a job as GitHub takes it, and what its steps call was checked out before."""
     workflow = {"on": "workflow_dispatch", **yaml.safe_load(text)}
     assert wrong("workflows", workflow) == []
+    assert unresolved(workflow) == []
     steps = workflow["jobs"]["chaos"]["steps"]
     for at, step in enumerate(steps):
         before = [each.get("with", {}) for each in steps[:at] if each.get("uses", "").startswith("actions/checkout@")]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from chaos.faults.base import CoordinatorKind
+from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.reaction import ClusterReaction
 from cluster.process.topology import link_names
-from loadgen.membership import MemberName
+from loadgen.group_plan import MemberName
 from tests.chaos.fake_machine import FakeMachine
 
 #: What is done to single frames cuts no link.
@@ -264,11 +264,11 @@ class FakeCluster:
         reachable = self._reachable()
         return reachable[0] if reachable else None
 
-    async def coordinated(self, kind: CoordinatorKind) -> dict[str, int]:
+    async def coordinated(self, kind: CoordinatorOf) -> dict[str, int]:
         reachable = self._reachable()
         return {f"{kind}-{number}": reachable[0] for number in range(self.coordinated_ids if reachable else 0)}
 
-    async def coordinator(self, kind: CoordinatorKind, key: str) -> int | None:
+    async def coordinator(self, kind: CoordinatorOf, key: str) -> int | None:
         return await self.controller()
 
     @property

@@ -16,8 +16,8 @@ from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import plan, resolve
 from chaos.schedules.model import to_yaml
 from loadgen.choices import parse_keys, parse_sizes
+from loadgen.group_plan import MemberPlace, parse_members
 from loadgen.kinds import BANK, parse_plan
-from loadgen.membership import MemberPlace, parse_members
 from loadgen.records import StreamRecords, TransferRecords
 from loadgen.settings import LoadSettings
 from loadgen.transactional_ids import transactional_id

@@ -278,7 +278,7 @@ def test_a_verifier_that_dies_over_one_run_is_started_for_the_rest(
 
     def run_job(
         supervisor: object, directories: list[RunDirectory], master: str, options: list[str], look: Callable[[], None]
-    ) -> judging._Ended:
+    ) -> judging._VerifierEnded:
         started.append([each.path.name for each in directories])
         look()
         # the first time it dies over the second run
@@ -286,7 +286,7 @@ def test_a_verifier_that_dies_over_one_run_is_started_for_the_rest(
         directories[0].verdict_json.write_text('{"verdict": "valid"}')
         Path(options[1]).write_text(line + "\n")
         look()
-        return judging._Ended(-9 if len(directories) == 3 else 0, 900.0, "", "its log")
+        return judging._VerifierEnded(-9 if len(directories) == 3 else 0, 900.0, "", "its log")
 
     monkeypatch.setattr(judging, "_run_job", run_job)
     told = judging.judge_all(runs, "local[2]")
@@ -314,7 +314,7 @@ def test_what_was_judged_before_an_interrupt_is_said(
 
     def run_job(
         supervisor: object, directories: list[RunDirectory], master: str, options: list[str], look: Callable[[], None]
-    ) -> judging._Ended:
+    ) -> judging._VerifierEnded:
         told_verdict(directories[0], "invalid")
         Path(options[1]).write_text(
             json.dumps({"run": str(directories[0].path), "error": None, "refused": False}) + "\n"

@@ -65,7 +65,7 @@ def test_a_broker_remembers_a_bounded_number_of_producers() -> None:
 
 
 def test_a_broker_knows_from_which_host_a_producer_came(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of what is examined elsewhere: one host has a share of the room alone (``test_producer_room``)."""
+    """Also of what is examined elsewhere: one host has a share of the room alone (``test_producer_quota``)."""
     monkeypatch.setattr(ClientConnection, "ip", "10.0.0.9")
 
     async def check(cluster: MemoryCluster, client: Client) -> None:

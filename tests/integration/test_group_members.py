@@ -24,7 +24,7 @@ from verifier.evidence.history import read_history
 from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.sequenced_value import decode
-from verifier.groups.judge import audit
+from verifier.groups.group_checks import audit
 from verifier.groups.model import GroupEvidence, OffsetSpan, ReadableLog, Spans
 from verifier.groups.pipeline import pipeline
 from verifier.groups.rows import group_partitions

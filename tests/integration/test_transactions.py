@@ -16,8 +16,8 @@ from tests.support.transactions import MAKERS, ConfluentTransactions, Transactio
 from tests.support.up_cluster import UpCluster
 from verifier.evidence.run_directory import RunDirectory
 from verifier.transactions.evidence import transaction_evidence
-from verifier.transactions.judge import audit
 from verifier.transactions.model import TransactionEvidence
+from verifier.transactions.transaction_checks import audit
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 

@@ -21,12 +21,12 @@ from loadgen.settings import LoadSettings
 from tests.loadgen.conftest import CHECKOUT, TOPIC, MockCluster
 from tests.support.histories import read_histories
 from tests.support.ports import fixed_port
-from verifier.by_hand import judge_load
 from verifier.evidence.history import history_file, read_history
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.evidence.series import read_series
 from verifier.operations.options import JudgeOptions
+from verifier.verify_standalone import judge_load
 
 pytestmark = pytest.mark.integration
 
@@ -378,7 +378,7 @@ def test_locust_distributed(
         pytest.param(
             ("--host", "http://127.0.0.1:1/"),
             "takes bootstrap servers, HOST:PORT[,HOST:PORT], not a URL; here: --host 127.0.0.1:1",
-            marks=pytest.mark.full,  # the gate has it in tests/loadgen/test_by_hand.py
+            marks=pytest.mark.full,  # the gate has it in tests/loadgen/test_standalone_load.py
         ),
         (
             ("--host", "127.0.0.1:1", "--kafka-value-bytes", "2000000"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from loadgen.membership import LifeEnd, MemberName
+from loadgen.group_plan import LifeEnd, MemberName
 from loadgen.orders import MemberOrder, OrderBook, give_orders
 
 

@@ -13,10 +13,10 @@ from loadgen.settings import LoadSettings, SettingsError
 from loadgen.spans import ReadRecord
 from loadgen.topics import Log
 from tests.loadgen.fakes import FakeReader, FakeSender
-from tests.verifier.test_by_hand import READ, SENT, START, load
-from verifier.evidence.by_hand import read_read_back
+from tests.verifier.test_verify_standalone import READ, SENT, START, load
 from verifier.evidence.history import read_history
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.standalone import read_read_back
 
 
 @pytest.fixture

@@ -34,12 +34,12 @@ from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
 from verifier.findings import CHECKED
-from verifier.groups.judge import of_groups
+from verifier.groups.group_checks import of_groups
 from verifier.places import partition_rows, replica_rows
 from verifier.run_checks import RunEvidence, audit, judged_places, staged
 from verifier.staging import Staged
 from verifier.suspects import examine, suspects
-from verifier.transactions.judge import transactional
+from verifier.transactions.transaction_checks import transactional
 
 #: Runs that are drawn from one seed and judged in one audit.
 TOGETHER = 500

@@ -168,7 +168,7 @@ def test_every_kind_of_row_has_its_outcomes() -> None:
     from verifier.completeness.rows import OUTCOMES
 
     assert set(OUTCOMES) | {"total"} == set(get_args(history.Function))
-    assert set().union(*OUTCOMES.values()) == set(get_args(history.Outcome))
+    assert set().union(*OUTCOMES.values()) == set(get_args(history.HistoryOutcome))
 
 
 def test_a_later_assignment_may_begin_where_its_reader_had_come() -> None:

@@ -20,8 +20,8 @@ from verifier.evidence.history import HistoryRow, HistoryWriter, read_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.files.transactions import Ended, Opened
 from verifier.transactions.client_rows import client_evidence
-from verifier.transactions.judge import summed_up, transactional
 from verifier.transactions.logs import LogTransactions
+from verifier.transactions.transaction_checks import summed_up, transactional
 
 TOPIC = "t"
 

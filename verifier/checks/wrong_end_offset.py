@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.ends import Ends, ToldEnd
+from verifier.ends import EndEvidence, ToldEnd
 from verifier.transactions.model import Anomalous
 
 NAME = "wrong-end-offset"
 NOT_YET_SENT, UNDECIDED = "not-yet-sent", "undecided"
 
 
-def wrong_end_offset(ends: Ends) -> Iterator[Anomalous]:
+def wrong_end_offset(ends: EndEvidence) -> Iterator[Anomalous]:
     """At most one anomaly of each cause per answer; ``offset`` is the end that was told."""
     for told in ends.told:
         if (sent := ends.sent.latest_below(told.place, told.offset)) is not None and told.complete_ns < sent.time_ns:

@@ -76,7 +76,7 @@ def _late(run: RunModel, closing: Closing) -> Iterator[str]:
 
 
 def _overloaded(run: RunModel, closing: Closing) -> Iterator[str]:
-    session_s, stalled_s = run.settings.session_timeout_ms / 2000, run.settings.stalled_after_s / 2
+    session_s, stalled_s = seconds_of_ms(run.settings.session_timeout_ms) / 2, run.settings.stalled_after_s / 2
     lags = {
         name: (lag_s, session_s, "a ZooKeeper session")
         for name, lag_s in run.harness.event_loop_lag_s.items()

@@ -13,7 +13,7 @@ from verifier.checks.stalled import unproven
 from verifier.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import HISTORIES, Doubt
-from verifier.evidence.declared import Role
+from verifier.evidence.declared import WriterRole
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.sequenced_value import value_name
@@ -30,7 +30,7 @@ LEAST_READ_LIVE = 0.5
 #: their partitions wait until their sessions are over.
 LEAST_READ_BY_MEMBERS = 0.1
 #: What is counted in the histories of a role.
-_COUNTED: dict[Role, str] = {"producers": "what was acknowledged", "final": "what was read in the final phase"}
+_COUNTED: dict[WriterRole, str] = {"producers": "what was acknowledged", "final": "what was read in the final phase"}
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
@@ -59,13 +59,13 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
             yield Doubt(reason)
 
 
-def uncountable(run: RunModel, closing: Closing) -> dict[Role, list[str]]:
+def uncountable(run: RunModel, closing: Closing) -> dict[WriterRole, list[str]]:
     """The roles of which no number can be told, each with the processes whose histories are missing or unreadable."""
     found = {role: unreadable(run, closing, role) for role in _COUNTED}
     return {role: names for role, names in found.items() if names}
 
 
-def unreadable(run: RunModel, closing: Closing, role: Role) -> list[str]:
+def unreadable(run: RunModel, closing: Closing, role: WriterRole) -> list[str]:
     """The declared processes of a role whose history is missing or cannot be read, so that nothing of theirs counts."""
     read = {account.process for account in closing.accounts if account.state != "damaged"}
     return [process.name for process in run.evidence.of_role(role) if process.name not in read]

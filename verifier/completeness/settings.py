@@ -16,12 +16,12 @@ from verifier.closing import Closing
 from verifier.doubts import ALL, Doubt
 from verifier.evidence.run_model import RunModel, RunSettings
 
-Place = tuple[str, ...]
+SettingPlace = tuple[str, ...]
 
 _RESOLVED, _ASKED = ("experiment", "resolved"), ("experiment", "asked")
 
 #: Where else ``run.json`` says each setting: first where it must, then where it does if the option was given.
-STANDS: Mapping[str, tuple[Place, ...]] = {
+STANDS: Mapping[str, tuple[SettingPlace, ...]] = {
     "acks": ((*_RESOLVED, "producer", "acks"), (*_ASKED, "acks")),
     "idempotence": ((*_RESOLVED, "producer", "enable.idempotence"), (*_ASKED, "idempotence")),
     "max_in_flight": ((*_RESOLVED, "producer", "max.in.flight.requests.per.connection"),),
@@ -150,7 +150,7 @@ def _histories(run: RunModel, closing: Closing) -> Iterator[str]:
         yield "run.json has settings.acks '0', and acknowledgements have offsets"
 
 
-def _at(record: Mapping[str, Any], place: Place) -> Any:
+def _at(record: Mapping[str, Any], place: SettingPlace) -> Any:
     """What is there; ``_ABSENT`` if nothing does."""
     inner: Any = record
     for key in place:

@@ -11,10 +11,10 @@ from typing import Literal
 
 #: ``producers``, ``readers`` and ``members`` (of consumer groups) are load processes; ``sentinel`` and ``final`` are
 #: the programs of the final phase.
-Role = Literal["producers", "readers", "members", "sentinel", "final"]
+WriterRole = Literal["producers", "readers", "members", "sentinel", "final"]
 
 #: The roles of load processes: each leaves a live series and a status, too.
-LIVE: tuple[Role, ...] = ("producers", "readers", "members")
+LIVE: tuple[WriterRole, ...] = ("producers", "readers", "members")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class DeclaredEvidence:
         """The declared process of that name."""
         return next((each for each in self.processes if each.name == name), None)
 
-    def of_role(self, *roles: Role) -> list[DeclaredProcess]:
+    def of_role(self, *roles: WriterRole) -> list[DeclaredProcess]:
         """The processes of these roles, in the order of their declaration."""
         return [each for each in self.processes if each.role in roles]
 

@@ -41,7 +41,7 @@ Function = Literal[
     "revoke", "offset-commit", "leave", "total",
 ]  # fmt: skip
 #: ``invoke``: begun; ``ok``: happened; ``fail``: certainly did not happen; ``info``: unknown.
-Outcome = Literal["invoke", "ok", "fail", "info"]
+HistoryOutcome = Literal["invoke", "ok", "fail", "info"]
 Phase = Literal["load", "final"]
 
 _COLUMNS: list[pa.Field[Any]] = [
@@ -101,7 +101,7 @@ class HistoryRow(NamedTuple):
     """
 
     f: Function
-    type: Outcome
+    type: HistoryOutcome
     topic: str = ""
     partition: int = -1
     stream: int = -1
@@ -237,7 +237,7 @@ def values_of(row: HistoryRow) -> int:
 
 def total_row(f: str, outcome: str, rows: int, values: int) -> HistoryRow:
     """The row that closes a history's account of one kind of rows: how many there are, and of how many values."""
-    return HistoryRow("total", cast(Outcome, outcome), last_sequence=values, error=f, count=rows)
+    return HistoryRow("total", cast(HistoryOutcome, outcome), last_sequence=values, error=f, count=rows)
 
 
 def read_history(path: str | Path, *, with_totals: bool = False) -> pa.Table:

@@ -137,7 +137,7 @@ class RunDirectory:
 
     @property
     def read_back_json(self) -> Path:
-        """How a standalone load was read back (``verifier.evidence.by_hand``); a run has none."""
+        """How a standalone load was read back (``verifier.evidence.standalone``); a run has none."""
         return self.loadgen_dir / "read-back.json"
 
     @property

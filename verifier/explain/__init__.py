@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.explain import files, groups, headers, readers, serving, timing, transactions, values
+from verifier.explain import files, groups, headers, readers, serving, timing, transactions, value_anomalies
 from verifier.explain.value_names import producer_name, value_name
 from verifier.facts import Found
 
 __all__ = ["producer_name", "sentence", "value_name"]
 
 _SENTENCES: Mapping[str, Callable[[Found], str]] = {
-    **values.SENTENCES,
+    **value_anomalies.SENTENCES,
     **headers.SENTENCES,
     **files.SENTENCES,
     **readers.SENTENCES,

@@ -71,7 +71,7 @@ def check(replica: ReplicaDirectory, *, strict: bool = False) -> Iterator[Findin
     known = Known(replica.topic, replica.partition, first_offset, first_offset)
     epochs_from = checkpoints.first_judged(epochs, known, log_starts, clean=clean)
     producers = _Producers(directory, first_offset, replica.expired_ms)
-    transactions = _Transactions(first_offset)
+    transactions = _ReplicaTransactions(first_offset)
     end, batches = first_offset, 0
     for log in logs:
         headers = read_headers(log)
@@ -115,7 +115,7 @@ def _indexes(log: Path, headers: Headers, *, clean: bool, closed: bool) -> Itera
             yield from indexes.time_index(path.name, data, headers, closed=closed)
 
 
-class _Transactions:
+class _ReplicaTransactions:
     """The indexes of aborted transactions of one directory, compared as the segments go by."""
 
     def __init__(self, first_offset: int) -> None:

@@ -25,7 +25,7 @@ from verifier.transactions.logs import replica_end
 from verifier.transactions.state_records import TopicPartition
 
 #: A stream and a sequence.
-Value = tuple[int, int]
+KeyedValue = tuple[int, int]
 _NO_END = 2**62
 
 
@@ -43,8 +43,8 @@ class Pipeline:
     began: int
     certain: int
     possible: int
-    inputs: Mapping[int, Value] = field(default_factory=dict)
-    outputs: Mapping[Value, Sequence[int]] = field(default_factory=dict)
+    inputs: Mapping[int, KeyedValue] = field(default_factory=dict)
+    outputs: Mapping[KeyedValue, Sequence[int]] = field(default_factory=dict)
 
 
 def pipelines(directory: RunDirectory, run: RunModel, evidence: GroupEvidence) -> list[Pipeline]:
@@ -75,11 +75,11 @@ def pipeline(
     group: str,
     place: TopicPartition,
     partition: GroupPartition,
-    inputs: Iterable[tuple[int, Value]],
-    outputs: Iterable[tuple[int, Value]],
+    inputs: Iterable[tuple[int, KeyedValue]],
+    outputs: Iterable[tuple[int, KeyedValue]],
 ) -> Pipeline:
     """From (offset, value) of both logs. Pure."""
-    offsets: dict[Value, list[int]] = defaultdict(list)
+    offsets: dict[KeyedValue, list[int]] = defaultdict(list)
     for offset, value in outputs:
         offsets[value].append(offset)
     return Pipeline(
@@ -94,14 +94,14 @@ def pipeline(
     )
 
 
-def _output(run_id: int, home: Path, topic: str, partition: int) -> Iterator[tuple[int, Value]]:
+def _output(run_id: int, home: Path, topic: str, partition: int) -> Iterator[tuple[int, KeyedValue]]:
     segments = [read_headers(path) for path in sorted(home.glob("*.log"))]
     whole = FinalPartition(topic, partition, high_watermark=_NO_END)
     committed = readable_log(segments, whole, committed_only=True).records
     return _values(run_id, home, topic, partition, committed)
 
 
-def _values(run_id: int, home: Path, topic: str, partition: int, wanted: Spans) -> Iterator[tuple[int, Value]]:
+def _values(run_id: int, home: Path, topic: str, partition: int, wanted: Spans) -> Iterator[tuple[int, KeyedValue]]:
     """The values of this run at the wanted offsets; whatever else is there is another check's."""
     for path in sorted(home.glob("*.log")):
         segment = SegmentFile("", run_id, 0, topic, partition, int(path.stem), str(path))
@@ -109,7 +109,7 @@ def _values(run_id: int, home: Path, topic: str, partition: int, wanted: Spans) 
             yield from _spans(rows, wanted)
 
 
-def _spans(rows: pa.RecordBatch, wanted: Spans) -> Iterator[tuple[int, Value]]:
+def _spans(rows: pa.RecordBatch, wanted: Spans) -> Iterator[tuple[int, KeyedValue]]:
     some = rows.select(["kind", "stream", "first_offset", "last_offset", "first_sequence", "value_problem"])
     for row in some.to_pylist():
         if row["kind"] != "span" or row["stream"] is None or row["value_problem"] not in (None, "payload"):

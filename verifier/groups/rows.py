@@ -30,11 +30,11 @@ COLUMNS = (
     "incarnation", "error", "session", "op",
 )  # fmt: skip
 
-Row = Mapping[str, Any]
+GroupRow = Mapping[str, Any]
 
 
 def group_partitions(
-    rows: Iterable[Row],
+    rows: Iterable[GroupRow],
     logs: Mapping[TopicPartition, ReadableLog],
     *,
     is_whole: bool,
@@ -45,8 +45,8 @@ def group_partitions(
     resumed: dict[GroupPlace, list[ResumedMember]] = defaultdict(list)
     commits: dict[GroupPlace, list[OffsetCommit]] = defaultdict(list)
     delivered: dict[GroupPlace, list[OffsetSpan]] = defaultdict(list)
-    inputs: list[Row] = []
-    ends: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    inputs: list[GroupRow] = []
+    ends: dict[tuple[str, int], list[GroupRow]] = defaultdict(list)
     released = _Released()
     for row in rows:
         whose = row["process"], row["session"]
@@ -95,7 +95,7 @@ class _Member(NamedTuple):
     generation: int
 
     @classmethod
-    def of(cls, row: Row) -> _Member:
+    def of(cls, row: GroupRow) -> _Member:
         """As a ``member`` row says."""
         group, _, member_id = str(row["error"] or "").partition(" ")
         return cls(group, member_id, row["incarnation"])
@@ -108,11 +108,11 @@ class _Released:
         self._revoked: dict[tuple[str, int, TopicPartition], int] = {}
         self._left: dict[tuple[str, str], int] = {}
 
-    def revoked(self, row: Row) -> None:
+    def revoked(self, row: GroupRow) -> None:
         where = row["process"], row["session"], (row["topic"], row["partition"])
         self._revoked[where] = min(row["invoke_ns"], self._revoked.get(where, NEVER_NS))
 
-    def left(self, row: Row, who: _Member) -> None:
+    def left(self, row: GroupRow, who: _Member) -> None:
         """The row names the member's newest session; with it all end."""
         whose = row["process"], who.member_id
         self._left[whose] = min(row["invoke_ns"], self._left.get(whose, NEVER_NS))
@@ -123,14 +123,14 @@ class _Released:
         return resumed._replace(released_ns=min(revoked_ns, left_ns))
 
 
-def _resumed(row: Row, who: _Member) -> ResumedMember:
+def _resumed(row: GroupRow, who: _Member) -> ResumedMember:
     whose = row["process"], row["session"]
     return ResumedMember(
         *whose, row["first_offset"], row["invoke_ns"], row["complete_ns"], who.member_id, who.generation
     )
 
 
-def _commit(row: Row) -> OffsetCommit:
+def _commit(row: GroupRow) -> OffsetCommit:
     is_certain = row["type"] == "ok"
     return OffsetCommit(
         row["process"],
@@ -143,7 +143,7 @@ def _commit(row: Row) -> OffsetCommit:
     )
 
 
-def _in_transaction(row: Row, ends: Iterable[Row]) -> OffsetCommit | None:
+def _in_transaction(row: GroupRow, ends: Iterable[GroupRow]) -> OffsetCommit | None:
     """What a transaction took as its input is committed with it, one offset further; None if it certainly is not."""
     told = list(ends)
     became = outcome((each["f"], each["type"]) for each in told)

@@ -65,7 +65,7 @@ def stored(logs: Iterable[KeyedLog]) -> StoredOffsets:
 
 
 @dataclass
-class _Found:
+class _FoundRecords:
     """Of one group in one partition, as far as the log was read."""
 
     offsets: set[int] = field(default_factory=set)
@@ -82,9 +82,9 @@ class _Found:
         return StoredCommits(frozenset(self.offsets), frozenset(self.lasts), is_whole)
 
 
-def _read(log: KeyedLog) -> tuple[dict[GroupPlace, _Found], set[str], bool]:
+def _read(log: KeyedLog) -> tuple[dict[GroupPlace, _FoundRecords], set[str], bool]:
     ends = _Ends(log)
-    found: dict[GroupPlace, _Found] = defaultdict(_Found)
+    found: dict[GroupPlace, _FoundRecords] = defaultdict(_FoundRecords)
     groups: set[str] = set()
     is_whole = log.is_whole
     for record in log.records:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-Form = Callable[[Mapping[str, Any]], str]
+LineForm = Callable[[Mapping[str, Any]], str]
 
 
 def json_line(operation: Mapping[str, Any]) -> str:
@@ -54,4 +54,4 @@ def edn(value: Any) -> str:
     raise TypeError(f"{type(value).__name__} has no form in EDN here")
 
 
-FORMS: Mapping[str, Form] = {"edn": edn_line, "jsonl": json_line}
+FORMS: Mapping[str, LineForm] = {"edn": edn_line, "jsonl": json_line}

@@ -8,6 +8,7 @@ from typing import Any
 from verifier.anomalies import BY_NAME
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
+from verifier.evidence.units import seconds_of_ms
 from verifier.markdown import anomaly, code, inline, reasons, table
 from verifier.reasons import by_reason
 from verifier.recoveries import MB
@@ -146,7 +147,7 @@ def stood_still_text(run: RunModel) -> str:
 
     It is the longest time since a broker's last start: what was before it is not known.
     """
-    limit_s = run.settings.session_timeout_ms / 2000
+    limit_s = seconds_of_ms(run.settings.session_timeout_ms) / 2
     slow = {name: lag_s for name, lag_s in run.harness.event_loop_lag_s.items() if name.startswith("broker-")}
     told = [f"{name} for {lag_s:,.2f} s" for name, lag_s in sorted(slow.items()) if lag_s > limit_s]
     return f"{', '.join(told)} (half a ZooKeeper session is {limit_s:,.2f} s)" if told else ""

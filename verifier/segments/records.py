@@ -226,7 +226,7 @@ def _begins(data: bytes, count: int) -> array[int] | None:
     return begins if at == end else None
 
 
-class _Step(NamedTuple):
+class _RecordStep(NamedTuple):
     offset_delta: NDArray[np.int64]
     position: NDArray[np.int64]
     size: NDArray[np.int64]
@@ -234,7 +234,7 @@ class _Step(NamedTuple):
     bad: NDArray[np.bool_]
 
 
-def _step(buffer: NDArray[np.uint8], cursor: NDArray[np.int64], end: NDArray[np.int64]) -> _Step:
+def _step(buffer: NDArray[np.uint8], cursor: NDArray[np.int64], end: NDArray[np.int64]) -> _RecordStep:
     """Records that start at these cursors, each within its batch, which has this end."""
     bad = np.zeros(cursor.size, dtype=np.bool_)
     length, body = _varint(buffer, cursor, _VARINT_BYTES, bad)
@@ -248,7 +248,7 @@ def _step(buffer: NDArray[np.uint8], cursor: NDArray[np.int64], end: NDArray[np.
     # without headers the record must end here; with them its own length is trusted
     bad |= (key_size < -1) | (value_size < -1) | (header_count < 0) | (at > record_end)
     bad |= (header_count == 0) & (at != record_end)
-    return _Step(offset_delta, position, value_size, record_end, bad)
+    return _RecordStep(offset_delta, position, value_size, record_end, bad)
 
 
 def _varint(

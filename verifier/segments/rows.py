@@ -28,7 +28,7 @@ from verifier.segments import walk
 from verifier.segments.value_spans import NO_SPANS, VALUE_PROBLEMS, BatchChunk, find_spans
 
 #: Values of a column, and where it is null.
-Column = tuple[NDArray[Any], NDArray[np.bool_] | None]
+MaskedColumn = tuple[NDArray[Any], NDArray[np.bool_] | None]
 
 #: Batches are decoded together up to this many bytes, so that a segment of any size needs bounded memory.
 CHUNK_BYTES = 32 << 20
@@ -148,15 +148,15 @@ def _chunk_rows(segment: SegmentFile, chunk: BatchChunk) -> pa.RecordBatch:
     unknown = np.concatenate([np.ones(count, dtype=np.bool_), found.stream < 0])
     next_offset = chunk.fields["base_offset"].astype(np.int64) + chunk.fields["last_offset_delta"] + 1
 
-    def of_batch(name: str) -> Column:
+    def of_batch(name: str) -> MaskedColumn:
         values = np.zeros(owner.size, dtype=np.int64)
         values[:count] = chunk.fields[name]
         return values, ~of_batches
 
-    def of_span(column: NDArray[Any], missing: NDArray[np.bool_]) -> Column:
+    def of_span(column: NDArray[Any], missing: NDArray[np.bool_]) -> MaskedColumn:
         return np.concatenate([np.zeros(count, dtype=column.dtype), column]), missing
 
-    columns: dict[str, Column] = {
+    columns: dict[str, MaskedColumn] = {
         name: (chunk.fields[name].astype(np.int64)[owner], None)
         for name in (
             "base_offset", "leader_epoch", "attributes", "crc", "producer_id", "producer_epoch", "base_sequence",
@@ -185,7 +185,7 @@ def _chunk_rows(segment: SegmentFile, chunk: BatchChunk) -> pa.RecordBatch:
 
 
 def _file_row(segment: SegmentFile, size_bytes: int, found: walk.Walk, next_offset: int) -> pa.RecordBatch:
-    columns: dict[str, Column] = {
+    columns: dict[str, MaskedColumn] = {
         "kind": (np.array(["file"], dtype=object), None),
         "position": (np.array([found.tail_position]), None),
         "size_bytes": (np.array([size_bytes]), None),
@@ -196,7 +196,7 @@ def _file_row(segment: SegmentFile, size_bytes: int, found: walk.Walk, next_offs
     return _record_batch(segment, 1, columns)
 
 
-def _record_batch(segment: SegmentFile, rows: int, columns: dict[str, Column]) -> pa.RecordBatch:
+def _record_batch(segment: SegmentFile, rows: int, columns: dict[str, MaskedColumn]) -> pa.RecordBatch:
     """Rows of one segment; columns that are not given are null."""
     whose = {
         "run": segment.run,

@@ -74,7 +74,7 @@ def listen(histories: Iterable[Path], spots: Sequence[Spot] = (), wanted: Sequen
     for path in histories:
         try:
             for batch in _batches(path):
-                rows = _Rows(batch)
+                rows = _ClientRows(batch)
                 rows.count(counts)
                 for name, mask in rows.partitions():
                     _listen_at(rows, mask, name, by_name[name], asked[name], acks, told)
@@ -112,7 +112,7 @@ def _batches(path: Path) -> Iterator[pa.RecordBatch]:
             yield batch
 
 
-class _Rows:
+class _ClientRows:
     """The columns of one batch as numpy arrays; text as codes of ``words``."""
 
     def __init__(self, batch: pa.RecordBatch) -> None:
@@ -162,7 +162,7 @@ def _numbers(column: pa.Array[Any]) -> NDArray[np.int64]:
 
 
 def _listen_at(
-    rows: _Rows,
+    rows: _ClientRows,
     mask: NDArray[np.bool_],
     name: Name,
     spots: Sequence[Spot],

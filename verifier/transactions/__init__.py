@@ -2,6 +2,6 @@
 
 Owns the way from ``__transaction_state`` to decisions (``state_records``, ``decisions``), from the logs to what began
 and ended in them (``logs``), and which marker belongs to which decision (``alignment``, ``model``). ``evidence`` finds
-the files; ``judge`` asks the checks, which are in ``verifier/checks``. Shares no line with ``cluster``; no Spark. A run
-without that topic has no transactions, and nothing of this is asked.
+the files; ``transaction_checks`` asks the checks, which are in ``verifier/checks``. Shares no line with ``cluster``; no
+Spark. A run without that topic has no transactions, and nothing of this is asked.
 """

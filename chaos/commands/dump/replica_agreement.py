@@ -77,7 +77,8 @@ def data_directory(path: Path) -> Lines:
     if not replicas:
         raise BadRequest(f"{path} is not a partition directory and contains none; name a broker's data directory")
     for inner in replicas:
-        segments_of, size_bytes, start, end = 0, 0, None, 0
+        segments_of, size_bytes = 0, 0
+        start, end = None, 0
         for line in replica(inner):
             if isinstance(line, DamagedPart):
                 yield DamagedPart(f"{inner.name}/{line.text}")

@@ -90,7 +90,8 @@ def row_of(path: Path) -> RunRow | None:
     directory = RunDirectory(path)
     try:
         run = directory.read_run()
-        name, seed, started, ended = str(run["name"]), int(run["seed"]), str(run["started"]), run.get("ended")
+        name, seed = str(run["name"]), int(run["seed"])
+        started, ended = str(run["started"]), run.get("ended")
     except (OSError, ValueError, KeyError, TypeError):
         return None
     verdict, found = _verdict(directory, is_over=ended is not None)

@@ -8,8 +8,8 @@ whole only to be repeated, and then within a bound. The state machine is pure; w
 
 from __future__ import annotations
 
-from chaos.proxy.frames import HEADER_BYTES, Dialogue, FrameTally, FrameWalk, Header, read_header
-from chaos.proxy.pipe import Chunk, Direction, Pipe
+from chaos.proxy.frames import HEADER_BYTES, Dialogue, FrameHeader, FrameTally, FrameWalk, read_header
+from chaos.proxy.pipe import Chunk, Pipe, PipeDirection
 from chaos.proxy.toxics.base import Attributes, Stage, ToxicType, pass_all, pass_end
 from cluster.seams.units import seconds_of_ms
 
@@ -28,7 +28,7 @@ class FrameStage(Stage):
     _skip: int
     _count: int
 
-    def place(self, tally: FrameTally, walk: FrameWalk, direction: Direction, dialogue: Dialogue) -> None:
+    def place(self, tally: FrameTally, walk: FrameWalk, direction: PipeDirection, dialogue: Dialogue) -> None:
         """Where the first byte of the input lies. Called once, before the first step.
 
         The frame that it lies in has been delivered in part: the rest passes, unjudged.
@@ -42,8 +42,8 @@ class FrameStage(Stage):
         self._delivered = bytes(walk.head)
         self._dropping = False
         #: the frame at the head of the input that is being acted on before its first byte moves
-        self._at_gate: Header | None = None
-        if direction is Direction.DOWNSTREAM:
+        self._at_gate: FrameHeader | None = None
+        if direction is PipeDirection.DOWNSTREAM:
             dialogue.is_followed = True
 
     def configure(self, attributes: Attributes, now: float) -> None:
@@ -76,7 +76,7 @@ class FrameStage(Stage):
 
     # --- what a subclass decides
 
-    def acts_on(self, header: Header) -> bool:
+    def acts_on(self, header: FrameHeader) -> bool:
         """Whether to act on this frame. Asked once for each frame; counts those that match."""
         api_key = self._dialogue.api_key_of(header)
         if api_key is None or not 0 <= api_key <= MAX_API_KEY or not self._api_keys >> api_key & 1:
@@ -203,7 +203,7 @@ class RepeatFrameStage(FrameStage):
 
     _copy: bytearray | None = None
 
-    def acts_on(self, header: Header) -> bool:
+    def acts_on(self, header: FrameHeader) -> bool:
         return header.size_bytes <= MAX_REPEATED_BYTES and super().acts_on(header)
 
     def _gate(self, now: float, source: Pipe, sink: Pipe) -> float | None:
@@ -230,7 +230,7 @@ class SurplusStage(FrameStage):
     def configure(self, attributes: Attributes, now: float) -> None:
         return
 
-    def acts_on(self, header: Header) -> bool:
+    def acts_on(self, header: FrameHeader) -> bool:
         return self._dialogue.is_surplus(header)
 
     def _gate(self, now: float, source: Pipe, sink: Pipe) -> float | None:

@@ -23,7 +23,7 @@ from cluster.broker.internal_topics import OFFSETS_TOPIC
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.portions import Beside, chunks
 from cluster.broker.replicas.ordered_appends import MayWrite, OrderedAppends, OwnAppend
-from cluster.broker.replicas.own_writes import NO_OFFSET, Told
+from cluster.broker.replicas.own_writes import NO_OFFSET, WriteTold
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
@@ -34,13 +34,13 @@ from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, Grou
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.loading import GroupLoader
 from cluster.coordinator.group.purposes import OffsetsStored
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, JoinRequest, MemberIdentity, SyncRequest
 from cluster.coordinator.partitioning import partition_for
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random, derive
+from cluster.topic_partition import TopicPartition
 
 #: Characters of a client id, or of an instance's, that a member id begins with: it must fit into a record.
 MOST_PREFIX = 255
@@ -51,7 +51,7 @@ GROUPS_AT_ONCE = 10
 _Answer = TypeVar("_Answer")
 
 #: What makes a decision for one who waits, at a time.
-Event = Callable[["asyncio.Future[_Answer]", int], GroupDecision]
+GroupEvent = Callable[["asyncio.Future[_Answer]", int], GroupDecision]
 
 
 class GroupService:
@@ -165,7 +165,7 @@ class GroupService:
         """Wait for a share if others have used up this turn of the loop: a large group takes long."""
         await self._shares.fresh()
 
-    def _ask(self, event: Event[_Answer]) -> asyncio.Future[_Answer]:
+    def _ask(self, event: GroupEvent[_Answer]) -> asyncio.Future[_Answer]:
         waiter: asyncio.Future[_Answer] = self._loop.create_future()
         self._carry_out(event(waiter, self._clock.wall_ms()), waiter)
         return self._kept(waiter)
@@ -212,7 +212,7 @@ class GroupService:
             await pause()
 
     def end_transaction(
-        self, partition: int, leader_epoch: int, marker: bytes, producer_id: int, told: Told, *, is_committed: bool
+        self, partition: int, leader_epoch: int, marker: bytes, producer_id: int, told: WriteTold, *, is_committed: bool
     ) -> None:
         """Append a marker to a partition of ``__consumer_offsets``: in the order of its commits, so that the offsets of
         the transaction count, or are dropped, as soon as it is stored. Refused while the partition is read."""

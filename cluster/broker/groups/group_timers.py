@@ -13,6 +13,7 @@ from itertools import count
 
 from cluster.broker.pauses import Shares
 from cluster.coordinator.group.decisions import TimerChange, TimerName
+from cluster.seams.units import seconds_of_ms
 
 #: Cancelled timers that stay in the heap, besides as many as there are others.
 _MOST_CANCELLED = 1000
@@ -59,7 +60,7 @@ class GroupTimers:
         if former is not None:
             former.name = None
         if deadline_ms is not None:
-            due_s = self._loop.time() + max(0, deadline_ms - now_ms) / 1000
+            due_s = self._loop.time() + seconds_of_ms(max(0, deadline_ms - now_ms))
             timer = self._timers[name] = _Timer(name, deadline_ms)
             heapq.heappush(self._heap, (due_s, next(self._numbers), timer))
             self._arm(due_s)

@@ -10,9 +10,9 @@ from cluster.broker.portions import chunks
 from cluster.broker.services import Services
 from cluster.broker.transactions.marker_links import VERIFY_VERSION
 from cluster.coordinator.transaction.describing import verify_partitions
-from cluster.coordinator.transaction.state import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
+from cluster.topic_partition import TopicPartition
 
 #: Before it a producer that was fenced is told INVALID_PRODUCER_EPOCH. So are EndTxn and AddOffsetsToTxn answered.
 FENCED_VERSION = 2

@@ -24,6 +24,7 @@ from cluster.protocol.message_classes import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from cluster.seams.units import seconds_of_ms
 
 _Response = TypeVar("_Response", AlterConfigsResponse, IncrementalAlterConfigsResponse)
 
@@ -65,7 +66,7 @@ async def _alter(
         try:
             if times[kind, name] > 1:
                 raise RequestRefused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            async with asyncio.timeout(services.config["request.timeout.ms"] / 1000):
+            async with asyncio.timeout(seconds_of_ms(services.config["request.timeout.ms"])):
                 await alter(services, kind, name, change(asked.configs), validate_only=request.validate_only)
         except REFUSALS as error:
             code, message = refusal(error, name)

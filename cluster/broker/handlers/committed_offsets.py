@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.broker.pauses import Pauses
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import OffsetToCommit
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 _Topic = TypeVar("_Topic")
 _Partition = TypeVar("_Partition")

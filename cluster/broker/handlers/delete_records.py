@@ -17,7 +17,7 @@ from cluster.protocol.messages import decode_request, encode_response
 from cluster.seams.storage import Payload
 
 
-class _Awaited:
+class _AwaitedDeletion:
     """A deletion whose results a task awaits: it gets some, also when no one wants the answer."""
 
     __slots__ = ("_delayed",)
@@ -26,7 +26,7 @@ class _Awaited:
         self._delayed = delayed
 
     def __repr__(self) -> str:
-        return f"_Awaited({self._delayed!r})"
+        return f"_AwaitedDeletion({self._delayed!r})"
 
     @property
     def size_bytes(self) -> int:
@@ -58,7 +58,7 @@ async def _of_large(services: Services, beside: Beside, exchange: Exchange, body
     answered: asyncio.Future[list[DeletionResult]] = asyncio.get_running_loop().create_future()
 
     def waits(delayed: DelayedDeletion) -> None:
-        exchange.wait(_Awaited(delayed))
+        exchange.wait(_AwaitedDeletion(delayed))
 
     rest = _delete(services, beside, wanted, timeout_ms, answered.set_result, waits)
     if rest is not None:

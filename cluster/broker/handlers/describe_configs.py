@@ -10,6 +10,7 @@ from cluster.broker.services import Services
 from cluster.broker.settings import REFUSALS, Setting, describe, refusal
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import DescribeConfigsRequest, DescribeConfigsResponse
+from cluster.seams.units import seconds_of_ms
 
 _Entry = DescribeConfigsResponse.DescribeConfigsResult.DescribeConfigsResourceResult
 
@@ -22,7 +23,7 @@ async def handle(services: Services, request: DescribeConfigsRequest, _exchange:
         code, message = ErrorCode.NONE, None
         found: list[Setting] = []
         try:
-            async with asyncio.timeout(services.config["request.timeout.ms"] / 1000):
+            async with asyncio.timeout(seconds_of_ms(services.config["request.timeout.ms"])):
                 found = await describe(services, asked.resource_type, asked.resource_name, asked.configuration_keys)
         except REFUSALS as error:
             code, message = refusal(error, asked.resource_name)

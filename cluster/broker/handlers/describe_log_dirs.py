@@ -9,9 +9,9 @@ from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps, chunks
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.services import Services
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import DescribeLogDirsRequest, DescribeLogDirsResponse
+from cluster.topic_partition import TopicPartition
 
 #: Partitions that are asked for, before others have their turn.
 AT_ONCE = 200

@@ -107,7 +107,7 @@ def _id_of(session: FetchSession | None) -> int:
     return NO_SESSION if session is None else session.session_id
 
 
-class _Answer(NamedTuple):
+class _FetchAnswer(NamedTuple):
     """What is left to encode."""
 
     results: list[FetchResult]
@@ -142,7 +142,7 @@ class _Large:
         elif not found.is_done:
             exchange.park(found, len(request.partitions))
 
-    async def _finish(self, steps: Steps[_Answer]) -> None:
+    async def _finish(self, steps: Steps[_FetchAnswer]) -> None:
         """The wait is over: what is left to do takes as long as for a fetch that does not wait."""
         await self._respond(await self._in_portions(steps))
 
@@ -151,12 +151,12 @@ class _Large:
         portions.begin()
         return await portions.finish(self._beside)
 
-    async def _respond(self, found: _Answer) -> None:
+    async def _respond(self, found: _FetchAnswer) -> None:
         exchange = self._exchange
         head = exchange.api_version, exchange.correlation_id, found.error_code, found.session_id
         exchange.respond(await self._beside.run(partial(build_response, *head, found.results)))
 
-    def _steps(self, request: FetchRequest, from_brokers: bool) -> Steps[_Answer | DelayedFetch]:
+    def _steps(self, request: FetchRequest, from_brokers: bool) -> Steps[_FetchAnswer | DelayedFetch]:
         session = None
         if _is_impostor(request, from_brokers):
             found = yield partial(_refused, request)
@@ -165,7 +165,7 @@ class _Large:
                 reader, session = _admit(self._replicas, self._exchange, request)
             except RequestRefused as error:
                 self._replicas.counters.fetch_answered(error.error_code, [], to_broker=request.replica_id >= 0)
-                return _Answer([], error.error_code)
+                return _FetchAnswer([], error.error_code)
 
             def ended(steps: Steps[list[FetchResult]]) -> None:
                 self._exchange.finish(self._finish(self._last_steps(request, steps)))
@@ -175,18 +175,18 @@ class _Large:
             return found
         return (yield from self._answer_in_steps(request, found, session))
 
-    def _last_steps(self, request: FetchRequest, steps: Steps[list[FetchResult]]) -> Steps[_Answer]:
+    def _last_steps(self, request: FetchRequest, steps: Steps[list[FetchResult]]) -> Steps[_FetchAnswer]:
         return (yield from self._answer_in_steps(request, (yield from steps), None))
 
     def _answer_in_steps(
         self, request: FetchRequest, found: list[FetchResult], session: FetchSession | None
-    ) -> Steps[_Answer]:
+    ) -> Steps[_FetchAnswer]:
         told: list[FetchResult] = []
         for some in chunks(found, PARTITIONS_A_STEP):
             self._replicas.counters.fetch_answered(ErrorCode.NONE, some, to_broker=request.replica_id >= 0)
             told += _told(self._replicas, request, some, self._exchange.api_version)
             yield None
-        return _Answer(told, session_id=_id_of(session))
+        return _FetchAnswer(told, session_id=_id_of(session))
 
 
 def _respond(

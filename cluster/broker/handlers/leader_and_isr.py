@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from cluster.broker.handlers.control_fence import ControllerOrigin, can_be, check
 from cluster.broker.replicas.assignments import ReplicaAssignment, Role
 from cluster.broker.services import Services
-from cluster.log.checkpoints import TopicPartition
 from cluster.metadata.store import SessionExpiredError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import LeaderAndIsrRequest, LeaderAndIsrResponse
+from cluster.topic_partition import TopicPartition
 
 #: ``leader_recovery_state`` of a leader that was elected from outside the in-sync set.
 RECOVERING = 1

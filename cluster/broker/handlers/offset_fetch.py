@@ -9,9 +9,9 @@ from cluster.broker.exchange import Exchange
 from cluster.broker.portions import Steps, chunks
 from cluster.broker.services import Services
 from cluster.coordinator.group.answers import FetchedOffset
-from cluster.coordinator.group.records import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import OffsetFetchRequest, OffsetFetchResponse
+from cluster.topic_partition import TopicPartition
 
 _Asked = (
     OffsetFetchRequest.OffsetFetchRequestTopic | OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics

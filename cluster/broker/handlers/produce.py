@@ -17,7 +17,7 @@ from cluster.broker.portions import Beside, IsGone, chunks, never_gone
 from cluster.broker.replicas.host import WrittenBy
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.replicas.verified import NOT_ASKED
-from cluster.broker.transactions.verification import ToVerify, Verifier
+from cluster.broker.transactions.transaction_verifier import ToVerify, TransactionVerifier
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode, ManyPartitions
 from cluster.protocol.produce import (
@@ -35,7 +35,9 @@ ZSTD_VERSION = 7
 PARTITIONS_AT_ONCE = 200
 
 
-def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchange: Exchange, body: memoryview) -> None:
+def handle(
+    replicas: ReplicaManager, verifier: TransactionVerifier, beside: Beside, exchange: Exchange, body: memoryview
+) -> None:
     version = exchange.api_version
     try:
         request = parse_request(body, version, PARTITIONS_AT_ONCE)
@@ -65,7 +67,7 @@ def handle(replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchang
 
 
 async def _handle_verified(
-    replicas: ReplicaManager, verifier: Verifier, exchange: Exchange, body: memoryview, asked: list[ToVerify]
+    replicas: ReplicaManager, verifier: TransactionVerifier, exchange: Exchange, body: memoryview, asked: list[ToVerify]
 ) -> None:
     """The coordinator is asked first, whether the transaction has these partitions."""
     version = exchange.api_version
@@ -80,7 +82,7 @@ async def _handle_verified(
 
 
 async def _handle_many(
-    replicas: ReplicaManager, verifier: Verifier, beside: Beside, exchange: Exchange, body: memoryview
+    replicas: ReplicaManager, verifier: TransactionVerifier, beside: Beside, exchange: Exchange, body: memoryview
 ) -> None:
     version = exchange.api_version
     async with beside.large.of(len(body)):

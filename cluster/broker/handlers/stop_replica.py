@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from cluster.broker.handlers.control_fence import ControllerOrigin, can_be, check
 from cluster.broker.replicas.assignments import ReplicaStop
 from cluster.broker.services import Services
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import StopReplicaRequest, StopReplicaResponse
+from cluster.topic_partition import TopicPartition
 
 
 async def handle(services: Services, request: StopReplicaRequest) -> StopReplicaResponse:

@@ -7,10 +7,10 @@ from cluster.broker.handlers.committed_offsets import answered, asked_offsets
 from cluster.broker.internal_topics import OFFSETS_TOPIC
 from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import NO_GENERATION, CommitRequest, MemberIdentity, OffsetToCommit
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from cluster.topic_partition import TopicPartition
 
 #: From this version on COORDINATOR_LOAD_IN_PROGRESS is understood.
 LOADING_VERSION = 2

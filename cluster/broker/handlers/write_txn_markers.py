@@ -7,9 +7,9 @@ from cluster.broker.pauses import Pauses
 from cluster.broker.services import Services
 from cluster.broker.transactions.marker_writing import MarkerErrors
 from cluster.coordinator.transaction.decisions import TransactionMarkers
-from cluster.coordinator.transaction.state import TopicPartition
 from cluster.protocol.by_topic import by_topic
 from cluster.protocol.message_classes import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from cluster.topic_partition import TopicPartition
 
 #: The coordinator's own affair, which it does not tell.
 _UNTOLD_PARTITION, _UNTOLD_ID = -1, ""

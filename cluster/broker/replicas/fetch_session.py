@@ -16,9 +16,9 @@ from cluster.broker.replicas.fetch_checks import FetchedBy
 from cluster.broker.replicas.purgatory import DelayedFetch
 from cluster.broker.replicas.reads import Reads
 from cluster.broker.replicas.waiters import Waiters
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchRequest, FetchResult
+from cluster.topic_partition import TopicPartition
 
 #: Session epochs of a full fetch: without a session, and asking for one.
 FINAL_EPOCH, INITIAL_EPOCH = -1, 0

@@ -22,7 +22,6 @@ from cluster.broker.replicas.following import Followed, Following, Question
 from cluster.broker.replicas.leader_connection import LeaderConnection
 from cluster.broker.replicas.replica import Replica
 from cluster.config.broker import BrokerConfig
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -32,6 +31,8 @@ from cluster.protocol.messages import decode_response, encode_request
 from cluster.replication.follower import FetchPosition, Reaction, out_of_range_position
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
+from cluster.seams.units import ms_of_seconds
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +174,7 @@ class Fetcher:
         # For those that pause: an earlier timer may have come too early.
         resume_s = self._following.next_resume_s()
         if resume_s < math.inf:
-            self._link.wake_in(1000 * (resume_s - now_s))
+            self._link.wake_in(ms_of_seconds(resume_s - now_s))
 
     def _fetch(self, question: Question, max_wait_ms: int) -> None:
         settings = self._settings

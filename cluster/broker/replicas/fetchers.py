@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from cluster.broker.replicas.fetcher import Fetcher
 from cluster.broker.replicas.replica import Replica
-from cluster.log.checkpoints import TopicPartition
+from cluster.topic_partition import TopicPartition
 
 
 class Fetchers:

@@ -11,7 +11,6 @@ import logging
 from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
 from cluster.broker.rules import Rules
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import UnexpectedOffset
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import parse_header
@@ -19,6 +18,7 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.replication.follower import FetchPosition, Reaction, reaction, restart_within, truncation_offset
 from cluster.replication.high_watermark import follower_high_watermark
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -17,10 +17,11 @@ from enum import Enum
 from cluster.broker.replicas.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from cluster.broker.replicas.fetch_sessions import NO_SESSION
 from cluster.broker.replicas.replica import Replica
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResponse, FetchResult
 from cluster.replication.follower import FetchPosition
+from cluster.seams.units import seconds_of_ms
+from cluster.topic_partition import TopicPartition
 
 #: How often the starts of logs are compared with what was noted: local retention moves one, and no answer says so.
 SCAN_S = 5.0
@@ -135,7 +136,7 @@ class Following:
         # Bounded before it is shifted: a leader may be away for days.
         pause_ms = min(FIRST_PAUSE_MS << min(followed.failures, 30), longest_ms)
         followed.failures += 1
-        self.pause(followed, now_s + pause_ms / 1000)
+        self.pause(followed, now_s + seconds_of_ms(pause_ms))
         return pause_ms
 
     def ask_range(self, followed: Followed) -> None:

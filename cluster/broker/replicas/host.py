@@ -13,11 +13,11 @@ from cluster.broker.journal import Journal
 from cluster.broker.metrics import Counters
 from cluster.broker.rules import Rules
 from cluster.isr import IsrAnswer, IsrProposal
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.config import LogConfig
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import Outcome
+from cluster.replication.isr import IsrOutcome
+from cluster.topic_partition import TopicPartition
 
 
 class WrittenBy(NamedTuple):
@@ -62,7 +62,7 @@ class Proposing(Protocol):
     @property
     def key(self) -> TopicPartition: ...
 
-    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> Outcome:
+    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> IsrOutcome:
         """Settle a proposal by the controller's answer."""
         ...
 

@@ -13,10 +13,11 @@ from itertools import islice
 
 from cluster.broker.replicas.host import Proposing
 from cluster.isr import IsrAnswer, IsrProposal, PartitionId
-from cluster.log.checkpoints import TopicPartition
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import Outcome
+from cluster.replication.isr import IsrOutcome
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class IsrProposals:
             while self._waiting:
                 asked = {key: self._waiting.pop(key) for key in list(islice(self._waiting, CHANGES_AT_ONCE))}
                 if not await self._ask(asked):
-                    await asyncio.sleep(RETRY_MS / 1000)
+                    await asyncio.sleep(seconds_of_ms(RETRY_MS))
         finally:
             self._task = None
 
@@ -87,12 +88,12 @@ class IsrProposals:
         for key, (partition, proposal) in asked.items():
             answer = answers.get((partition.topic_id, partition.partition), NO_ANSWER)
             outcome = partition.isr_answered(proposal, answer, now_ms)
-            if outcome is Outcome.RETRY:
+            if outcome is IsrOutcome.RETRY:
                 is_settled = False
                 self._waiting.setdefault(key, (partition, proposal))
-            elif outcome is not Outcome.COMMITTED:
+            elif outcome is not IsrOutcome.COMMITTED:
                 logger.info("%s-%d: the ISR change to %s: %s", *key, list(proposal.members), outcome.value)
-                if outcome is Outcome.WAIT:
+                if outcome is IsrOutcome.WAIT:
                     self._ask_later(partition, proposal)
         return is_settled
 
@@ -100,7 +101,9 @@ class IsrProposals:
         """Nothing may come of it, if who answered was not the controller anymore."""
         if partition.key in self._timers:
             self._timers[partition.key].cancel()
-        self._timers[partition.key] = self._loop.call_later(WAIT_MS / 1000, self._ask_again, partition, proposal)
+        self._timers[partition.key] = self._loop.call_later(
+            seconds_of_ms(WAIT_MS), self._ask_again, partition, proposal
+        )
 
     def _ask_again(self, partition: Proposing, proposal: IsrProposal) -> None:
         del self._timers[partition.key]

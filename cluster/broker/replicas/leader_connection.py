@@ -16,6 +16,7 @@ from cluster.protocol.connection import RequestPipeline
 from cluster.protocol.errors import ProtocolError
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Connection, FrameHandler, Transport
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ class LeaderConnection:
 
     def wake_in(self, delay_ms: float) -> None:
         """Call ``ConnectionUser.timer`` after a while, and not later than already planned."""
-        when = self._loop.time() + delay_ms / 1000
+        when = self._loop.time() + seconds_of_ms(delay_ms)
         if self._timer is not None:
             if self._timer.when() <= when:
                 return

@@ -15,10 +15,10 @@ from functools import partial
 from typing import NamedTuple
 
 from cluster.broker.pauses import Shares
-from cluster.broker.replicas.own_writes import NO_OFFSET, OwnWrites, Told
-from cluster.log.checkpoints import TopicPartition
+from cluster.broker.replicas.own_writes import NO_OFFSET, OwnWrites, WriteTold
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 MayWrite = Callable[[], bool]
 
@@ -33,7 +33,7 @@ class OwnAppend(NamedTuple):
     partition: int
     leader_epoch: int
     build: Callable[[int], bytes]
-    told: Told
+    told: WriteTold
     in_that_epoch: bool = False
     may_write: MayWrite | None = None
 

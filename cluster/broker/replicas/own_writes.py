@@ -30,7 +30,7 @@ ACKS_ALL = -1
 NO_OFFSET = -1
 
 #: What became of a batch: an error and no offset, or its first offset.
-Told = Callable[[ErrorCode, int], None]
+WriteTold = Callable[[ErrorCode, int], None]
 
 
 class OwnWrites:
@@ -60,7 +60,7 @@ class OwnWrites:
         leader_epoch: int,
         batch: bytes,
         timeout_ms: int,
-        told: Told,
+        told: WriteTold,
         *,
         in_that_epoch: bool = False,
     ) -> None:

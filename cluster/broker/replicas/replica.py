@@ -25,7 +25,6 @@ from cluster.broker.replicas.produce_checks import Looked, check_batch, check_co
 from cluster.broker.replicas.waiters import Waiters
 from cluster.isr import IsrAnswer, IsrProposal
 from cluster.log.appending import AppendInfo
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import BatchHeader
@@ -33,9 +32,10 @@ from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
 from cluster.protocol.record_checks import Effort
 from cluster.replication.follower import FetchPosition, Reaction, Restart
-from cluster.replication.isr import Outcome
+from cluster.replication.isr import IsrOutcome
 from cluster.replication.leader import LeaderState
 from cluster.replication.leader_epochs import check_leader_epoch
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -298,15 +298,15 @@ class Replica:
         if leader.advance(log_end_offset, now_ms):
             self.waiters.committed(self.leader)
 
-    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> Outcome:
+    def isr_answered(self, proposal: IsrProposal, answer: IsrAnswer, now_ms: int) -> IsrOutcome:
         """The controller's answer to a proposal of ours."""
         leader = self.leader
         if leader is None or leader.leader_epoch != proposal.leader_epoch:
-            return Outcome.STALE
+            return IsrOutcome.STALE
         before = leader.isr.committed
         self.waiters.tell_followers()
         outcome, moved = leader.answered(proposal, answer, self.log.log_end_offset, now_ms)
-        if outcome is Outcome.COMMITTED:
+        if outcome is IsrOutcome.COMMITTED:
             self.partition_epoch = leader.isr.partition_epoch
             self._host.counters.isr_changed(before, leader.isr.committed)
             logger.info("%s-%d: in sync are now %s", self.topic, self.partition, sorted(leader.isr.committed))

@@ -29,11 +29,12 @@ from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.writes import Writes
 from cluster.broker.rules import Rules
 from cluster.isr import IsrProposal
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchRequest, FetchResult
 from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class ReplicaManager:
 
     def start(self) -> None:
         """Begin to look at the followers, every half of ``replica.lag.time.max.ms`` (Kafka's ReplicaManager)."""
-        self._timer = self._loop.call_later(self.lag_time_max_ms / 2000, self._check_replicas)
+        self._timer = self._loop.call_later(seconds_of_ms(self.lag_time_max_ms / 2), self._check_replicas)
 
     def _check_replicas(self) -> None:
         now_ms = self._clock.monotonic_ms()

@@ -17,7 +17,6 @@ from cluster.broker.replicas.fetchers import Fetchers
 from cluster.broker.replicas.host import TopicSettings
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError, LogOffline, OutOfFiles
 from cluster.log.manager import LogManager
 from cluster.log.topic_ids import TopicIds
@@ -26,6 +25,7 @@ from cluster.replication.high_watermark import restored_high_watermark
 from cluster.replication.leader_epochs import check_stop_replica
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

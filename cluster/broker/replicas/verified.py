@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import ProducerEntry, VerdictKind
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,18 @@ from cluster.broker.replicas.transaction_checks import check_identity, check_ver
 from cluster.broker.replicas.verified import Verified
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult, appended
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 Respond = Callable[[list[ProduceResult]], None]
 Waits = Callable[[DelayedProduce], None]
 #: A part of a request that waits for its acknowledgement: (its index, partition, required offset, leader epoch).
-Waiting = tuple[int, Replica, int, int]
+WaitingWrite = tuple[int, Replica, int, int]
 
 
 class WriteParts:
@@ -65,9 +65,9 @@ class WriteParts:
         if self._verifies_transactions and partition.leader is not None:
             check_verified(partition.log, header, verified, self._verification_error)
 
-    def _still_waiting(self, results: list[ProduceResult], waiting: list[Waiting]) -> list[Waiting]:
+    def _still_waiting(self, results: list[ProduceResult], waiting: list[WaitingWrite]) -> list[WaitingWrite]:
         """No one has told of what was acknowledged since the first of them was written."""
-        still: list[Waiting] = []
+        still: list[WaitingWrite] = []
         for entry in waiting:
             index, partition, required_offset, epoch = entry
             code = self._acknowledgement(partition.leader, epoch, required_offset)
@@ -78,7 +78,7 @@ class WriteParts:
         return still
 
     def _result(
-        self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[Waiting]
+        self, partition: Replica, acks: int, info: AppendInfo, epoch: int, index: int, waiting: list[WaitingWrite]
     ) -> ProduceResult:
         """The answer for a batch that was appended, as it will be if all goes well."""
         first_offset, _, log_append_time_ms, log_start_offset, must_commit_offset, _, error_code = info
@@ -97,7 +97,7 @@ class WriteParts:
         self,
         request: ProduceRequest,
         results: list[ProduceResult],
-        waiting: list[Waiting],
+        waiting: list[WaitingWrite],
         respond: Respond,
         waits: Waits,
     ) -> None:

@@ -20,16 +20,16 @@ from cluster.broker.replicas.produce_checks import VALID_ACKS, Looked, kept, wei
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.timer_wheel import TimerWheel
 from cluster.broker.replicas.verified import NOT_ASKED, Verified
-from cluster.broker.replicas.write_parts import Respond, Waiting, Waits, WriteParts
+from cluster.broker.replicas.write_parts import Respond, WaitingWrite, Waits, WriteParts
 from cluster.broker.rules import Rules
 from cluster.log.appending import AppendInfo
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.errors import LogError
 from cluster.protocol.batch import CODEC_MASK, TRANSACTIONAL_BIT, BatchHeader, only_batch
 from cluster.protocol.errors import ErrorCode, InvalidBatch
 from cluster.protocol.produce import ProducePartition, ProduceRequest, ProduceResult
 from cluster.protocol.record_checks import BYTES_AT_ONCE, RECORDS_AT_ONCE, Effort, Postponed
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 #: Partitions of one request between two looks whether its share of the turn is over: a new segment takes long.
 LOOK_EACH = 10
@@ -83,7 +83,7 @@ class Writes(WriteParts):
         wall_ms = self._clock.wall_ms()
         transactional_id, acks, _, partitions = request
         results: list[ProduceResult] = []
-        waiting: list[Waiting] = []
+        waiting: list[WaitingWrite] = []
         postponed: list[tuple[int, ProducePartition]] = []
         effort = self._effort
         effort.renew()
@@ -148,7 +148,7 @@ class Writes(WriteParts):
         client: WrittenBy,
         zstd_allowed: bool,
         results: list[ProduceResult],
-        waiting: list[Waiting],
+        waiting: list[WaitingWrite],
         postponed: Iterable[tuple[int, ProducePartition]],
         respond: Respond,
         waits: Waits,

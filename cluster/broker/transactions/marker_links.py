@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence, Set
 
 from cluster.broker.control.links.peers import Peer
 from cluster.coordinator.transaction.decisions import TransactionMarkers
-from cluster.coordinator.transaction.state import TopicPartition
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.by_topic import by_topic
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import AddPartitionsToTxnRequest, WriteTxnMarkersRequest
+from cluster.topic_partition import TopicPartition
 
 WRITE_TXN_MARKERS_VERSION = 1
 #: AddPartitionsToTxn, as brokers ask each other.

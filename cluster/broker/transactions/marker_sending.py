@@ -20,10 +20,10 @@ from cluster.broker.transactions.marker_writing import MarkerErrors, MarkerWrite
 from cluster.coordinator.transaction.decisions import TransactionMarkers
 from cluster.coordinator.transaction.marker_order import MarkerOrder
 from cluster.coordinator.transaction.markers import LEADER_OFFLINE, MarkerQueue
-from cluster.coordinator.transaction.state import TopicPartition
 from cluster.metadata.store import StoreError
 from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ MOST_PARTITIONS = 200
 
 
 #: Hears what became of markers: the errors by partition, None if their broker was out of reach.
-Answered = Callable[[TransactionMarkers, Mapping[TopicPartition, ErrorCode] | None], None]
+MarkersAnswered = Callable[[TransactionMarkers, Mapping[TopicPartition, ErrorCode] | None], None]
 #: Learns of markers whose partitions do not exist anymore.
 Gone = Callable[[TransactionMarkers], None]
 
@@ -51,7 +51,7 @@ class MarkerSender:
         links: MarkerLinks,
         writer: MarkerWriter,
         stored_partitions: Callable[[str], Awaitable[int | None]],
-        answered: Answered,
+        answered: MarkersAnswered,
         gone: Gone,
     ) -> None:
         self._loop = asyncio.get_running_loop()

@@ -16,10 +16,10 @@ from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.replicas.host import RequestRefused
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.coordinator.transaction.decisions import TransactionMarkers
-from cluster.coordinator.transaction.state import TopicPartition
 from cluster.protocol.control_records import ControlRecordType, EndTransactionMarker, build_marker_batch
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 #: The answers to one ``TransactionMarkers``.
 MarkerErrors = dict[TopicPartition, ErrorCode]

@@ -14,7 +14,7 @@ from functools import partial
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.broker.metrics import Counters
 from cluster.broker.replicas.ordered_appends import OrderedAppends, OwnAppend
-from cluster.broker.transactions.marker_sending import Answered, Gone, MarkerSender
+from cluster.broker.transactions.marker_sending import Gone, MarkersAnswered, MarkerSender
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.decisions import (
     AppendRecord,
@@ -23,17 +23,18 @@ from cluster.coordinator.transaction.decisions import (
     TransactionMarkers,
     TxnDecision,
 )
-from cluster.coordinator.transaction.state import IllegalTxnTransition, TopicPartition
+from cluster.coordinator.transaction.state import IllegalTxnTransition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 #: The pause before a record that could not be appended, and must be, is tried again.
 RETRY_S = 0.1
 
-Waiter = asyncio.Future[TransactionAnswer]
+TransactionWaiter = asyncio.Future[TransactionAnswer]
 
 
 class TransactionEffects:
@@ -43,7 +44,7 @@ class TransactionEffects:
         self,
         coordinator: TransactionCoordinator,
         appends: OrderedAppends,
-        make_sender: Callable[[Answered, Gone], MarkerSender],
+        make_sender: Callable[[MarkersAnswered, Gone], MarkerSender],
         counters: Counters,
         clock: Clock,
     ) -> None:
@@ -72,7 +73,7 @@ class TransactionEffects:
         """Transactions by what their end waits for: markers, or another try of their record. For any thread."""
         return {**self._sender.queue_sizes(), "log append retry": len(self._retries)}
 
-    def carry_out(self, decision: TxnDecision, waiter: Waiter | None = None) -> None:
+    def carry_out(self, decision: TxnDecision, waiter: TransactionWaiter | None = None) -> None:
         """Answer who waits, and begin what is to be done."""
         if waiter is not None and decision.answer is not None and not waiter.done():
             waiter.set_result(decision.answer)
@@ -84,7 +85,7 @@ class TransactionEffects:
             else:
                 self._sender.drop(effect.transaction_partition)
 
-    def _append(self, append: AppendRecord, waiter: Waiter | None) -> None:
+    def _append(self, append: AppendRecord, waiter: TransactionWaiter | None) -> None:
         if append.is_retry and append not in self._retries:
             self._retries[append] = self._loop.call_later(RETRY_S, self._append, append, waiter)
             return
@@ -99,7 +100,7 @@ class TransactionEffects:
         self._appends.add([OwnAppend(TRANSACTIONS_TOPIC, number, epoch, build, told, in_that_epoch=True)])
 
     def _append_settled(
-        self, append: AppendRecord, waiter: Waiter | None, error_code: ErrorCode, _position: int
+        self, append: AppendRecord, waiter: TransactionWaiter | None, error_code: ErrorCode, _position: int
     ) -> None:
         if error_code is ErrorCode.NONE:
             self._counters.coordinators.transaction_stored(append.transit.state, is_asked=waiter is not None)

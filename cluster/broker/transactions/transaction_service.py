@@ -20,9 +20,9 @@ from cluster.broker.replicas.ordered_appends import OrderedAppends
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
 from cluster.broker.timers import Timers
-from cluster.broker.transactions.marker_sending import Answered, Gone, MarkerSender
-from cluster.broker.transactions.room_making import RoomMaking
-from cluster.broker.transactions.transaction_effects import TransactionEffects, Waiter
+from cluster.broker.transactions.idle_id_eviction import IdleIdEviction
+from cluster.broker.transactions.marker_sending import Gone, MarkersAnswered, MarkerSender
+from cluster.broker.transactions.transaction_effects import TransactionEffects, TransactionWaiter
 from cluster.broker.transactions.transaction_reading import read_transactions
 from cluster.config.broker import BrokerConfig
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
@@ -30,10 +30,11 @@ from cluster.coordinator.transaction.decisions import (
     TransactionAnswer,
     TxnDecision,
 )
-from cluster.coordinator.transaction.requests import TakeProducerId
-from cluster.coordinator.transaction.state import ProducerIdAndEpoch, TopicPartition
+from cluster.coordinator.transaction.request_decisions import TakeProducerId
+from cluster.coordinator.transaction.state import ProducerIdAndEpoch
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 #: Transactional ids of which one decision is made, of those that concern all.
 IDS_AT_ONCE = 100
@@ -50,7 +51,7 @@ class TransactionService:
         coordinator: TransactionCoordinator,
         config: BrokerConfig,
         replicas: ReplicaManager,
-        make_sender: Callable[[Answered, Gone], MarkerSender],
+        make_sender: Callable[[MarkersAnswered, Gone], MarkerSender],
         take_producer_id: TakeProducerId,
         clock: Clock,
         blocking: Blocking,
@@ -67,9 +68,9 @@ class TransactionService:
         self._shares = shares
         appends = OrderedAppends(replicas.own_writes, clock, config["request.timeout.ms"], shares)
         self._effects = TransactionEffects(coordinator, appends, make_sender, replicas.counters, clock)
-        self._waiting: set[Waiter] = set()
+        self._waiting: set[TransactionWaiter] = set()
         self._loading: dict[int, asyncio.Task[None]] = {}
-        self._room = RoomMaking(coordinator, self._each)
+        self._room = IdleIdEviction(coordinator, self._each)
         self._periodic = Timers(replicas.storage_failed)
 
     def __repr__(self) -> str:
@@ -163,7 +164,7 @@ class TransactionService:
 
     async def _ask(self, decide: Decide) -> TransactionAnswer:
         await self._shares.fresh()
-        waiter: Waiter = self._loop.create_future()
+        waiter: TransactionWaiter = self._loop.create_future()
         self._waiting.add(waiter)
         try:
             self._effects.carry_out(decide(self._clock.wall_ms()), waiter)

@@ -10,9 +10,10 @@ from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from uuid import UUID
 
-from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.cluster_view import ClusterView
 from cluster.client.consumer.block import FetchedBlock
 from cluster.client.consumer.results import ConsumerError, ConsumerRecord, CorruptRecord
+from cluster.topic_partition import TopicPartition
 
 
 class AssignedPartition:

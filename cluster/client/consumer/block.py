@@ -10,11 +10,11 @@ import struct
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.consumer.results import CREATE_TIME, LOG_APPEND_TIME, ConsumerRecord, CorruptRecord
 from cluster.protocol.batch import HEADER_BYTES, BatchHeader, crc_ok, parse_header
 from cluster.protocol.errors import CorruptBatch
 from cluster.protocol.records import unpack_records
+from cluster.topic_partition import TopicPartition
 
 #: The key of a control record: version, type.
 _CONTROL_KEY = struct.Struct(">hh")

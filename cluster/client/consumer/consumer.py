@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from cluster.client.argument_checks import checked_keys, checked_long, checked_topics
-from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.committed_offset import OffsetAndMetadata, checked_offsets
 from cluster.client.consumer.consumer_calls import ConsumerCalls
 from cluster.client.consumer.group.commits import OnCommit
@@ -20,6 +19,7 @@ from cluster.client.consumer.results import ConsumerRecord
 from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from cluster.seams.units import ms_of_seconds
+from cluster.topic_partition import TopicPartition, partition_name
 
 #: How long ``close`` takes at most unless told: Kafka's.
 _CLOSE_TIMEOUT_S = 30.0

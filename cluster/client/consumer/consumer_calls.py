@@ -14,7 +14,7 @@ from typing import TypeVar
 from cluster.client.argument_checks import checked_keys, checked_long, checked_topic
 from cluster.client.backoff import ExponentialBackoff
 from cluster.client.closeable import Closeable
-from cluster.client.cluster_view import PartitionView, TopicPartition, partition_name
+from cluster.client.cluster_view import PartitionView
 from cluster.client.consumer.fetch_plans import FetchSettings
 from cluster.client.consumer.fetch_reader import FetchReader
 from cluster.client.consumer.fetching import FetchCore
@@ -33,6 +33,7 @@ from cluster.seams.selector import Selector
 from cluster.seams.socket_selector import SocketSelector
 from cluster.seams.transport import MAX_FRAME_BYTES
 from cluster.seams.units import ms_of_seconds
+from cluster.topic_partition import TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.cluster_view import ClusterView
 from cluster.client.consumer.assignment import AssignedPartition
 from cluster.client.consumer.lookup import Sought
 from cluster.client.offset_listing import CONSUMER, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from cluster.config.consumer import ConsumerConfig
 from cluster.protocol.fetch import FetchPartition, FetchRequest
+from cluster.topic_partition import TopicPartition
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 #: Fetch sessions are declined: an epoch of -1 asks for everything, and for no session (KIP-227).

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.consumer.fetch_plans import Fetch
 from cluster.client.consumer.fetching import FetchCore
 from cluster.client.consumer.lookup import OffsetLookup, OffsetQuery, Sought
@@ -25,6 +24,7 @@ from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResponse, build_request_body, parse_response
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

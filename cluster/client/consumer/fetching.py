@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.cluster_view import ClusterView
 from cluster.client.consumer.assignment import AssignedPartition
 from cluster.client.consumer.block import FetchedBlock
 from cluster.client.consumer.fetch_plans import (
@@ -36,6 +36,7 @@ from cluster.client.consumer.results import (
 from cluster.client.offset_listing import LATEST_TIMESTAMP, ListedOffset
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResponse, FetchResult
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

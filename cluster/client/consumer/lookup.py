@@ -12,9 +12,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.cluster_view import ClusterView
 from cluster.client.offset_listing import ListedOffset
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: Found, but there is no such record.
 NOTHING = ListedOffset(-1, -1, -1)
@@ -27,7 +28,7 @@ class Sought(NamedTuple):
     number: int
 
 
-class _Wanted:
+class _WantedOffsets:
     __slots__ = ("failures", "is_asked", "retry_ms", "sought", "topic_id")
 
     def __init__(self, sought: Sought) -> None:
@@ -53,7 +54,7 @@ class OffsetLookup:
 
     def __init__(self, backoff: ExponentialBackoff) -> None:
         self._backoff = backoff
-        self._wanted: dict[TopicPartition, _Wanted] = {}
+        self._wanted: dict[TopicPartition, _WantedOffsets] = {}
         self._number = 0
 
     def __repr__(self) -> str:
@@ -70,7 +71,7 @@ class OffsetLookup:
     def want(self, key: TopicPartition, timestamp: int) -> None:
         """Look for the offset of a timestamp, instead of another one that was wanted before."""
         self._number += 1
-        self._wanted[key] = _Wanted(Sought(timestamp, self._number))
+        self._wanted[key] = _WantedOffsets(Sought(timestamp, self._number))
 
     def forget(self, key: TopicPartition) -> None:
         """It is not wanted anymore; an answer that comes nevertheless is ignored."""
@@ -131,12 +132,12 @@ class OffsetLookup:
                 self._put_off(wanted, now_ms)
         return result
 
-    def _still(self, asked: Mapping[TopicPartition, Sought]) -> list[tuple[TopicPartition, _Wanted]]:
+    def _still(self, asked: Mapping[TopicPartition, Sought]) -> list[tuple[TopicPartition, _WantedOffsets]]:
         """Those of ``asked`` that are wanted as they were."""
         found = [(key, self._wanted.get(key), sought) for key, sought in asked.items()]
         return [(key, wanted) for key, wanted, sought in found if wanted is not None and wanted.sought == sought]
 
-    def _put_off(self, wanted: _Wanted, now_ms: int) -> None:
+    def _put_off(self, wanted: _WantedOffsets, now_ms: int) -> None:
         wanted.is_asked = False
         wanted.retry_ms = now_ms + self._backoff.delay_ms(wanted.failures)
         wanted.failures += 1

@@ -11,12 +11,13 @@ from itertools import count
 from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.cluster_view import ClusterView, TopicPartition
+from cluster.client.cluster_view import ClusterView
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.consumer.assignment import AssignedPartition, ConsumerAssignment
 from cluster.client.consumer.fetch_plans import READ_COMMITTED, FetchSettings
 from cluster.client.consumer.lookup import OffsetLookup
 from cluster.client.consumer.results import ConsumerRecord, NoOffsetForPartition
+from cluster.topic_partition import TopicPartition
 
 
 class Positions:

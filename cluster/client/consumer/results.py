@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import Header
+from cluster.topic_partition import TopicPartition
 
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
 

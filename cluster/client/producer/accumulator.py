@@ -18,7 +18,7 @@ from cluster.client.producer.ready import Ready, backoff_left_ms, leader_of, lin
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.delivery import TopicPartition
+    from cluster.topic_partition import TopicPartition
 
 
 class RecordAccumulator:

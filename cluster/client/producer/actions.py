@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.delivery import ProduceError, RecordErrors, TopicPartition
+    from cluster.client.producer.delivery import ProduceError, RecordErrors
     from cluster.client.producer.transaction.txn_actions import FinishTxnCall, SendTxnRequest
     from cluster.protocol.errors import ErrorCode
+    from cluster.topic_partition import TopicPartition
 
 
 class Connect(NamedTuple):

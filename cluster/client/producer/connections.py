@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable
 from cluster.client.producer.actions import Connect
 
 
-class _Node:
+class _ConnectedNode:
     __slots__ = ("blocked_since_ms", "in_flight", "is_connected", "is_wanted", "throttled_until_ms")
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Connections:
 
     def __init__(self, max_in_flight: int) -> None:
         self._max_in_flight = max_in_flight
-        self._nodes: dict[int, _Node] = {}
+        self._nodes: dict[int, _ConnectedNode] = {}
 
     def __repr__(self) -> str:
         return f"Connections({ {node: state.in_flight for node, state in self._nodes.items() if state.is_connected} })"
@@ -104,8 +104,8 @@ class Connections:
                 wake_at_ms = state.throttled_until_ms
         return wake_at_ms
 
-    def _node(self, node: int) -> _Node:
+    def _node(self, node: int) -> _ConnectedNode:
         state = self._nodes.get(node)
         if state is None:
-            state = self._nodes[node] = _Node()
+            state = self._nodes[node] = _ConnectedNode()
         return state

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from cluster.protocol.errors import ErrorCode
 
-TopicPartition = tuple[str, int]
-
 
 class RecordMetadata(NamedTuple):
     """Where a record went (Kafka's class of this name).

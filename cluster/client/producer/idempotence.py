@@ -26,7 +26,7 @@ from cluster.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.delivery import TopicPartition
+    from cluster.topic_partition import TopicPartition
 
 NO_SEQUENCE = -1
 _LAST_EPOCH = 2**15 - 1
@@ -48,7 +48,7 @@ class IdentityState(Enum):
     FATAL = "fatal"
 
 
-class _Partition:
+class _PartitionSequence:
     """One partition's numbers.
 
     ``in_flight`` has every batch with a sequence that is not settled, in their order, each with its place among all
@@ -123,7 +123,7 @@ class ProducerIdentity:
         #: Why the state is FATAL.
         self.fatal_error: ErrorCode | None = None
         self._max_in_flight = max_in_flight
-        self._partitions: dict[TopicPartition, _Partition] = {}
+        self._partitions: dict[TopicPartition, _PartitionSequence] = {}
         # A dictionary for its order: that of a set of names is another one in every process.
         self._troubled: dict[TopicPartition, None] = {}
 
@@ -187,12 +187,12 @@ class ProducerIdentity:
         """``batch`` goes to its broker now; a new one is given its numbers."""
         partition = self._partitions.get((batch.topic, batch.partition))
         if partition is None:
-            partition = self._partitions[(batch.topic, batch.partition)] = _Partition()
+            partition = self._partitions[(batch.topic, batch.partition)] = _PartitionSequence()
         if not batch.has_sequence:
             self.number(partition, batch)
         partition.at_broker.add(batch)
 
-    def number(self, partition: _Partition, batch: ProducerBatch) -> None:
+    def number(self, partition: _PartitionSequence, batch: ProducerBatch) -> None:
         """Give a new batch the next sequence of its partition."""
         if not partition.in_flight and not self._is_current(partition):
             partition.restart(self.producer_id, self.producer_epoch)
@@ -274,7 +274,7 @@ class ProducerIdentity:
         partition = self._partitions.get(topic_partition)
         return () if partition is None else tuple(partition.in_flight)
 
-    def _is_due(self, partition: _Partition) -> bool:
+    def _is_due(self, partition: _PartitionSequence) -> bool:
         if partition.is_unresolved and not partition.in_flight:
             if partition.has_no_gap:
                 partition.is_unresolved = False
@@ -282,7 +282,7 @@ class ProducerIdentity:
                 partition.is_restarting = True
         return partition.is_restarting and not partition.at_broker
 
-    def _is_current(self, partition: _Partition) -> bool:
+    def _is_current(self, partition: _PartitionSequence) -> bool:
         return partition.producer_epoch == self.producer_epoch and partition.producer_id == self.producer_id
 
     def _next_epoch(self) -> None:
@@ -294,5 +294,5 @@ class ProducerIdentity:
             self.producer_epoch = -1
 
 
-def _is_troubled(partition: _Partition) -> bool:
+def _is_troubled(partition: _PartitionSequence) -> bool:
     return partition.is_unresolved or partition.is_restarting

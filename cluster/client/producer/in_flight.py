@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
 
 
-class _Request:
+class _SentRequest:
     __slots__ = ("batches", "node", "oldest_ms")
 
     def __init__(self, node: int, batches: tuple[ProducerBatch, ...]) -> None:
@@ -29,7 +29,7 @@ class RequestsInFlight:
     """NOT thread-safe."""
 
     def __init__(self) -> None:
-        self._requests: dict[int, _Request] = {}
+        self._requests: dict[int, _SentRequest] = {}
         self._last_id = 0
 
     def __repr__(self) -> str:
@@ -41,7 +41,7 @@ class RequestsInFlight:
     def add(self, node: int, batches: Sequence[ProducerBatch]) -> tuple[int, tuple[ProducerBatch, ...]]:
         """Note a request that is sent now; returns its id and its batches."""
         self._last_id += 1
-        request = self._requests[self._last_id] = _Request(node, tuple(batches))
+        request = self._requests[self._last_id] = _SentRequest(node, tuple(batches))
         return self._last_id, request.batches
 
     def end(self, request_id: int) -> tuple[ProducerBatch, ...]:

@@ -48,7 +48,7 @@ from cluster.invariants import InvariantBroken
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.delivery import TopicPartition
+    from cluster.topic_partition import TopicPartition
 
 
 def validate_accumulator(accumulator: RecordAccumulator, allocated_bytes: int | None = None) -> None:
@@ -152,7 +152,7 @@ def validate_identity(identity: ProducerIdentity, sent: Set[ProducerBatch], queu
 
 
 def _validate_sequences(
-    identity: ProducerIdentity, topic_partition: TopicPartition, partition: idempotence._Partition
+    identity: ProducerIdentity, topic_partition: TopicPartition, partition: idempotence._PartitionSequence
 ) -> None:
     batches = list(partition.in_flight)
     numbers = (partition.producer_id, partition.producer_epoch)

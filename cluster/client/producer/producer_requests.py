@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 _ZSTD_VERSION = 7
 
 
-class _Sent:
+class _SentProduce:
     """What is kept with a Produce request in flight."""
 
     __slots__ = ("action", "sent_ms")
@@ -154,7 +154,7 @@ class ProducerRequests:
             return
         body = encode_request(version, action.acks, action.timeout_ms, batches, self._transactional_id)
         self._metrics.request_total += 1
-        request = InFlightRequest(ApiKey.PRODUCE, version, response_decoder(version), _Sent(action, now_ms))
+        request = InFlightRequest(ApiKey.PRODUCE, version, response_decoder(version), _SentProduce(action, now_ms))
         network.send_now(action.node, request, body, now_ms, expects_response=action.acks != 0)
         self._carrying.add(action.node)
 
@@ -199,7 +199,7 @@ class ProducerRequests:
 
     def _tell_response(self, response: ClientResponse, now_ms: int) -> None:
         core, context = self._shared.core, response.context
-        if isinstance(context, _Sent):
+        if isinstance(context, _SentProduce):
             if response.failure is None:
                 self._metrics.answered(now_ms - context.sent_ms)
                 self._tell_produced(context.action, response.answer, now_ms)

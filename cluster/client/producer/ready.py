@@ -11,7 +11,7 @@ from cluster.client.cluster_view import ClusterView
 
 if TYPE_CHECKING:
     from cluster.client.producer.batch import ProducerBatch
-    from cluster.client.producer.delivery import TopicPartition
+    from cluster.topic_partition import TopicPartition
 
 NO_LEADER = (-1, -1)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping
 
-from cluster.client.cluster_view import ClusterView, PartitionView, TopicPartition
+from cluster.client.cluster_view import ClusterView, PartitionView
 from cluster.client.producer import failures
 from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.batch import ProducerBatch
@@ -27,6 +27,7 @@ from cluster.client.producer.transaction.transaction_errors import FatalTransact
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
+from cluster.topic_partition import TopicPartition
 
 _NO_VIEW = ClusterView(None, -1, {}, {})
 

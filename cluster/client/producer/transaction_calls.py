@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from cluster.client.argument_checks import checked_integer, checked_key, checked_long, checked_mapping, checked_text
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_metadata import ConsumerGroupMetadata
-from cluster.client.producer.delivery import FatalProducerError, TopicPartition
+from cluster.client.producer.delivery import FatalProducerError
 from cluster.client.producer.io_thread import ProducerIo
 from cluster.client.producer.metrics import ProducerMetrics
 from cluster.client.producer.shared_state import ProducerShared
@@ -22,6 +22,7 @@ from cluster.client.producer.transaction.manager import TransactionManager
 from cluster.client.producer.transaction.transaction_errors import TransactionError, TransactionTimeout
 from cluster.client.wiring import no_broker_answered
 from cluster.seams.units import ms_of_seconds, seconds_of_ms, whole_ms_of_ns
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

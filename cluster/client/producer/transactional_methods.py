@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_metadata import ConsumerGroupMetadata
-from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.transaction_errors import IllegalTransactionCall
 from cluster.client.producer.transaction_calls import TransactionCalls
+from cluster.topic_partition import TopicPartition
 
 
 class TransactionalMethods:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cluster.coordinator.group.records import NO_LEADER_EPOCH, TopicPartition
+from cluster.coordinator.group.records import NO_LEADER_EPOCH
 from cluster.coordinator.group.requests import NO_GENERATION
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from cluster.coordinator.group.records import (
     LEAST_OFFSET_BYTES,
     NO_TIMESTAMP,
     CommittedOffset,
-    TopicPartition,
     offset_key,
     offset_value,
 )
@@ -27,6 +26,7 @@ from cluster.coordinator.group.requests import UNKNOWN_MEMBER_ID, CommitRequest,
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.partitioning import utf16_units
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: The last time that a record can tell, in milliseconds.
 MAX_TIMESTAMP = 2**63 - 1

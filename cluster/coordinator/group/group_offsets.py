@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, TypeVar
 
-from cluster.coordinator.group.records import CommittedOffset, TopicPartition
+from cluster.coordinator.group.records import CommittedOffset
 from cluster.coordinator.group.requests import NO_PRODUCER_ID, OffsetToCommit
+from cluster.topic_partition import TopicPartition
 
 _Key = TypeVar("_Key")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cluster.coordinator.group.decisions import GroupSettings
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.homes import OffsetsPartition
-from cluster.coordinator.group.room import Room
+from cluster.coordinator.group.memory_quota import GroupQuota
 from cluster.coordinator.partitioning import partition_for
 from cluster.protocol.errors import ErrorCode
 
@@ -21,7 +21,7 @@ class GroupTable:
         self.settings = settings
         self.homes: dict[int, OffsetsPartition] = {}
         self.groups: dict[int, dict[str, Group]] = {}
-        self.room = Room(settings.groups_max_bytes)
+        self.room = GroupQuota(settings.groups_max_bytes)
 
     def status(self, group_id: str, *, empty_id_is_valid: bool = False) -> ErrorCode:
         """Whether this broker answers for a group."""

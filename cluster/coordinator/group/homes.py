@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cluster.coordinator.group.records import TopicPartition
+from cluster.topic_partition import TopicPartition
 
 
 @dataclass(slots=True)

@@ -31,11 +31,11 @@ from cluster.coordinator.group.decisions import TimerKind, TimerName
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.group_offsets import GroupOffsets, offset_bytes, pending_bytes
 from cluster.coordinator.group.members import MEMBER_BYTES
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.sizes import sync_growth, total_bytes
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.partitioning import partition_for
 from cluster.invariants import InvariantBroken
+from cluster.topic_partition import TopicPartition
 
 _IN_GENERATION = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
 

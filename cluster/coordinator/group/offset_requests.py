@@ -14,10 +14,10 @@ from cluster.coordinator.group.answers import DeleteOffsetsAnswer, FetchedOffset
 from cluster.coordinator.group.decisions import GroupDecision, GroupSettings
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.group_table import GroupTable
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import CommitRequest, Waiter
 from cluster.coordinator.group.rules import GroupRules
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 class OffsetRequests(GroupTable):

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cluster.coordinator.group.records import CommittedOffset, TopicPartition
+from cluster.coordinator.group.records import CommittedOffset
 from cluster.coordinator.group.requests import NO_PRODUCER_ID, Protocols, Waiter
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

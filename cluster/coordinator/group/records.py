@@ -24,9 +24,9 @@ from cluster.protocol.primitives import (
     read_string,
     write_nullable_string,
 )
+from cluster.topic_partition import TopicPartition
 
 #: (topic, partition).
-TopicPartition = tuple[str, int]
 
 _OFFSET_KEY_VERSION = 1
 _GROUP_KEY_VERSION = 2

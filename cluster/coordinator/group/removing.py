@@ -16,12 +16,13 @@ from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.member_effects import append
 from cluster.coordinator.group.purposes import GroupRemoval, RemovalStored
-from cluster.coordinator.group.records import NO_TIMESTAMP, Tombstones, TopicPartition
+from cluster.coordinator.group.records import NO_TIMESTAMP, Tombstones
 from cluster.coordinator.group.requests import Waiter
 from cluster.coordinator.group.states import GroupState
 from cluster.coordinator.group.stored_group import revived
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: (group, now, retention) -> the partitions whose offsets are to be forgotten.
 ExpiredOffsets = Callable[[Group, int, int], list[TopicPartition]]

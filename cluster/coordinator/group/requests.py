@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from cluster.coordinator.group.records import NO_LEADER_EPOCH, TopicPartition
+from cluster.coordinator.group.records import NO_LEADER_EPOCH
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 Waiter = Hashable
 

@@ -13,9 +13,9 @@ from cluster.coordinator.group.answers import FetchedOffset
 from cluster.coordinator.group.committing import commit, fetch
 from cluster.coordinator.group.decisions import GroupDecision
 from cluster.coordinator.group.group import Group
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.removing import ExpiredOffsets, expired_offsets
 from cluster.coordinator.group.requests import CommitRequest, Waiter
+from cluster.topic_partition import TopicPartition
 
 
 class FetchCommitted(Protocol):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 
 from cluster.coordinator.partitioning import partition_for
-from cluster.coordinator.transaction import reports, requests
+from cluster.coordinator.transaction import reports
+from cluster.coordinator.transaction import request_decisions as requests
 from cluster.coordinator.transaction.decisions import (
     AppendRecord,
     DropMarkers,
@@ -22,20 +23,20 @@ from cluster.coordinator.transaction.decisions import (
 from cluster.coordinator.transaction.effects import DONE, begin_append, begin_completion
 from cluster.coordinator.transaction.expiry import expire_if_idle, make_room
 from cluster.coordinator.transaction.ownership import OwnedPartitions
-from cluster.coordinator.transaction.requests import TakeProducerId
-from cluster.coordinator.transaction.room import TransactionRoom, check_room, crowds
+from cluster.coordinator.transaction.request_decisions import TakeProducerId
 from cluster.coordinator.transaction.rules import CORRECT, TransactionRules
 from cluster.coordinator.transaction.state import (
     NO_PRODUCER_EPOCH,
     ProducerIdAndEpoch,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     used_from,
 )
+from cluster.coordinator.transaction.txn_quota import TransactionQuota, check_room, crowds
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
-UNLIMITED = TransactionRoom()
+UNLIMITED = TransactionQuota()
 CONSUMER_OFFSETS = "__consumer_offsets"
 
 #: The former transaction is being aborted: the client asks again.
@@ -50,7 +51,7 @@ class TransactionCoordinator:
         partition_count: int,
         max_timeout_ms: int,
         id_expiration_ms: int,
-        room: TransactionRoom = UNLIMITED,
+        room: TransactionQuota = UNLIMITED,
         rules: TransactionRules = CORRECT,
     ) -> None:
         self.owned = OwnedPartitions(partition_count)

@@ -13,10 +13,10 @@ from cluster.coordinator.transaction.records import encode_key, encode_value
 from cluster.coordinator.transaction.state import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
-    TopicPartition,
     TransitMetadata,
 )
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class DropMarkers:
     transaction_partition: int
 
 
-Effect = AppendRecord | SendMarkers | DropMarkers
+TransactionEffect = AppendRecord | SendMarkers | DropMarkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class TxnDecision:
     """``answer`` goes out now; without one the request waits for the record among the effects."""
 
     answer: TransactionAnswer | None = None
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[TransactionEffect, ...] = ()
 
 
 def refusal(error_code: ErrorCode) -> TxnDecision:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
-from cluster.coordinator.transaction import requests
+from cluster.coordinator.transaction import request_decisions
 from cluster.coordinator.transaction.ownership import OwnedPartitions
-from cluster.coordinator.transaction.state import TopicPartition, TransactionMetadata, TransactionState
+from cluster.coordinator.transaction.state import TransactionMetadata, TransactionState
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: ``PREPARE_COMMIT`` is PrepareCommit.
 STATE_NAMES: Mapping[TransactionState, str] = {
@@ -76,5 +77,5 @@ def verify_partitions(
     if isinstance(served, ErrorCode):
         return dict.fromkeys(topic_partitions, served)
     metadata = served.transactions.get(transactional_id)
-    found = requests.verify_partitions(metadata, producer_id, producer_epoch, topic_partitions)
+    found = request_decisions.verify_partitions(metadata, producer_id, producer_epoch, topic_partitions)
     return dict.fromkeys(topic_partitions, found) if isinstance(found, ErrorCode) else dict(found)

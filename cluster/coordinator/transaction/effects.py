@@ -1,16 +1,16 @@
 """Both ends of a record of ``__transaction_state``: the append that a transition needs, and what a decision entails.
 
 Owns that metadata is kept with its transition pending before its record is asked for. Does not own which transition is
-due (``requests.py``, ``expiry.py``), nor what the result of an append means (``coordinator.py``).
+due (``request_decisions.py``, ``expiry.py``), nor what the result of an append means (``coordinator.py``).
 """
 
 from __future__ import annotations
 
 from cluster.coordinator.transaction.decisions import (
     AppendRecord,
-    Effect,
     SendMarkers,
     TransactionAnswer,
+    TransactionEffect,
     TransactionMarkers,
 )
 from cluster.coordinator.transaction.ownership import ServedPartition
@@ -46,7 +46,9 @@ def begin_append(
     )
 
 
-def begin_completion(partition: int, served: ServedPartition, metadata: TransactionMetadata, now_ms: int) -> Effect:
+def begin_completion(
+    partition: int, served: ServedPartition, metadata: TransactionMetadata, now_ms: int
+) -> TransactionEffect:
     """The outcome is in the log: send the markers, or write the completion where no partition needs one."""
     completing = prepare_complete(metadata, now_ms)
     if not metadata.topic_partitions:

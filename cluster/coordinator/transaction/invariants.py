@@ -22,7 +22,6 @@
 from __future__ import annotations
 
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
-from cluster.coordinator.transaction.room import Taken
 from cluster.coordinator.transaction.state import (
     IDLE,
     MAX_PRODUCER_EPOCH,
@@ -33,6 +32,7 @@ from cluster.coordinator.transaction.state import (
     TransactionState,
     TransitMetadata,
 )
+from cluster.coordinator.transaction.txn_quota import Taken
 from cluster.invariants import InvariantBroken
 
 _S = TransactionState

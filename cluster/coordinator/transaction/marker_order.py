@@ -12,7 +12,7 @@ from dataclasses import replace
 from heapq import heappop, heappush
 
 from cluster.coordinator.transaction.decisions import TransactionMarkers
-from cluster.coordinator.transaction.state import TopicPartition
+from cluster.topic_partition import TopicPartition
 
 #: Partitions that one transaction may have in a row.
 PIECE = 50

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from cluster.coordinator.transaction.decisions import TransactionMarkers
-from cluster.coordinator.transaction.state import PREPARED, TopicPartition, TransactionMetadata, TransactionState
+from cluster.coordinator.transaction.state import PREPARED, TransactionMetadata, TransactionState
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: A partition's leader is known, but it is not there: the marker waits.
 LEADER_OFFLINE = -1

@@ -2,7 +2,7 @@
 
 Owns loading, serving and leaving, and the error codes of a request that comes at the wrong time. The coordinator epoch
 of a partition is its leader epoch: what was begun in one is never completed in another. Does not own a transaction's
-state (``state.py``), how records become one (``loading.py``), nor whether there is room for more (``room.py``).
+state (``state.py``), how records become one (``loading.py``), nor whether there is room for more (``txn_quota.py``).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from cluster.coordinator.partitioning import partition_for
-from cluster.coordinator.transaction.room import Taken
 from cluster.coordinator.transaction.state import TransactionMetadata
+from cluster.coordinator.transaction.txn_quota import Taken
 from cluster.protocol.errors import ErrorCode
 
 

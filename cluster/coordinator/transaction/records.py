@@ -17,7 +17,6 @@ from cluster.coordinator.transaction.state import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     TransitMetadata,
@@ -40,6 +39,7 @@ from cluster.protocol.primitives import (
     skip_tags,
     write_nullable_string,
 )
+from cluster.topic_partition import TopicPartition
 
 KEY_VERSION = 0
 #: The version that is written, and the greatest that is read.

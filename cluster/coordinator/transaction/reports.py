@@ -25,7 +25,6 @@ from cluster.coordinator.transaction.state import (
     COMPLETED,
     PREPARED,
     IllegalTxnTransition,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     complete_transition,
@@ -33,6 +32,7 @@ from cluster.coordinator.transaction.state import (
 )
 from cluster.coordinator.transaction.transitions import marker_written
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 def appended(owned: OwnedPartitions, append: AppendRecord, error_code: ErrorCode, now_ms: int) -> TxnDecision:

@@ -14,7 +14,7 @@ from cluster.coordinator.transaction.decisions import TransactionAnswer, TxnDeci
 from cluster.coordinator.transaction.effects import begin_append
 from cluster.coordinator.transaction.expiry import abort_if_timed_out
 from cluster.coordinator.transaction.ownership import ServedPartition
-from cluster.coordinator.transaction.requests import end_txn
+from cluster.coordinator.transaction.request_decisions import end_txn
 from cluster.coordinator.transaction.state import PREPARED, TransactionMetadata
 from cluster.protocol.errors import ErrorCode
 

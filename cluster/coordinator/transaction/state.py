@@ -2,7 +2,7 @@
 
 Owns the states with their legal predecessors, the metadata and the transition it is about to make (Kafka's
 TransactionState, TransactionMetadata and TxnTransitMetadata; docs/reference/kafka.md "States of a transaction").
-Does not own how a transition is prepared (``transitions.py``) nor which requests do so (``requests.py``).
+Does not own how a transition is prepared (``transitions.py``) nor which requests do so (``request_decisions.py``).
 
 A transition has two halves. *Prepared*, it is ``pending`` while its record is on its way into the log. Nothing but
 that changes in memory, and every request that would change the transaction waits: CONCURRENT_TRANSACTIONS. *Completed*,
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
-TopicPartition = tuple[str, int]
+from cluster.topic_partition import TopicPartition
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

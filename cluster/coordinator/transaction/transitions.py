@@ -2,7 +2,7 @@
 
 Owns what each ``prepare*`` of Kafka's TransactionMetadata computes. Each returns the metadata whose ``pending`` is the
 record to write, or an error code where a client's request can be wrong. Does not own when each is due
-(``requests.py``, ``expiry.py``). ``IllegalTxnTransition`` is a mistake of the caller.
+(``request_decisions.py``, ``expiry.py``). ``IllegalTxnTransition`` is a mistake of the caller.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from cluster.coordinator.transaction.state import (
     PREPARED,
     VALID_PREVIOUS,
     IllegalTxnTransition,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     TransitMetadata,
 )
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 
 def prepare_increment_producer_epoch(

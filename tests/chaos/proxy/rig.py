@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chaos.proxy.connection import ProxyEndpoint
 from chaos.proxy.frames import Dialogue
 from chaos.proxy.link import Link
-from chaos.proxy.pipe import Direction
+from chaos.proxy.pipe import PipeDirection
 from chaos.proxy.toxic import Toxic
 from chaos.proxy.toxics import TOXIC_TYPES
 from cluster.seams.randomness import Random, derive
@@ -82,8 +82,8 @@ class Rig:
             return derive(seed, name)
 
         self.dialogue = Dialogue()
-        self.link = Link(Direction.UPSTREAM, client, server, (), random_for, self._reset, self.dialogue)
-        back = Link(Direction.DOWNSTREAM, server, client, (), random_for, self._reset, self.dialogue)
+        self.link = Link(PipeDirection.UPSTREAM, client, server, (), random_for, self._reset, self.dialogue)
+        back = Link(PipeDirection.DOWNSTREAM, server, client, (), random_for, self._reset, self.dialogue)
         client.wire(self.link, back, server)
         server.wire(back, self.link, client)
         self.client, self.server, self.back = client, server, back
@@ -102,7 +102,7 @@ class Rig:
     def add(self, kind: str, toxicity: float = 1.0, **attributes: int) -> Toxic:
         self._made += 1
         values = dict.fromkeys(TOXIC_TYPES[kind].attributes, 0) | attributes
-        toxic = Toxic(f"t{self._made}", TOXIC_TYPES[kind], "upstream", Direction.UPSTREAM, toxicity, values)
+        toxic = Toxic(f"t{self._made}", TOXIC_TYPES[kind], "upstream", PipeDirection.UPSTREAM, toxicity, values)
         self.toxics.append(toxic)
         self.link.add(toxic)
         return toxic

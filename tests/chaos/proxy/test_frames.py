@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.proxy.frames import MAX_REMEMBERED, Dialogue, FrameWalk, Header, read_header
-from chaos.proxy.pipe import CHUNK_BYTES, Direction
+from chaos.proxy.frames import MAX_REMEMBERED, Dialogue, FrameHeader, FrameWalk, read_header
+from chaos.proxy.pipe import CHUNK_BYTES, PipeDirection
 from chaos.proxy.toxic import Toxic
 from chaos.proxy.toxics import TOXIC_TYPES
 from chaos.proxy.toxics.frames import MAX_REPEATED_BYTES, SURPLUS, HoldFrameStage
@@ -68,13 +68,13 @@ def send(rig: Rig, data: bytes, at: Sequence[int] = ()) -> None:
 @given(frames, cuts)
 def test_a_walk_finds_each_frame_wherever_it_is_cut(sent: list[bytes], at: list[int]) -> None:
     """Every header is seen once, whole, and the walk ends between two frames."""
-    seen: list[Header] = []
+    seen: list[FrameHeader] = []
 
     class Listening(Dialogue):
-        def request_passed(self, header: Header) -> None:
+        def request_passed(self, header: FrameHeader) -> None:
             seen.append(header)
 
-    walk = FrameWalk(Direction.UPSTREAM, Listening(is_followed=True))
+    walk = FrameWalk(PipeDirection.UPSTREAM, Listening(is_followed=True))
     for piece in pieces(b"".join(sent), at):
         walk.advance(piece)
     assert seen == [read_header(frame[:12]) for frame in sent]
@@ -86,7 +86,7 @@ def test_a_walk_finds_each_frame_wherever_it_is_cut(sent: list[bytes], at: list[
 )
 def test_another_protocol_is_left_alone(garbage: bytes) -> None:
     """A length that no frame of Kafka's has: from there on nothing is looked for, and everything passes."""
-    walk = FrameWalk(Direction.UPSTREAM, Dialogue())
+    walk = FrameWalk(PipeDirection.UPSTREAM, Dialogue())
     walk.advance(garbage)
     assert not walk.framed
 
@@ -103,11 +103,11 @@ def test_what_is_remembered_of_requests_is_bounded() -> None:
     """Requests that get no answer (acks=0) take the place of older ones."""
     dialogue = Dialogue(is_followed=True)
     for number in range(MAX_REMEMBERED + 5):
-        dialogue.request_passed(Header(20, END_TXN, number))
-        dialogue.repeat(Header(20, END_TXN, number))
-    assert dialogue.api_key_of(Header(20, None, 4)) is None
-    assert dialogue.api_key_of(Header(20, None, 5)) == END_TXN
-    assert not any(dialogue.is_surplus(Header(20, None, 4)) for _ in range(2))
+        dialogue.request_passed(FrameHeader(20, END_TXN, number))
+        dialogue.repeat(FrameHeader(20, END_TXN, number))
+    assert dialogue.api_key_of(FrameHeader(20, None, 4)) is None
+    assert dialogue.api_key_of(FrameHeader(20, None, 5)) == END_TXN
+    assert not any(dialogue.is_surplus(FrameHeader(20, None, 4)) for _ in range(2))
 
 
 # --- what becomes of frames
@@ -271,7 +271,7 @@ def test_an_answer_is_known_by_its_request(at: list[int]) -> None:
         attributes = {"api_keys": APIS, "skip": 0, "count": 0}
         before, sent = request(END_TXN, 1), [request(PRODUCE, 2), request(END_TXN, 3), request(PRODUCE, 4)]
         send(rig, before)
-        toxic = Toxic("t", TOXIC_TYPES["drop_frame"], "downstream", Direction.DOWNSTREAM, 1.0, attributes)
+        toxic = Toxic("t", TOXIC_TYPES["drop_frame"], "downstream", PipeDirection.DOWNSTREAM, 1.0, attributes)
         rig.back.add(toxic)
         send(rig, b"".join(sent), at)
         for piece in pieces(b"".join(answer(number, b"yes") for number in (1, 2, 3, 4)), at):
@@ -287,7 +287,7 @@ def test_the_second_answer_to_a_repeated_request_is_swallowed(at: list[int]) -> 
     """The client asked once; the first answer is its answer, and those to other requests are untouched."""
 
     async def scenario(rig: Rig) -> None:
-        surplus = Toxic("surplus", SURPLUS, "downstream", Direction.DOWNSTREAM)
+        surplus = Toxic("surplus", SURPLUS, "downstream", PipeDirection.DOWNSTREAM)
         rig.dialogue.on_repeat = lambda: rig.back.add(surplus)
         rig.add("repeat_frame", api_keys=APIS, count=1)
         rig.client.data_received(request(PRODUCE, 1) + request(END_TXN, 2) + request(PRODUCE, 3))

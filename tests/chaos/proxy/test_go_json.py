@@ -76,7 +76,7 @@ def test_texts_of_syntax_errors(body: bytes, text: str) -> None:
     assert str(caught.value) == text
 
 
-def read(body: str, **fields: go_json.Kind) -> dict[str, go_json.Json]:
+def read(body: str, **fields: go_json.GoKind) -> dict[str, go_json.Json]:
     return go_json.read_struct(go_json.decode(body.encode()), "T", fields)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.broker.lane import OLDEST_EACH, LightestFirst, next_for_slot
-from cluster.broker.portions import HEAVY, LARGE_BYTES, STRUCTURES_AT_ONCE, Beside, RequestRoom, is_large, weight_of
+from cluster.broker.portions import HEAVY, LARGE_BYTES, STRUCTURES_AT_ONCE, Beside, RequestQuota, is_large, weight_of
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.messages import response_class
 from tests.support.virtual_time import run
@@ -126,7 +126,7 @@ def test_large_requests_have_room_until_their_handlers_let_go_of_them() -> None:
     """One that is heavy, and besides some that are light; a small one needs none. A slot is given back once."""
 
     async def main() -> None:
-        room, order = RequestRoom(1000), list[str]()
+        room, order = RequestQuota(1000), list[str]()
         gate = asyncio.Event()
 
         async def work(name: str, size_bytes: int) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.config.alteration import Alteration, Operation, altered, replaced
+from cluster.config.alteration import Alteration, AlterOperation, altered, replaced
 from cluster.config.broker import validate
 from cluster.config.errors import ConfigError
 from cluster.config.layers import (
@@ -20,7 +20,7 @@ from cluster.config.layers import (
 )
 from cluster.config.topic import TOPIC_KEYS
 
-SET, DELETE, APPEND, SUBTRACT = Operation
+SET, DELETE, APPEND, SUBTRACT = AlterOperation
 policies = st.lists(st.sampled_from(["compact", "delete"]), unique=True).map(",".join)
 
 

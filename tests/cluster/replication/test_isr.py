@@ -6,7 +6,7 @@ import pytest
 
 from cluster.isr import IsrAnswer
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import InSyncReplicas, Outcome
+from cluster.replication.isr import InSyncReplicas, IsrOutcome
 
 
 def isr_with_change() -> InSyncReplicas:
@@ -41,33 +41,33 @@ def test_a_replica_to_be_removed_counts_until_it_is() -> None:
     proposal = isr.propose_removing([2], {})
     assert proposal is not None
     assert (proposal.members, isr.maximal) == ((1,), {1, 2})
-    assert isr.answered(proposal, IsrAnswer(ErrorCode.NONE, 3, (1,), 8)) is Outcome.COMMITTED
+    assert isr.answered(proposal, IsrAnswer(ErrorCode.NONE, 3, (1,), 8)) is IsrOutcome.COMMITTED
     assert (isr.committed, isr.maximal, isr.partition_epoch, isr.pending) == ({1}, {1}, 8, None)
 
 
 @pytest.mark.parametrize(
     ("code", "outcome"),
     [
-        (ErrorCode.OPERATION_NOT_ATTEMPTED, Outcome.REVERTED),
-        (ErrorCode.INELIGIBLE_REPLICA, Outcome.REVERTED),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Outcome.WAIT),
-        (ErrorCode.UNKNOWN_TOPIC_ID, Outcome.WAIT),
-        (ErrorCode.FENCED_LEADER_EPOCH, Outcome.WAIT),
-        (ErrorCode.INVALID_UPDATE_VERSION, Outcome.WAIT),
-        (ErrorCode.INVALID_REQUEST, Outcome.WAIT),
-        (ErrorCode.NOT_CONTROLLER, Outcome.RETRY),
-        (ErrorCode.STALE_BROKER_EPOCH, Outcome.RETRY),
-        (ErrorCode.UNKNOWN_SERVER_ERROR, Outcome.RETRY),
+        (ErrorCode.OPERATION_NOT_ATTEMPTED, IsrOutcome.REVERTED),
+        (ErrorCode.INELIGIBLE_REPLICA, IsrOutcome.REVERTED),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, IsrOutcome.WAIT),
+        (ErrorCode.UNKNOWN_TOPIC_ID, IsrOutcome.WAIT),
+        (ErrorCode.FENCED_LEADER_EPOCH, IsrOutcome.WAIT),
+        (ErrorCode.INVALID_UPDATE_VERSION, IsrOutcome.WAIT),
+        (ErrorCode.INVALID_REQUEST, IsrOutcome.WAIT),
+        (ErrorCode.NOT_CONTROLLER, IsrOutcome.RETRY),
+        (ErrorCode.STALE_BROKER_EPOCH, IsrOutcome.RETRY),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, IsrOutcome.RETRY),
     ],
 )
-def test_errors_settle_it_or_not(code: ErrorCode, outcome: Outcome) -> None:
+def test_errors_settle_it_or_not(code: ErrorCode, outcome: IsrOutcome) -> None:
     """Reverted, pending until a LeaderAndIsr, or asked again; only a revert frees the way for another change."""
     isr = isr_with_change()
     proposal = isr.pending
     assert proposal is not None
     assert isr.answered(proposal, IsrAnswer(code)) is outcome
-    assert (isr.pending is None) == (outcome is Outcome.REVERTED)
-    assert isr.maximal == ({1, 2} if outcome is Outcome.REVERTED else {1, 2, 3})
+    assert (isr.pending is None) == (outcome is IsrOutcome.REVERTED)
+    assert isr.maximal == ({1, 2} if outcome is IsrOutcome.REVERTED else {1, 2, 3})
 
 
 def test_answers_about_something_else_are_stale() -> None:
@@ -78,10 +78,10 @@ def test_answers_about_something_else_are_stale() -> None:
     other = InSyncReplicas((1, 2), 3, 7).propose_adding(3, {})
     assert other is not None
     good = IsrAnswer(ErrorCode.NONE, 3, (1, 2, 3), 8)
-    assert isr.answered(other, good) is Outcome.STALE
-    assert isr.answered(proposal, IsrAnswer(ErrorCode.NONE, 4, (1, 2, 3), 8)) is Outcome.STALE
-    assert isr.answered(proposal, IsrAnswer(ErrorCode.NONE, 3, (1, 2, 3), 6)) is Outcome.STALE
-    assert isr.answered(proposal, good) is Outcome.COMMITTED
+    assert isr.answered(other, good) is IsrOutcome.STALE
+    assert isr.answered(proposal, IsrAnswer(ErrorCode.NONE, 4, (1, 2, 3), 8)) is IsrOutcome.STALE
+    assert isr.answered(proposal, IsrAnswer(ErrorCode.NONE, 3, (1, 2, 3), 6)) is IsrOutcome.STALE
+    assert isr.answered(proposal, good) is IsrOutcome.COMMITTED
 
 
 def test_the_controllers_word_ends_a_pending_change() -> None:

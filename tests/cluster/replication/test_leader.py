@@ -15,7 +15,7 @@ from cluster.replication.high_watermark import (
     leader_high_watermark,
     restored_high_watermark,
 )
-from cluster.replication.isr import Outcome
+from cluster.replication.isr import IsrOutcome
 from cluster.replication.leader import LeaderState, acknowledgement
 
 LAG_MS = 1000
@@ -127,7 +127,7 @@ def test_a_refused_change_lets_the_watermark_go_on() -> None:
     assert leader.high_watermark == 10
     leader.followers[3].caught_up_ms = -(10**6)
     outcome, moved = leader.answered(proposal, IsrAnswer(ErrorCode.INELIGIBLE_REPLICA), 12, 3)
-    assert (outcome, moved, leader.high_watermark) == (Outcome.REVERTED, True, 12)
+    assert (outcome, moved, leader.high_watermark) == (IsrOutcome.REVERTED, True, 12)
 
 
 def test_min_insync_replicas_cannot_ask_for_more_than_there_are() -> None:

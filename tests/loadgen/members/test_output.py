@@ -11,7 +11,7 @@ import pytest
 from cluster.seams.clock import ManualClock
 from loadgen.clients.base import ClientRefusal, Failure
 from loadgen.clients.transactional import Remedy, TransactionRefusal
-from loadgen.members.events import Assigned, Delivered, Event, Revoked, Transacted
+from loadgen.members.events import Assigned, Delivered, MemberEvent, Revoked, Transacted
 from loadgen.members.output import CRASHED, Transformation, delivered, inputs_of
 from loadgen.members.recording import MemberRecording
 from loadgen.recorder import Recorder
@@ -159,7 +159,7 @@ def test_a_transaction_is_recorded(tmp_path: Path) -> None:
 
 def test_only_what_the_member_still_has_is_transformed() -> None:
     """What was given away, or given back, is delivered again."""
-    events: list[Event] = [
+    events: list[MemberEvent] = [
         Delivered(RECORDS, {}, 1, 2),
         Revoked({0: 8}, False, 3),
         Assigned([2], "id", 2, 4),

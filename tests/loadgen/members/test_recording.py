@@ -11,8 +11,8 @@ from cluster.seams.clock import ManualClock
 from loadgen.clients.base import Watermarks
 from loadgen.members.confluent import generation_of
 from loadgen.members.events import Assigned, Committed, Delivered, Failed, PositionKnown, Revoked
+from loadgen.members.member_offsets import Standing
 from loadgen.members.recording import MemberRecording
-from loadgen.members.standing import Standing
 from loadgen.recorder import Recorder
 from loadgen.spans import ReadRecord
 from verifier.evidence.history import read_history

@@ -18,14 +18,14 @@ from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import FinalPartition
 from verifier.files.headers import NO_CONTROL, Headers
-from verifier.groups.judge import audit, figures_of, of_groups
+from verifier.groups.group_checks import audit, figures_of, of_groups
 from verifier.groups.logs import readable_log
 from verifier.groups.model import GroupEvidence, OffsetSpan, ReadableLog, Spans
 from verifier.groups.rows import group_partitions
 from verifier.report.summary import groups_text
 from verifier.segments.markers import ABORT, COMMIT, TRANSACTIONAL
 from verifier.segments.walk import CONTROL
-from verifier.transactions.judge import summed_up
+from verifier.transactions.transaction_checks import summed_up
 
 CASES = 5_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 300
 PLACE = ("t", 0)

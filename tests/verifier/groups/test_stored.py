@@ -16,7 +16,7 @@ from tests.verifier.groups.test_groups import CASES, PLACE, Row, commit, member,
 from tests.verifier.oracle import groups as oracle
 from verifier.checks.lost_offset_commit import lost_offset_commit
 from verifier.evidence.run_directory import RunDirectory
-from verifier.groups.judge import audit
+from verifier.groups.group_checks import audit
 from verifier.groups.model import GroupEvidence, StoredCommits
 from verifier.groups.offset_records import OffsetRecord, offset_record
 from verifier.groups.rows import group_partitions

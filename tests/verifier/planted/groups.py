@@ -14,7 +14,7 @@ from tests.support.offset_bytes import committed, in_transaction
 from tests.support.stories import SECOND, SENTINEL_STREAM, TOPIC, Batch, Story
 from tests.support.transaction_bytes import ABORT, COMMIT, TRANSACTIONAL, marker
 from tests.verifier.planted.model import Planted
-from verifier.evidence.history import Function, HistoryRow, Outcome
+from verifier.evidence.history import Function, HistoryOutcome, HistoryRow
 from verifier.evidence.output import OUTPUT_TOPIC
 
 PROCESS = "members-1"
@@ -26,7 +26,7 @@ class Group:
 
     begins: tuple[int, int] = (0, 12)
     first_handed: int = 12
-    commit: Outcome = "ok"
+    commit: HistoryOutcome = "ok"
     #: Of whoever commits last, after all that: the generation, and the offset; None for no one.
     late: tuple[int, int] | None = None
     #: What a member of a generation before all others had tried to commit.
@@ -55,7 +55,7 @@ def member(session: int, generation: int, at: int) -> HistoryRow:
     )
 
 
-def of(session: int, f: Function, offset: int, at: int, kind: Outcome = "ok") -> HistoryRow:
+def of(session: int, f: Function, offset: int, at: int, kind: HistoryOutcome = "ok") -> HistoryRow:
     return HistoryRow(f, kind, TOPIC, 0, first_offset=offset, last_offset=offset, session=session, **when(at, at + 1))
 
 

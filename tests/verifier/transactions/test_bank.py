@@ -14,8 +14,8 @@ from verifier.evidence.run_model import FinalPartition
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.evidence.transfers import MOST, amount, other_side, transfer_key
 from verifier.transactions.client_rows import client_evidence
-from verifier.transactions.judge import bank_of, summed_up
 from verifier.transactions.model import Anomalous
+from verifier.transactions.transaction_checks import bank_of, summed_up
 
 #: Streams 0 and 1 are two accounts, each in the partition of its number; the sentinels stand at offset 9.
 BANK = Bank(7, {("t", 0): 9, ("t", 1): 9})

@@ -13,8 +13,8 @@ from tests.verifier.oracle import clients as oracle
 from verifier import explain
 from verifier.evidence.history import HistoryRow
 from verifier.transactions.client_rows import ABORTED, COMMITTED, UNKNOWN, Overlaps, client_evidence, outcome
-from verifier.transactions.judge import CLIENT_CHECKS, summed_up
 from verifier.transactions.model import Anomalous
+from verifier.transactions.transaction_checks import CLIENT_CHECKS, summed_up
 
 CASES = 3_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 150
 TOPIC = "t"

@@ -13,7 +13,7 @@ from verifier.anomalies import BY_NAME
 from verifier.closing import gather
 from verifier.deletions import Deletions
 from verifier.facts import Audit, Facts
-from verifier.transactions.judge import transactional
+from verifier.transactions.transaction_checks import transactional
 from verifier.verify_runs import conclude, tell
 
 

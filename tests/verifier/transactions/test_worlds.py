@@ -32,7 +32,7 @@ from verifier import explain
 from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.files.replica import ReplicaDirectory, check
 from verifier.transactions.evidence import working
-from verifier.transactions.judge import transactional
+from verifier.transactions.transaction_checks import transactional
 from verifier.wall_clock import ClockShift
 
 CASES = 3_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 60

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.operations.checks import log, sequences, values
+from verifier.operations.checks import log, sequences, single_values
 from verifier.operations.findings import Findings
 from verifier.operations.pairing import Operations
 from verifier.operations.versions import Versions
@@ -14,7 +14,7 @@ from verifier.operations.versions import Versions
 #: Each gives the findings of one or of several checks; ``verifier.operations.cycles`` has those that need a graph.
 CHECKS: Mapping[str, Callable[[Operations, Versions], list[Findings]]] = {
     "log": log.find,
-    "values": values.find,
+    "values": single_values.find,
     "polls": sequences.polls,
     "polls within an operation": sequences.internal_polls,
     "sends": sequences.sends,

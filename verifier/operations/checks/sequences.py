@@ -28,7 +28,7 @@ from verifier.operations.versions import Versions
 
 
 @dataclass(frozen=True, slots=True)
-class _Spans:
+class _SequenceSpans:
     """What operations sent or read of one key each: the first and the last value. Sorted by process, key and time."""
 
     operation: IntArray
@@ -92,7 +92,9 @@ def _internal(
     return found
 
 
-def _external(operations: Operations, versions: Versions, spans: _Spans, skip: str | None, back: str) -> list[Findings]:
+def _external(
+    operations: Operations, versions: Versions, spans: _SequenceSpans, skip: str | None, back: str
+) -> list[Findings]:
     rows = np.flatnonzero(spans.before >= 0)
     before = spans.before[rows]
     delta = _distance(versions, spans.last[before], spans.first[rows])
@@ -127,7 +129,7 @@ def _offset(versions: Versions, key: IntArray, value: IntArray) -> IntArray:
     return offsets
 
 
-def _spans(operations: Operations, by: IntArray, value: IntArray, counting: IntArray) -> _Spans:
+def _spans(operations: Operations, by: IntArray, value: IntArray, counting: IntArray) -> _SequenceSpans:
     """First and last value of each operation and key; before it counts the newest one of a type in ``counting``."""
     key = operations.key_of[value]
     order = np.lexsort((np.arange(len(by)), key, by))
@@ -145,10 +147,10 @@ def _spans(operations: Operations, by: IntArray, value: IntArray, counting: IntA
     before = np.full(len(operation), -1, dtype=np.int64)
     before[1:] = newest[:-1]
     before[before < group_start] = -1
-    return _Spans(operation, key, first, last, before)
+    return _SequenceSpans(operation, key, first, last, before)
 
 
-def _still_assigned(operations: Operations, spans: _Spans) -> _Spans:
+def _still_assigned(operations: Operations, spans: _SequenceSpans) -> _SequenceSpans:
     """Without those spans before which an assign or subscribe (ok or info) let go of the key, or sought elsewhere."""
     history = operations.history
     changes = np.isin(operations.f, [ASSIGN, SUBSCRIBE]) & (operations.type != FAIL)
@@ -171,7 +173,7 @@ def _still_assigned(operations: Operations, spans: _Spans) -> _Spans:
     changed = np.searchsorted(all_changes, process * clock + now) - np.searchsorted(all_changes, process * clock + then)
     held = np.searchsorted(kept, both * clock + now) - np.searchsorted(kept, both * clock + then)
     before = np.where(changed == held, spans.before, -1)
-    return _Spans(spans.operation, spans.key, spans.first, spans.last, before)
+    return _SequenceSpans(spans.operation, spans.key, spans.first, spans.last, before)
 
 
 def _key_numbers(operations: Operations, codes: IntArray) -> IntArray:

@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 #: In the order in which it was asked. A partition may be named twice.
 Proposals = Iterable[tuple[PartitionId, IsrProposal]]
-Answers = list[tuple[PartitionId, IsrAnswer]]
+IsrAnswers = list[tuple[PartitionId, IsrAnswer]]
 
 
 async def alter_partition(
     controller: Controller, broker_id: int, broker_epoch: int, proposals: Proposals
-) -> Answers | ErrorCode:
+) -> IsrAnswers | ErrorCode:
     """What becomes of the ``proposals`` of a leader, one by one, or why it is not listened to."""
     error = check_sender(controller.context, broker_id, broker_epoch)
     if error is not ErrorCode.NONE:

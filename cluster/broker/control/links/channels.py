@@ -18,6 +18,7 @@ from cluster.broker.control.links.peers import Peer
 from cluster.metadata.store import StoreError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import LeaderAndIsrResponse, StopReplicaResponse
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -237,7 +238,7 @@ async def all_answered(
     waiting = {answer for answer in awaited if not answer.done()}
     if waiting and timeout_ms > 0:
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + timeout_ms / 1000
+        until_s = loop.time() + seconds_of_ms(timeout_ms)
         # One for all: they are not looked through at each look for the client.
         whole = loop.create_task(asyncio.wait(waiting))
         try:

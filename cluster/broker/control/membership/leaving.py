@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from cluster.broker.metadata_cache import MetadataCache
 from cluster.config.broker import BrokerConfig
 from cluster.metadata.store import StoreError
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ async def move_leadership_away(
     does not ask: no other broker can take anything over.
     """
     attempts = properties["controlled.shutdown.max.retries"]
-    pause_s = properties["controlled.shutdown.retry.backoff.ms"] / 1000
+    pause_s = seconds_of_ms(properties["controlled.shutdown.retry.backoff.ms"])
     news = asyncio.Event()
     cache.on_update(news.set)
     for attempt in range(1, attempts + 1):

@@ -30,6 +30,7 @@ from cluster.metadata.znodes import BrokerRegistration, Endpoint
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import Random
+from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +109,9 @@ class Membership:
         """Register for the first time, when our previous node is gone. Raises BrokerIdTaken."""
         while True:
             try:
-                await self._register(max(PATIENCE_MIN_S, PATIENCE_SESSIONS * self._store.session_timeout_ms / 1000))
+                await self._register(
+                    max(PATIENCE_MIN_S, seconds_of_ms(PATIENCE_SESSIONS * self._store.session_timeout_ms))
+                )
                 self._is_settled.set()
                 return
             except SessionExpiredError:
@@ -180,7 +183,7 @@ class Membership:
             # Our writes are fenced in any case; this is so that we stop telling brokers what we can no longer know.
             timeout_ms = self._store.session_timeout_ms
             self._silence = asyncio.get_running_loop().call_later(
-                timeout_ms / 1000, candidate.resign, f"no connection to ZooKeeper for {timeout_ms} ms"
+                seconds_of_ms(timeout_ms), candidate.resign, f"no connection to ZooKeeper for {timeout_ms} ms"
             )
         else:
             self._queue.post_once("session", self._register_again)

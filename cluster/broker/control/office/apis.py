@@ -22,6 +22,7 @@ from cluster.broker.control.office.candidate import Candidate
 from cluster.broker.control.office.office import Office
 from cluster.broker.dynamic_configs import DynamicConfigs
 from cluster.broker.pauses import Pauses, Shares
+from cluster.broker.portions import IsGone
 from cluster.controller.context import TopicPartition
 from cluster.controller.producer_ids import ProducerIdBlock
 from cluster.controller.reassignment import Placement, ReassignmentError
@@ -60,7 +61,7 @@ class ControllerApis:
 
     async def alter_partition(
         self, broker_id: int, broker_epoch: int, proposals: isr_changes.Proposals
-    ) -> isr_changes.Answers | ErrorCode:
+    ) -> isr_changes.IsrAnswers | ErrorCode:
         """ISR changes that the leader ``broker_id`` proposes."""
         return await self._once(
             lambda office: isr_changes.alter_partition(office.controller, broker_id, broker_epoch, proposals)
@@ -151,7 +152,7 @@ class ControllerApis:
         idle_ms = self._configs.broker_config["connections.max.idle.ms"]
         return self._clock.monotonic_ms() + (timeout_ms if idle_ms < 0 else min(timeout_ms, idle_ms))
 
-    async def told(self, done: AwaitsBrokers, until_ms: int, is_gone: Callable[[], bool]) -> None:
+    async def told(self, done: AwaitsBrokers, until_ms: int, is_gone: IsGone) -> None:
         """Wait until the brokers have learned of what was ``done``; no longer than the client does."""
         if not await all_answered(done.answers, until_ms - self._clock.monotonic_ms(), is_gone):
             done.time_out()

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from cluster.client.consumer.assignors.subscribers import PartitionCounts, TopicPartition
+from cluster.client.consumer.assignors.subscribers import PartitionCounts
+from cluster.topic_partition import TopicPartition
 
 
 class Claim(NamedTuple):

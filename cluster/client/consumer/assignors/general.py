@@ -15,11 +15,11 @@ from cluster.client.consumer.assignors.subscribers import (
     Divided,
     PartitionCounts,
     Subscriber,
-    TopicPartition,
     nothing,
     partitions_of,
     wanted_topics,
 )
+from cluster.topic_partition import TopicPartition
 
 
 def assign_general(

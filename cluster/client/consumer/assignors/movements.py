@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from cluster.client.consumer.assignors.subscribers import TopicPartition
+from cluster.topic_partition import TopicPartition
 
 
 class Movements:

@@ -14,7 +14,6 @@ from cluster.client.consumer.assignors.subscribers import (
     Divided,
     PartitionCounts,
     Subscriber,
-    TopicPartition,
     partitions_of,
     wanted_topics,
 )
@@ -29,6 +28,7 @@ from cluster.protocol.primitives import (
     refusing_malformed,
     write_nullable_string,
 )
+from cluster.topic_partition import TopicPartition
 
 
 def assign_sticky(counts: PartitionCounts, subscribers: Sequence[Subscriber]) -> Divided:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cluster.protocol.consumer_protocol import Subscription
+from cluster.topic_partition import TopicPartition
 
-TopicPartition = tuple[str, int]
 #: Topic -> number of its partitions; a topic that is not known is not in it.
 PartitionCounts = Mapping[str, int]
 #: Member id -> what it is assigned. Every member is in it.

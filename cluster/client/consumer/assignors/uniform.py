@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from cluster.client.consumer.assignors.subscribers import Divided, TopicPartition
+from cluster.client.consumer.assignors.subscribers import Divided
+from cluster.topic_partition import TopicPartition
 
 
 def assign_uniform(

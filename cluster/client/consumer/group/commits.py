@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.consumer.group.group_errors import RetriableCommitFailed
 from cluster.client.consumer.group.group_io import GroupIo
@@ -18,6 +17,7 @@ from cluster.client.consumer.positions import Positions
 from cluster.client.consumer.results import ConsumerError
 from cluster.client.one_thread import OneThread
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

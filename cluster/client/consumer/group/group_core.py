@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from cluster.client.consumer.group.coordinator_search import CoordinatorSearch
 from cluster.client.consumer.group.group_errors import group_error
+from cluster.client.consumer.group.group_membership import GroupMembership
 from cluster.client.consumer.group.group_requests import (
     CommitOffsets,
     FetchOffsets,
@@ -18,7 +19,6 @@ from cluster.client.consumer.group.group_requests import (
     GroupAnswer,
     GroupRequest,
 )
-from cluster.client.consumer.group.membership import GroupMembership
 from cluster.client.consumer.group.membership_answers import membership_answered
 from cluster.client.consumer.group.membership_values import MembershipSettings
 from cluster.client.consumer.group.offset_calls import OffsetCalls

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.consumer.group.group_requests import (
     CommitOffsets,
@@ -35,6 +34,7 @@ from cluster.protocol.message_classes import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from cluster.topic_partition import TopicPartition
 
 
 def message_of(request: GroupRequest) -> Message:

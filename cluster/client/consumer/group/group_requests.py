@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cluster.client.cluster_view import BrokerAddress, TopicPartition
+from cluster.client.cluster_view import BrokerAddress
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 NO_GENERATION_ID = -1
 NO_MEMBER_ID = ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from cluster.client.consumer.group.group_errors import group_error
+from cluster.client.consumer.group.group_membership import GroupMembership
 from cluster.client.consumer.group.group_requests import (
     Generation,
     GroupAnswer,
@@ -18,7 +19,6 @@ from cluster.client.consumer.group.group_requests import (
     MemberRequest,
     SyncGroup,
 )
-from cluster.client.consumer.group.membership import GroupMembership
 from cluster.client.consumer.group.membership_values import DivideAmong, MembershipState
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode

@@ -10,7 +10,6 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
-from cluster.client.cluster_view import TopicPartition, partition_name
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.consumer.group.group_errors import (
     CommitFailed,
@@ -18,6 +17,7 @@ from cluster.client.consumer.group.group_errors import (
     RetriableCommitFailed,
     group_error,
 )
+from cluster.client.consumer.group.group_membership import GroupMembership
 from cluster.client.consumer.group.group_requests import (
     NO_GENERATION,
     CommitOffsets,
@@ -27,10 +27,10 @@ from cluster.client.consumer.group.group_requests import (
     OffsetRequest,
     SendGroupRequest,
 )
-from cluster.client.consumer.group.membership import GroupMembership
 from cluster.client.consumer.group.membership_answers import COORDINATOR_IS_GONE
 from cluster.client.consumer.results import ConsumerError, PartitionError
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition, partition_name
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """Participation: what a rebalance asks of the program's thread, step by step: give away, divide, take.
 
 Owns the subscription, the listener's calls and what is read when (Kafka's ConsumerCoordinator). Does not own when a
-step is due (``membership``), what assignors do, nor offsets (``commits``).
+step is due (``group_membership``), what assignors do, nor offsets (``commits``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from cluster.client.client_metadata import ClientMetadata
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.consumer.assignors.subscribers import Subscriber
 from cluster.client.consumer.group.commits import Commits
 from cluster.client.consumer.group.group_errors import GroupError, ListenerFailed
@@ -26,6 +25,7 @@ from cluster.client.one_thread import OneThread
 from cluster.protocol.consumer_protocol import decode_assignment
 from cluster.protocol.errors import ErrorCode, MalformedRequest
 from cluster.seams.clock import Clock
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

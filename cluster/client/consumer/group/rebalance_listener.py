@@ -5,7 +5,7 @@ Owns the shape. Called by ``poll``, ``unsubscribe`` and ``close``, in the progra
 
 from __future__ import annotations
 
-from cluster.client.cluster_view import TopicPartition
+from cluster.topic_partition import TopicPartition
 
 
 class RebalanceListener:

@@ -6,10 +6,10 @@ Owns the question for committed offsets that is under way, in the program's thre
 
 from __future__ import annotations
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.consumer.group.commits import Commits
 from cluster.client.consumer.group.offset_calls import FetchCall
 from cluster.client.consumer.positions import Positions
+from cluster.topic_partition import TopicPartition
 
 
 class Resumption:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from cluster.client.cluster_view import TopicPartition
 from cluster.client.consumer.assignors import cooperative, sticky
 from cluster.client.consumer.assignors.catalogue import ASSIGNORS, COOPERATIVE
 from cluster.client.consumer.assignors.subscribers import PartitionCounts, Subscriber
@@ -22,6 +21,7 @@ from cluster.protocol.consumer_protocol import (
     encode_subscription,
 )
 from cluster.protocol.errors import MalformedRequest
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.answers import TxnStep, decisive_code, is_undecided, txn_step
 from cluster.client.producer.transaction.ledger import TransactionLedger
 from cluster.client.producer.transaction.request_queue import QueuedTxnRequest
@@ -35,6 +34,7 @@ from cluster.client.producer.transaction.txn_requests import (
     TxnRequest,
 )
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: The previous transaction of the producer is being completed: the first addition of the next one asks again soon.
 ADD_PARTITIONS_RETRY_BACKOFF_MS = 20

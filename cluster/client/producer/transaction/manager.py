@@ -17,7 +17,6 @@ from dataclasses import replace
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.actions import WakeAt
-from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.answering import take_answer
 from cluster.client.producer.transaction.calls import TxnCall, TxnOperation, copy_of
 from cluster.client.producer.transaction.ledger import TransactionLedger
@@ -43,6 +42,7 @@ from cluster.client.producer.transaction.txn_requests import (
     TxnAnswer,
 )
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 _S = TxnProducerState
 _OP = TxnOperation

@@ -11,7 +11,6 @@ from typing import Any
 
 from cluster.client.cluster_view import BrokerAddress
 from cluster.client.group_metadata import ConsumerGroupMetadata
-from cluster.client.producer.delivery import TopicPartition
 from cluster.client.producer.transaction.txn_requests import (
     AddTxnOffsets,
     AddTxnPartitions,
@@ -38,6 +37,7 @@ from cluster.protocol.message_classes import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
+from cluster.topic_partition import TopicPartition
 
 API_OF: Mapping[type[TxnRequest], ApiKey] = {
     FindTxnCoordinator: ApiKey.FIND_COORDINATOR,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cluster.client.producer.delivery import TopicPartition
+from cluster.topic_partition import TopicPartition
 
 
 class TxnPartitions:

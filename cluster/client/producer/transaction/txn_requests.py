@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_metadata import ConsumerGroupMetadata
-from cluster.client.producer.delivery import TopicPartition
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

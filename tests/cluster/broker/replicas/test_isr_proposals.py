@@ -11,7 +11,7 @@ from cluster.broker.control.links.controller_client import ControllerUnavailable
 from cluster.broker.replicas.isr_proposals import CHANGES_AT_ONCE, WAIT_MS, IsrProposals
 from cluster.isr import UNKNOWN_BROKER_EPOCH, IsrAnswer, IsrProposal, PartitionId
 from cluster.protocol.errors import ErrorCode
-from cluster.replication.isr import Outcome
+from cluster.replication.isr import IsrOutcome
 from tests.support.virtual_time import LoopClock, run
 
 
@@ -26,11 +26,11 @@ class FakePartition:
         self.answers: list[IsrAnswer] = []
         self.pending: IsrProposal | None = PROPOSAL
 
-    def isr_answered(self, _proposal: IsrProposal, answer: IsrAnswer, _now_ms: int) -> Outcome:
+    def isr_answered(self, _proposal: IsrProposal, answer: IsrAnswer, _now_ms: int) -> IsrOutcome:
         self.answers.append(answer)
         if answer.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return Outcome.WAIT
-        return Outcome.COMMITTED if answer.error_code is ErrorCode.NONE else Outcome.RETRY
+            return IsrOutcome.WAIT
+        return IsrOutcome.COMMITTED if answer.error_code is ErrorCode.NONE else IsrOutcome.RETRY
 
     def is_pending(self, proposal: IsrProposal) -> bool:
         return self.pending is proposal

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from cluster.broker.pauses import SHARE_NS, Shares
 from cluster.broker.replicas.ordered_appends import OrderedAppends, OwnAppend
-from cluster.broker.replicas.own_writes import OwnWrites, Told
+from cluster.broker.replicas.own_writes import OwnWrites, WriteTold
 from cluster.protocol.errors import ErrorCode
 from tests.support.virtual_time import LoopClock, run
 
@@ -18,13 +18,21 @@ class Scene:
 
     def __init__(self) -> None:
         self.now_ns = 0
-        self.writes: dict[bytes, tuple[int, bool, Told]] = {}
+        self.writes: dict[bytes, tuple[int, bool, WriteTold]] = {}
         self.told: list[tuple[bytes, ErrorCode, int]] = []
         own_writes = cast(OwnWrites, self)
         self.appends = OrderedAppends(own_writes, LoopClock(), 1000, Shares(lambda: self.now_ns))
 
     def append(
-        self, _topic: str, number: int, _epoch: int, batch: bytes, _timeout_ms: int, told: Told, *, in_that_epoch: bool
+        self,
+        _topic: str,
+        number: int,
+        _epoch: int,
+        batch: bytes,
+        _timeout_ms: int,
+        told: WriteTold,
+        *,
+        in_that_epoch: bool,
     ) -> None:
         self.writes[batch] = (number, in_that_epoch, told)
 

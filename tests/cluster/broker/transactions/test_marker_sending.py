@@ -14,9 +14,9 @@ from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.marker_sending import LOOK_S, MOST_PARTITIONS, RETRY_S, MarkerSender
 from cluster.broker.transactions.marker_writing import MarkerErrors, MarkerWriter
 from cluster.coordinator.transaction.decisions import TransactionMarkers
-from cluster.coordinator.transaction.state import TopicPartition
 from cluster.metadata.store import ConnectionLostError
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 from tests.support.virtual_time import run
 
 OWN, PEER = 1, 2

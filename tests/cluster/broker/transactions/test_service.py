@@ -13,7 +13,7 @@ from cluster.broker.coordinator_loading import RETRY_S
 from cluster.broker.internal_topics import TRANSACTIONS_TOPIC
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.server import ClientConnection
-from cluster.broker.transactions.room_making import ROOM_MS, ROOM_PAUSE_S
+from cluster.broker.transactions.idle_id_eviction import EVICTABLE_AFTER_MS, EVICTION_PAUSE_S
 from cluster.coordinator.partitioning import partition_for
 from cluster.coordinator.transaction.describing import describe
 from cluster.coordinator.transaction.records import decode_key, decode_value, encode_key
@@ -203,9 +203,9 @@ def test_idle_ids_make_room() -> None:
         await TxnProducer(cluster, "idle").begin()
         new = TxnProducer(cluster, "new")
         assert await new.init() is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        await asyncio.sleep(ROOM_MS / 1000)
+        await asyncio.sleep(EVICTABLE_AFTER_MS / 1000)
         assert await new.init() is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        await asyncio.sleep(ROOM_PAUSE_S)
+        await asyncio.sleep(EVICTION_PAUSE_S)
         assert await new.init() is ErrorCode.NONE
         assert await producer.end(commit=True) is ErrorCode.NONE
         assert known(cluster, "idle") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
@@ -224,10 +224,10 @@ def test_one_host_does_not_take_all_ids(monkeypatch: pytest.MonkeyPatch) -> None
         assert codes == [ErrorCode.NONE] * 13 + [ErrorCode.THROTTLING_QUOTA_EXCEEDED] * 3
         monkeypatch.setattr(ClientConnection, "ip", "10.0.0.11")
         assert await TxnProducer(cluster, "another").init() is ErrorCode.NONE
-        await asyncio.sleep(ROOM_MS / 1000)
+        await asyncio.sleep(EVICTABLE_AFTER_MS / 1000)
         monkeypatch.setattr(ClientConnection, "ip", "10.0.0.9")
         assert await TxnProducer(cluster, "made-up").init() is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-        await asyncio.sleep(ROOM_PAUSE_S)
+        await asyncio.sleep(EVICTION_PAUSE_S)
         assert known(cluster, "made-up-0") is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
         assert not isinstance(known(cluster, "another"), ErrorCode)
         assert set((await producer.add(BOTH)).values()) == {ErrorCode.NONE}

@@ -12,7 +12,7 @@ from random import Random
 from uuid import UUID
 
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicPartition, TopicView
+from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
 from cluster.client.consumer.assignment import AssignedPartition
 from cluster.client.consumer.fetch_plans import READ_COMMITTED, READ_UNCOMMITTED, Fetch, FetchSettings
 from cluster.client.consumer.fetching import FetchCore
@@ -22,6 +22,7 @@ from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, 
 from cluster.protocol.batch import CRC_FROM, parse_header
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchResponse, FetchResult
+from cluster.topic_partition import TopicPartition
 from tests.cluster.client.consumer.model_log import PRODUCERS, ModelLog
 
 TOPIC = "t"

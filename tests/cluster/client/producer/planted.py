@@ -9,7 +9,7 @@ from collections.abc import Container
 
 from cluster.client.producer.accumulator import RecordAccumulator
 from cluster.client.producer.batch import ProducerBatch
-from cluster.client.producer.idempotence import ProducerIdentity, _Partition
+from cluster.client.producer.idempotence import ProducerIdentity, _PartitionSequence
 
 
 class PutsRetriesAtTheEnd(RecordAccumulator):
@@ -42,5 +42,5 @@ class NumbersAtAppend(RecordAccumulator):
     def add(self, batch: ProducerBatch) -> None:
         super().add(batch)
         if self.identity is not None:
-            partition = self.identity._partitions.setdefault((batch.topic, batch.partition), _Partition())
+            partition = self.identity._partitions.setdefault((batch.topic, batch.partition), _PartitionSequence())
             self.identity.number(partition, batch)

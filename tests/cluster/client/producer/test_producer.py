@@ -27,7 +27,7 @@ from cluster.protocol.produce import ProduceRequest, ProduceResult, build_respon
 from cluster.protocol.records import Record, decode_records
 from cluster.seams.clock import ManualClock
 from cluster.seams.randomness import Random
-from cluster.seams.runner import Step, ThreadRunner
+from cluster.seams.runner import RunnerStep, ThreadRunner
 from cluster.seams.selector import SelectorHandler
 from tests.cluster.client.fake_broker import metadata_response
 from tests.cluster.client.scripted_selector import ScriptedSelector
@@ -59,7 +59,7 @@ class NoRunner:
 
     is_current = has_ended = False
 
-    def start(self, step: Step) -> None:
+    def start(self, step: RunnerStep) -> None:
         self.step = step
 
     def join(self, timeout_s: float | None) -> bool:

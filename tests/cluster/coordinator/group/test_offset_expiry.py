@@ -7,11 +7,11 @@ import pytest
 from cluster.coordinator.group import removing
 from cluster.coordinator.group.decisions import GroupSettings
 from cluster.coordinator.group.group import MOST_TOPICS
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import MemberIdentity
 from cluster.coordinator.group.states import GroupState
 from cluster.protocol.consumer_protocol import Subscription, encode_subscription
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 from tests.cluster.coordinator.group.world import GROUP, T0, TOPIC, WAITS, World
 
 RETENTION_MS = GroupSettings().offsets_retention_ms

@@ -15,7 +15,6 @@ from cluster.coordinator.group.decisions import GroupAppend, GroupDecision, Grou
 from cluster.coordinator.group.group import Group
 from cluster.coordinator.group.invariants import validate
 from cluster.coordinator.group.loading import LoadedBatch
-from cluster.coordinator.group.records import TopicPartition
 from cluster.coordinator.group.requests import (
     CommitRequest,
     JoinRequest,
@@ -27,6 +26,7 @@ from cluster.coordinator.group.requests import (
 from cluster.coordinator.group.rules import CORRECT, GroupRules
 from cluster.protocol.consumer_protocol import Subscription, encode_subscription
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 GROUP = "g1"
 HOME = 42

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from hypothesis import strategies as st
 
 from cluster.client.consumer.assignors.sticky import user_data
-from cluster.client.consumer.assignors.subscribers import Divided, Subscriber, TopicPartition
+from cluster.client.consumer.assignors.subscribers import Divided, Subscriber
 from cluster.protocol.consumer_protocol import Subscription
+from cluster.topic_partition import TopicPartition
 
 Owned = Mapping[str, Iterable[TopicPartition]]
 

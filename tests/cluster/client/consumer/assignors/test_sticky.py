@@ -13,8 +13,9 @@ from cluster.client.consumer.assignors.cooperative import assign_cooperative, cl
 from cluster.client.consumer.assignors.cooperative import user_data as cooperative_user_data
 from cluster.client.consumer.assignors.movements import Movements
 from cluster.client.consumer.assignors.sticky import assign_sticky, read_user_data, user_data
-from cluster.client.consumer.assignors.subscribers import Divided, Subscriber, TopicPartition
+from cluster.client.consumer.assignors.subscribers import Divided, Subscriber
 from cluster.protocol.consumer_protocol import Subscription
+from cluster.topic_partition import TopicPartition
 from tests.cluster.client.consumer.assignors.groups import (
     COUNTS,
     GROUPS,

@@ -15,7 +15,7 @@ from contextlib import nullcontext
 from random import Random
 
 from cluster.client.backoff import ExponentialBackoff
-from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicPartition, TopicView
+from cluster.client.cluster_view import BrokerAddress, ClusterView, PartitionView, TopicView
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.consumer.assignment import AssignedPartition
 from cluster.client.consumer.fetch_plans import READ_UNCOMMITTED, FetchSettings
@@ -49,6 +49,7 @@ from cluster.coordinator.group.requests import CommitRequest, JoinRequest, Membe
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from cluster.protocol.errors import ErrorCode
 from cluster.seams.clock import ManualClock
+from cluster.topic_partition import TopicPartition
 from tests.cluster.coordinator.group.world import GROUP, World
 
 SESSION_MS, HEARTBEAT_MS, MAX_POLL_MS = 6_000, 1_000, 9_000

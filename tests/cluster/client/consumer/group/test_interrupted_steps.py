@@ -19,7 +19,7 @@ KEPT, REVOKED = ("t", 0), ("t", 1)
 #: What the steps change.
 STATE = (
     "group/member_life.py",
-    "group/membership.py",
+    "group/group_membership.py",
     "group/participation.py",
     "consumer/positions.py",
     "consumer/assignment.py",

@@ -27,7 +27,7 @@ FULL = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionRoom:
+class TransactionQuota:
     """What one broker keeps at most: transactional ids, bytes of these with the partitions of their transactions, and
     partitions of one transaction. What is read from the log is kept in any case."""
 
@@ -74,7 +74,7 @@ def partition_count(metadata: TransactionMetadata) -> int:
 
 
 def check_room(
-    room: TransactionRoom, taken: Iterable[Taken], before: TransactionMetadata | None, after: TransactionMetadata
+    room: TransactionQuota, taken: Iterable[Taken], before: TransactionMetadata | None, after: TransactionMetadata
 ) -> ErrorCode:
     """Whether an id may become ``after``; one that does not grow always may, and one that is known a little. What is
     refused for lack of room may be tried again, but a transaction that names too much is to be aborted."""
@@ -93,7 +93,7 @@ def check_room(
     return ErrorCode.NONE if has_room else FULL
 
 
-def crowds(room: TransactionRoom, taken: Iterable[Taken]) -> frozenset[str]:
+def crowds(room: TransactionQuota, taken: Iterable[Taken]) -> frozenset[str]:
     """The hosts that have more than a little, of ids or of bytes."""
     of_ids, of_bytes = Counter[str](), Counter[str]()
     for each in taken:

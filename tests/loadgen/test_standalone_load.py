@@ -20,7 +20,7 @@ from loadgen.settings import LoadSettings, SettingsError
 from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.document import document
 from loadgen.users.options import members_left_out, settle_options
-from tests.verifier.test_by_hand import LAST, READ, SENT, load, row
+from tests.verifier.test_verify_standalone import LAST, READ, SENT, load, row
 from verifier.evidence.run_directory import RunDirectory, read_json
 
 ROOT = Path(__file__).resolve().parents[2]

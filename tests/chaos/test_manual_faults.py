@@ -20,9 +20,9 @@ from chaos.commands.main import run_command
 from chaos.commands.status import lines
 from chaos.commands.up import check_ports
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers, running
-from chaos.conductor.by_hand import BreakableCluster, ByHand, FaultRefused, planned
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
+from chaos.conductor.manual_faults import BreakableCluster, ByHand, FaultRefused, planned
 from chaos.conductor.observer import Observer
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked

@@ -20,7 +20,7 @@ from locust.runners import WorkerRunner
 
 from loadgen.topics import ensure_topic, positions, too_large_for_topic, topic_config
 from loadgen.users.options import ResolvedOptions, source_of_sizes
-from verifier.evidence.by_hand import LoadStart
+from verifier.evidence.standalone import LoadStart
 
 logger = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from verifier.groups.model import GroupEvidence, GroupPartition, GroupPlace
 from verifier.groups.pipeline import pipelines
 from verifier.groups.rows import COLUMNS, FUNCTIONS, group_partitions
 from verifier.groups.stored import stored_offsets
-from verifier.transactions.judge import summed_up
 from verifier.transactions.model import Anomalous
+from verifier.transactions.transaction_checks import summed_up
 
 CHECKS: tuple[Callable[[GroupEvidence], Iterator[Anomalous]], ...] = (
     double_assignment,

@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from loadgen.membership import LEAST_LIFE_S, LifeEnd, Members, parse_members, places
+from loadgen.group_plan import LEAST_LIFE_S, LifeEnd, Members, parse_members, places
 from loadgen.spec import SpecError
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.log.log_ends import MOMENT_MS, ROOM_MS
-from cluster.log.producer_room import COUNT_MS, ProducerRoom
+from cluster.log.producer_quota import COUNT_MS, ProducerQuota
 from cluster.log.producers import ProducerStates
 from tests.cluster.log.builders import make_header
 from tests.support.examples import examples
@@ -33,7 +33,7 @@ class FakeLog:
 
 
 def comes(
-    room: ProducerRoom, log: FakeLog, producer_id: int, now_ms: int, most_of_log: int = NO_BOUND, host: str = ""
+    room: ProducerQuota, log: FakeLog, producer_id: int, now_ms: int, most_of_log: int = NO_BOUND, host: str = ""
 ) -> bool:
     """A batch of a producer, as a leader takes it."""
     is_known = log.producers.get(producer_id) is not None
@@ -48,7 +48,7 @@ def comes(
 def test_all_logs_share_one_bound():
     """A producer of two logs is two; who is known continues to write; each log has its own bound besides."""
     logs = [FakeLog() for _ in range(5)]
-    room = ProducerRoom(10, lambda: logs)
+    room = ProducerQuota(10, lambda: logs)
     assert [comes(room, log, 7, 0) for log in logs for _ in range(2)] == [True] * 10
     assert [comes(room, log, producer_id, 0) for log in logs for producer_id in (8, 9)] == [True] * 5 + [False] * 5
     assert sum(len(log.producers) for log in logs) == 10
@@ -62,7 +62,7 @@ def test_all_logs_share_one_bound():
 def test_the_total_cannot_drift():
     """It is counted again after a second at most: what was admitted and not written, what was copied, what expired."""
     logs = [FakeLog(), FakeLog()]
-    room = ProducerRoom(4, lambda: logs)
+    room = ProducerQuota(4, lambda: logs)
     for _ in range(4):
         assert room.refusal(logs[0], NO_BOUND, 0) is None  # nothing comes of it
     assert room.refusal(logs[0], NO_BOUND, COUNT_MS - 1) is not None
@@ -83,7 +83,7 @@ def test_the_logs_are_counted_once_a_second_at_most():
         counted.append(0)
         return logs
 
-    room = ProducerRoom(3, look)
+    room = ProducerQuota(3, look)
     for now_ms in range(3 * COUNT_MS):
         comes(room, logs[0], now_ms, now_ms)
     assert len(counted) == 3
@@ -92,7 +92,7 @@ def test_the_logs_are_counted_once_a_second_at_most():
 def test_who_writes_nothing_makes_room_wherever_it_is():
     """After five minutes, by the broker's clock, for a producer of any log: also of one that knows nobody."""
     logs = [FakeLog() for _ in range(4)]
-    room = ProducerRoom(12, lambda: logs)
+    room = ProducerQuota(12, lambda: logs)
     assert all(comes(room, log, producer_id, 0) for log in logs[:3] for producer_id in range(4))
     seen = []
     for now_ms in range(0, 2 * ROOM_MS, MOMENT_MS):
@@ -106,7 +106,7 @@ def test_who_writes_nothing_makes_room_wherever_it_is():
 def test_who_writes_is_never_forgotten():
     """However many others come to all logs, for hours."""
     logs = [FakeLog() for _ in range(4)]
-    room = ProducerRoom(20, lambda: logs)
+    room = ProducerQuota(20, lambda: logs)
     for log in logs:
         assert comes(room, log, 7, 0)
     admitted, stranger = 0, 1000
@@ -125,7 +125,7 @@ def test_who_writes_is_never_forgotten():
 def test_logs_with_the_most_producers_make_room_first():
     """A producer that is quiet in a log of few keeps its place while a log of many has enough that are idle."""
     small, large = FakeLog(), FakeLog()
-    room = ProducerRoom(20, lambda: [small, large])
+    room = ProducerQuota(20, lambda: [small, large])
     assert all(comes(room, small, producer_id, 0) for producer_id in range(3))
     assert all(comes(room, large, producer_id, 0) for producer_id in range(17))
     assert not comes(room, large, 100, MOMENT_MS)
@@ -136,7 +136,7 @@ def test_logs_with_the_most_producers_make_room_first():
 def test_one_host_cannot_take_the_last_eighth():
     """Of a log and of all logs: others still find room there, each a little."""
     logs = [FakeLog() for _ in range(4)]
-    room = ProducerRoom(160, lambda: logs)
+    room = ProducerQuota(160, lambda: logs)
     for log in logs:
         for producer_id in range(100):
             comes(room, log, producer_id, 0, host="crowd")
@@ -147,7 +147,7 @@ def test_one_host_cannot_take_the_last_eighth():
     refusal = room.refusal(logs[0], NO_BOUND, COUNT_MS, "crowd")
     assert refusal is not None and refusal.endswith("of crowd")
     log = FakeLog()
-    room = ProducerRoom(10_000, lambda: [log])
+    room = ProducerQuota(10_000, lambda: [log])
     assert [comes(room, log, number, 0, 80, host="crowd") for number in range(80)] == [True] * 70 + [False] * 10
     assert comes(room, log, 1000, 0, 80, host="other")
 
@@ -164,7 +164,7 @@ def test_a_crowd_evicts_none_but_its_own(events: list[tuple[str, int, int]]) -> 
     """For hours, however idle the others are, whether its producers write once or twice; and a newcomer of another
     host always finds room."""
     logs = [FakeLog() for _ in range(3)]
-    room = ProducerRoom(80, lambda: logs)
+    room = ProducerQuota(80, lambda: logs)
     now_ms = 0
     for log in logs:
         assert comes(room, log, 7, now_ms, 32, host="victim")
@@ -180,7 +180,7 @@ def test_a_crowd_evicts_none_but_its_own(events: list[tuple[str, int, int]]) -> 
 def test_who_wrote_more_than_once_is_forgotten_last():
     """Of producers of one host: made-up ones write one batch each."""
     log = FakeLog()
-    room = ProducerRoom(1000, lambda: [log])
+    room = ProducerQuota(1000, lambda: [log])
     for producer_id in range(8):
         assert comes(room, log, producer_id, 0, 8)
     log.append(0, 1)
@@ -192,7 +192,7 @@ def test_who_wrote_more_than_once_is_forgotten_last():
 def test_markers_leave_nothing_beyond_half_of_the_room():
     """They are written without a producer of theirs, for as many partitions as a client likes."""
     logs = [FakeLog() for _ in range(10)]
-    room = ProducerRoom(20, lambda: logs)
+    room = ProducerQuota(20, lambda: logs)
     for log in logs:
         for producer_id in range(3):
             log.append(producer_id)

@@ -16,7 +16,6 @@ from cluster.coordinator.transaction.state import (
     PREPARED,
     IllegalTxnTransition,
     ProducerIdAndEpoch,
-    TopicPartition,
     TransactionMetadata,
     TransactionState,
     is_epoch_exhausted,
@@ -30,6 +29,7 @@ from cluster.coordinator.transaction.transitions import (
     prepare_producer_id_rotation,
 )
 from cluster.protocol.errors import ErrorCode
+from cluster.topic_partition import TopicPartition
 
 #: The next producer id, or None while none is at hand.
 TakeProducerId = Callable[[], int | None]

@@ -16,7 +16,7 @@ from cluster.coordinator.group.sizes import total_bytes
 FOR_ALL, FOR_GROUPS_IN_USE, OF_SMALL_HOST = 12, 14, 1
 
 
-class Room:
+class GroupQuota:
     """``taken_bytes`` is what the groups take that are here, each as it was counted last; ``of_hosts`` by host."""
 
     def __init__(self, most_bytes: int) -> None:
@@ -25,7 +25,7 @@ class Room:
         self.of_hosts: dict[str, int] = {}
 
     def __repr__(self) -> str:
-        return f"<Room of {self.most_bytes} bytes, {self.taken_bytes} taken by {len(self.of_hosts)} hosts>"
+        return f"<GroupQuota of {self.most_bytes} bytes, {self.taken_bytes} taken by {len(self.of_hosts)} hosts>"
 
     def count(self, group: Group) -> None:
         """A group is here, whether there is room for it or not, or has changed."""

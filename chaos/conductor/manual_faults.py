@@ -262,7 +262,7 @@ class ByHand:
             self._note(text)
             tell({"said": text})
 
-        lines = _Told(self._storage, lambda text: tell({"said": text}))
+        lines = _ToldClient(self._storage, lambda text: tell({"said": text}))
         injector = Injector(target, self._clock, lines, str(self._directory.faults_jsonl), note)
         try:
             await injector.inject(self._seed, next(self._numbers), plan.injection)
@@ -279,7 +279,7 @@ class ByHand:
         return {"end": BIT, "text": last.detail}
 
 
-class _Told:
+class _ToldClient:
     """The record, with a line on the first probe for the caller."""
 
     def __init__(self, storage: Storage, tell: Callable[[str], None]) -> None:

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from cluster.coordinator.transaction.coordinator import TransactionCoordinator
 from cluster.coordinator.transaction.invariants import validate
-from cluster.coordinator.transaction.room import ALWAYS_PARTITIONS, Taken, TransactionRoom, check_room, metadata_bytes
+from cluster.coordinator.transaction.txn_quota import (
+    ALWAYS_PARTITIONS,
+    Taken,
+    TransactionQuota,
+    check_room,
+    metadata_bytes,
+)
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.coordinator.transaction.situations import (
     EPOCH,
@@ -28,7 +34,7 @@ MANY = frozenset((f"topic-{number}", 0) for number in range(100))
 CROWD, OTHER = "10.0.0.9", "10.0.0.10"
 
 
-def coordinator(room: TransactionRoom, *known):
+def coordinator(room: TransactionQuota, *known):
     made = TransactionCoordinator(1, 900_000, 1000, room)
     made.elected(0, 1)
     made.loaded(0, 1, {each.transactional_id: each for each in known}, NOW)
@@ -58,10 +64,10 @@ def add(made: TransactionCoordinator, transactional_id: str, count: int, host: s
 
 def test_more_ids_than_there_may_be():
     """A new one is refused until another is gone; those that are known are served."""
-    made = coordinator(TransactionRoom(most_ids=1), metadata_in(S.EMPTY))
+    made = coordinator(TransactionQuota(most_ids=1), metadata_in(S.EMPTY))
     assert code_of(init(made, "another")) is FULL
     assert init(made, "id").answer is None
-    made = coordinator(TransactionRoom(most_ids=1), metadata_in(S.COMPLETE_ABORT))
+    made = coordinator(TransactionQuota(most_ids=1), metadata_in(S.COMPLETE_ABORT))
     expiring = made.expire_idle(made.owned.all_ids(), NOW + 10, idle_ms=5)
     made.appended(append_of(expiring), ErrorCode.NONE, NOW)
     assert init(made, "another").answer is None
@@ -71,7 +77,7 @@ def test_more_ids_than_there_may_be():
 def test_more_partitions_than_there_is_room_for():
     """The transaction that would grow is refused; it is as it was, and can be ended."""
     known = metadata_in(S.ONGOING)
-    made = coordinator(TransactionRoom(most_bytes=metadata_bytes(known) + 300), known)
+    made = coordinator(TransactionQuota(most_bytes=metadata_bytes(known) + 300), known)
     assert code_of(made.add_partitions("id", PID, EPOCH, MANY, NOW)) is FULL
     assert made.end_txn("id", PID, EPOCH, NOW, commit=True).answer is None
     validate(made)
@@ -79,7 +85,7 @@ def test_more_partitions_than_there_is_room_for():
 
 def test_a_transaction_has_so_many_partitions_and_no_more():
     """Each change of it is a record that names them all. What it has may be added again, and it can be ended."""
-    made = coordinator(TransactionRoom(most_partitions=len(MANY)), metadata_in(S.EMPTY))
+    made = coordinator(TransactionQuota(most_partitions=len(MANY)), metadata_in(S.EMPTY))
     made.appended(append_of(made.add_partitions("id", PID, EPOCH, MANY, NOW)), ErrorCode.NONE, NOW)
     for refused in (
         made.add_partitions("id", PID, EPOCH, frozenset({("one more", 0)}), NOW),
@@ -93,7 +99,7 @@ def test_a_transaction_has_so_many_partitions_and_no_more():
 
 def test_what_is_loaded_is_kept():
     """A failover forgets nothing for lack of room."""
-    made = coordinator(TransactionRoom(0, 0), metadata_in(S.ONGOING))
+    made = coordinator(TransactionQuota(0, 0), metadata_in(S.ONGOING))
     assert [*made.owned.served[0].transactions] == ["id"]
     assert made.end_txn("id", PID, EPOCH, NOW, commit=False).answer is None
     validate(made)
@@ -101,7 +107,7 @@ def test_what_is_loaded_is_kept():
 
 def test_one_host_cannot_take_all_ids():
     """The last eighth is for hosts that have a sixteenth at most."""
-    made = coordinator(TransactionRoom(most_ids=32))
+    made = coordinator(TransactionQuota(most_ids=32))
     assert [make(made, f"made-up-{number}", CROWD) for number in range(40)] == [True] * 28 + [False] * 12
     assert [make(made, f"other-{number}", OTHER) for number in range(3)] == [True, True, False]
     assert make(made, "made-up-0", CROWD), "it is known"
@@ -110,7 +116,7 @@ def test_one_host_cannot_take_all_ids():
 
 def test_one_host_cannot_take_all_bytes():
     """With transactions of very many partitions: the ids of others may be made, and their transactions begin."""
-    made = coordinator(TransactionRoom(most_bytes=1_600_000))
+    made = coordinator(TransactionQuota(most_bytes=1_600_000))
     assert make(made, "known", OTHER)
     for number in range(100):
         if make(made, f"made-up-{number}", CROWD):
@@ -129,7 +135,7 @@ def test_one_host_cannot_take_all_bytes():
 def test_a_known_id_may_always_have_a_few_partitions(events: list[tuple[str, int, int]]) -> None:
     """Whoever has taken the room, also from the same host. What is taken stays bounded, and is counted right."""
     most = 40_000
-    made = coordinator(TransactionRoom(most_ids=16, most_bytes=most))
+    made = coordinator(TransactionQuota(most_ids=16, most_bytes=most))
     known = [f"id-{number}" for number in range(8) if make(made, f"id-{number}", OTHER)]
     assert known
     for host, number, count in events:
@@ -159,13 +165,13 @@ def forgotten(made: TransactionCoordinator, hosts: Set[str], *, only_unused: boo
 
 def test_a_crowd_has_no_ids_of_others_forgotten():
     """However idle they are: only its own, and those of which no host is known. For another host all make room."""
-    made = coordinator(TransactionRoom(most_ids=32), replace(metadata_in(S.EMPTY), transactional_id="loaded"))
+    made = coordinator(TransactionQuota(most_ids=32), replace(metadata_in(S.EMPTY), transactional_id="loaded"))
     for number in range(4):
         assert make(made, f"made-up-{number}", CROWD)
     assert make(made, "other", OTHER)
     of_crowd = {f"made-up-{number}" for number in range(4)}
     assert forgotten(made, {CROWD}, only_unused=True) == of_crowd
-    made = coordinator(TransactionRoom(most_ids=32), replace(metadata_in(S.EMPTY), transactional_id="loaded"))
+    made = coordinator(TransactionQuota(most_ids=32), replace(metadata_in(S.EMPTY), transactional_id="loaded"))
     assert make(made, "other", OTHER)
     for number in range(4):
         assert make(made, f"made-up-{number}", CROWD)
@@ -174,7 +180,7 @@ def test_a_crowd_has_no_ids_of_others_forgotten():
 
 def test_who_uses_an_id_that_was_loaded_is_its_host():
     """The first one; it was nobody's before."""
-    made = coordinator(TransactionRoom(), metadata_in(S.ONGOING))
+    made = coordinator(TransactionQuota(), metadata_in(S.ONGOING))
     assert made.owned.served[0].taken.ids == {"": 1}
     made.appended(append_of(made.add_partitions("id", PID, EPOCH, MANY, NOW, OTHER)), ErrorCode.NONE, NOW)
     assert made.owned.served[0].taken.ids == {OTHER: 1}
@@ -185,6 +191,6 @@ def test_growth_alone_needs_room():
     """What is taken already, however much, is not asked for again."""
     taken, large = Taken(), metadata_of(1000)
     taken.change(None, large)
-    room = TransactionRoom(most_bytes=1000)
+    room = TransactionQuota(most_bytes=1000)
     assert check_room(room, [taken], large, metadata_of(999)) is ErrorCode.NONE
     assert check_room(room, [taken], large, metadata_of(1001)) is FULL

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.coordinator.transaction import requests
+from cluster.coordinator.transaction import request_decisions as requests
 from cluster.coordinator.transaction.expiry import abort_if_timed_out, expire_if_idle
 from cluster.coordinator.transaction.invariants import validate_metadata
 from cluster.coordinator.transaction.state import ProducerIdAndEpoch, TransactionMetadata
@@ -137,7 +137,10 @@ def test_an_unknown_id():
 def test_verification():
     """A partition is in the transaction once that is written (KIP-890)."""
     ongoing = SITUATIONS["ONGOING -> ONGOING"]
-    assert requests.verify_partitions(ongoing, PID, EPOCH, {T0, T1}) == {T0: E.NONE, T1: E.TRANSACTION_ABORTABLE}
+    assert requests.verify_partitions(ongoing, PID, EPOCH, {T0, T1}) == {
+        T0: E.NONE,
+        T1: E.TRANSACTION_ABORTABLE,
+    }
     assert requests.verify_partitions(ongoing, PID, EPOCH - 1, {T0}) is FENCED
     assert requests.verify_partitions(SITUATIONS["PREPARE_ABORT"], PID, EPOCH, {T0}) is WAIT
 

@@ -1,4 +1,4 @@
-"""Verifier: asks the coordinator of a transaction whether partitions are part of it, before records are written there.
+"""TransactionVerifier: asks the coordinator of a transaction whether partitions are in it, before records are written.
 
 Owns for what it is asked, whom, and what its answer means for a producer and for a group's offsets (KIP-890, its first
 part). Does not own when a batch needs it (``replicas.verified``).
@@ -21,12 +21,13 @@ from cluster.broker.replicas.verified import NOT_ASKED, Verified, is_open, is_to
 from cluster.broker.transactions.marker_links import MarkerLinks
 from cluster.broker.transactions.transaction_service import TransactionService
 from cluster.coordinator.transaction.describing import verify_partitions
-from cluster.log.checkpoints import TopicPartition
 from cluster.log.sequence import ProducerEntry
 from cluster.metadata.store import StoreError
 from cluster.protocol.batch import TRANSACTIONAL_BIT, parse_header
 from cluster.protocol.errors import CorruptBatch, ErrorCode
 from cluster.protocol.produce import ProducePartition
+from cluster.seams.units import seconds_of_ms
+from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class ToVerify(NamedTuple):
     entry: ProducerEntry | None
 
 
-class Verifier:
+class TransactionVerifier:
     """Of one broker. ``is_enabled``: ``transaction.partition.verification.enable``. ``timeout_ms``: for how long a
     producer may have to wait for an answer."""
 
@@ -67,7 +68,7 @@ class Verifier:
         timeout_ms: int,
         is_enabled: bool,
     ) -> None:
-        self._timeout_s = timeout_ms / 1000
+        self._timeout_s = seconds_of_ms(timeout_ms)
         self.shares = shares
         self._broker_id = broker_id
         self._replicas = replicas
@@ -78,7 +79,7 @@ class Verifier:
         self.is_enabled = is_enabled
 
     def __repr__(self) -> str:
-        return f"<Verifier of broker {self._broker_id}>"
+        return f"<TransactionVerifier of broker {self._broker_id}>"
 
     def unverified(self, partitions: Iterable[ProducePartition]) -> list[ToVerify]:
         """Those of a produce request about which the coordinator is to be asked. What is wrong is found later."""

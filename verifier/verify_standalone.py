@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.by_hand import ByHandError, LoadStart, ReadBack, read_read_back, read_starts
 from verifier.evidence.history import stream_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
+from verifier.evidence.standalone import ByHandError, LoadStart, ReadBack, read_read_back, read_starts
 from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, TIMEOUT, UNANSWERED, Expectation
 from verifier.operations.anomalies import BY_NAME
 from verifier.operations.export import Export, export_run

@@ -1,4 +1,4 @@
-"""ProducerRoom: whether the logs of one broker, all together, may remember one producer more.
+"""ProducerQuota: whether the logs of one broker, all together, may remember one producer more.
 
 Owns the total, how it is counted, and which logs make room when it is reached. Does not own the bound of one log, nor
 which of its producers are idle (``producers.py``), nor the answer to the client. Pure: it examines the logs' states.
@@ -39,7 +39,7 @@ class RememberingLog(Protocol):
     def log_end_offset(self) -> int: ...
 
 
-class ProducerRoom:
+class ProducerQuota:
     """Room for ``most`` producers in ``logs``, which returns those of this moment. A producer of two logs is two."""
 
     def __init__(self, most: int, logs: Callable[[], Iterable[RememberingLog]]) -> None:
@@ -51,7 +51,7 @@ class ProducerRoom:
         self._made_room_ms: int | None = None
 
     def __repr__(self) -> str:
-        return f"ProducerRoom({self._count} of {self.most})"
+        return f"ProducerQuota({self._count} of {self.most})"
 
     def refusal(self, log: RememberingLog, most_of_log: int, monotonic_ms: int, host: str = UNKNOWN) -> str | None:
         """Admit one more producer to ``log``, which knows ``most_of_log`` at most. Else the reason why not."""

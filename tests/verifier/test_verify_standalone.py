@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from cluster.seams.clock import SystemClock
-from verifier.by_hand import judge_load
-from verifier.evidence.by_hand import LoadStart, ReadBack
 from verifier.evidence.history import HistoryRow, HistoryWriter
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
+from verifier.evidence.standalone import LoadStart, ReadBack
 from verifier.operations.options import JudgeOptions
 from verifier.operations.verify_history import ClientVerdict
+from verifier.verify_standalone import judge_load
 
 TOPIC, LAST = "t", 9
 START = LoadStart(
