@@ -39,7 +39,7 @@ LONG = (*APART, "test_correct_run.py")
 LAST = "tests/integration/"
 #: What shares something and keeps processors busy for minutes: after what is quick, and not at the end.
 BUSY = "tests/verifier/"
-#: The worker that begins with it, if there are so many.
+#: The worker that begins with it, if there are at least three.
 THIRD = 2
 #: Directories of quick tests, which come before that.
 QUICK = ("tests/architecture/", "tests/chaos/", "tests/cluster/", "tests/conformance/", "tests/evidence/")

@@ -166,12 +166,12 @@ def _judged(
         if checks:
             judge(checks, "judged")
         return judged, counted, failures
-    except Exception:  # as above
+    except Exception:  # whatever one check raises, the others are asked
         logger.warning("the excuses fail together; each is looked for alone", exc_info=True)
     for name in checks:
         try:
             judge([name], f"judged-{name}")
-        except Exception as error:  # as above
+        except Exception as error:  # of this check alone
             logger.exception("check %s failed", name)
             failures[name] = spark_questions.reason(error)
     return judged, counted, failures

@@ -252,6 +252,11 @@ class Fault(ABC):
         """Whether the fault took effect, from both probes. Most faults show it while they last."""
         return during.effective
 
+    async def _full_isrs(self) -> None:
+        """Raises PreconditionMissing unless every replica is in its ISR. For faults that say ``needs_sync``."""
+        if not await self.cluster.in_sync():
+            raise PreconditionMissing("not every replica is in its ISR")
+
     async def _leader(self) -> tuple[int, int]:
         partition = self._partition
         found = await self.cluster.leader(partition)

@@ -35,8 +35,7 @@ class BitFlip(Fault):
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
         self._directory = f"{self.cluster.topic}-{self._partition}"
-        if not await self.cluster.in_sync():
-            raise PreconditionMissing("not every replica is in its ISR")
+        await self._full_isrs()
         if await self.cluster.machine(self._broker_id).segments(self._directory) < 2:
             raise PreconditionMissing(f"{self._directory} has no closed segment on broker {self._broker_id}")
         return f"broker {self._broker_id}, leader of {self._directory}"

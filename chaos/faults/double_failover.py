@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from chaos.faults.accepted import truth
-from chaos.faults.base import PreconditionMissing, Probe, until
+from chaos.faults.base import Probe, until
 from chaos.faults.kill_several import KillSeveral
 
 #: How often the first one starts again when the next one dies, and how often it has a tail, where nothing is said.
@@ -31,8 +31,7 @@ class DoubleFailover(KillSeveral):
     async def choose(self) -> str:
         await self._begin()
         self._first, _ = await self._leader()
-        if not await self.cluster.in_sync():
-            raise PreconditionMissing("not every replica is in its ISR")
+        await self._full_isrs()
         # a clean election takes the first replica of the assignment that lives and is in sync
         replicas = await self.cluster.replicas(self._partition)
         self._next = next(each for each in replicas if each != self._first)

@@ -6,7 +6,7 @@ again before it may be elected, whatever was known about its former life (KIP-90
 
 from __future__ import annotations
 
-from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.base import Probe
 from chaos.faults.kill_leader import KillLeader
 
 
@@ -28,8 +28,7 @@ class KillAndWipe(KillLeader):
 
     async def choose(self) -> str:
         target = await super().choose()
-        if not await self.cluster.in_sync():
-            raise PreconditionMissing("not every replica is in its ISR")
+        await self._full_isrs()
         return target
 
     async def inject(self) -> None:

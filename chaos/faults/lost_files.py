@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection
 
-from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.base import Probe
 from chaos.faults.kill_leader import KillLeader
 from chaos.faults.machine import LostFile
 
@@ -20,8 +20,7 @@ class LostFiles(KillLeader):
 
     async def choose(self) -> str:
         target = await super().choose()
-        if not await self.cluster.in_sync():
-            raise PreconditionMissing("not every replica is in its ISR")
+        await self._full_isrs()
         self._lost = []
         return f"{target}, {self._what()}"
 

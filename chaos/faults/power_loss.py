@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.base import Probe
 from chaos.faults.kill_leader import KillLeader
 
 
@@ -30,8 +30,7 @@ class PowerLoss(KillLeader):
 
     async def choose(self) -> str:
         target = await super().choose()
-        if not await self.cluster.in_sync():
-            raise PreconditionMissing("not every replica is in its ISR")
+        await self._full_isrs()
         return target
 
     @property

@@ -30,8 +30,7 @@ class RollingRestart(Fault):
     async def choose(self) -> str:
         if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
             raise PreconditionMissing("not every broker runs")
-        if not await self.cluster.in_sync():
-            raise PreconditionMissing("not every replica is in its ISR")
+        await self._full_isrs()
         self._steps: list[dict[str, Any]] = []
         self._stopped: set[int] = set()
         return f"brokers {', '.join(map(str, self.cluster.broker_ids))}, one after the other"

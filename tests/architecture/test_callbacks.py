@@ -97,7 +97,7 @@ def _pairs(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[ast.Attri
 
 
 def _set_late(call: ast.Call) -> int | None:
-    """``setattr`` with a name that is written out is an assignment in disguise; a frozen object's own is none."""
+    """``setattr`` with a literal name is an assignment in disguise, unless a frozen object sets its own attribute."""
     if ast.unparse(call.func) == "setattr" and len(call.args) == 3:
         name, value = call.args[1:]
         callable_ = isinstance(value, ast.Lambda) or (isinstance(value, ast.Name) and value.id in _BUILT_IN)

@@ -240,5 +240,5 @@ def test_a_cluster_by_hand_has_no_swarm(capsys: pytest.CaptureFixture[str]) -> N
 def test_what_waits_for_full_isrs_says_so(name: str) -> None:
     """Else it would be planned where it can only be skipped."""
     sources = [inspect.getsource(each) for each in FAULTS[name].__mro__ if each.__module__.startswith("chaos.faults.")]
-    waits = any('PreconditionMissing("not every replica is in its ISR")' in source for source in sources)
+    waits = any("await self._full_isrs()" in source for source in sources)
     assert FAULTS[name].needs_sync is waits

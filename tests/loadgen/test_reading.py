@@ -212,7 +212,7 @@ def test_a_session_that_reads_what_is_committed_says_so_first(bench: Bench) -> N
 
 
 def test_ends_are_recorded_as_they_were_told(bench: Bench) -> None:
-    """One row for each partition of which an answer came, under the session; without an answer there is none."""
+    """One row for each partition in the answer, under the session; no row without an answer."""
     bench.reader.start()
     bench.reader.ask_ends()
     bench.client.ends = {1: 7}

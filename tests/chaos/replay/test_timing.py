@@ -24,7 +24,7 @@ LINK = {"link": "b2-b1"}
 
 
 class SlowToAnswer(FakeCluster):
-    """Each look at the leaders takes this long; for ``absent_s`` there is none at all."""
+    """Each look at the leaders takes this long; for ``absent_s`` there is no leader to see."""
 
     def __init__(self, answer_s: float = 0.0, absent_s: float = 0.0) -> None:
         super().__init__()

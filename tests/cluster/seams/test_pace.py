@@ -1,4 +1,4 @@
-"""The pace of a log: so many lines in a period, and a count of the others."""
+"""The pace of a log: a limit of lines in a period, and a count of those left out."""
 
 from __future__ import annotations
 

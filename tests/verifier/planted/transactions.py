@@ -140,7 +140,7 @@ def passed_over(*, f: Function, streams: tuple[int, ...] = (1, 2)) -> Callable[[
 
 
 def told_committed(commits: int) -> Callable[[Story], None]:
-    """Each stream's values are a transaction, of which the client was told that so many are committed, in order."""
+    """Each stream's values are a transaction. The client was told that the first ``commits`` of them are committed."""
 
     def plant(story: Story) -> None:
         producer = story.rows["producer-1"]
