@@ -200,8 +200,13 @@ def decided(*states: TransactionState) -> dict[int, Entry]:
         ("ONGOING PREPARE_COMMIT COMPLETE_COMMIT ONGOING PREPARE_COMMIT COMPLETE_COMMIT", [True, True]),
         ("ONGOING PREPARE_COMMIT PREPARE_ABORT COMPLETE_ABORT", [False]),
         ("ONGOING PREPARE_COMMIT PREPARE_COMMIT COMPLETE_COMMIT ONGOING PREPARE_ABORT", [True, False]),
+        # Equal to one that was completed long before: it is the later one that does not count.
+        (
+            "PREPARE_COMMIT COMPLETE_COMMIT PREPARE_ABORT COMPLETE_ABORT PREPARE_COMMIT PREPARE_COMMIT COMPLETE_COMMIT",
+            [True, False, True],
+        ),
     ],
-    ids=["two", "given-up", "again"],
+    ids=["two", "given-up", "again", "as-before"],
 )
 def test_of_decisions_in_a_row_the_last_counts(states: str, kinds: list[bool]) -> None:
     """The append of one before it was abandoned, and no marker was sent for it."""

@@ -34,8 +34,9 @@ def decisions(history: Mapping[int, Entry]) -> list[Decision]:
     A decision whose append was abandoned, since its replicas did not come in time, may be in the log all the same, and
     another one behind it, without a completion between: no marker was sent for it, and the last one counts (seed 1502).
     """
-    found: list[Decision] = []
-    undone: dict[str, Decision] = {}
+    found: dict[int, Decision] = {}
+    #: Per transactional id, the offset of its decision that has no completion yet.
+    undone: dict[str, int] = {}
     for offset in sorted(history):
         key, value, is_tombstone = history[offset]
         if is_tombstone:
@@ -45,13 +46,12 @@ def decisions(history: Mapping[int, Entry]) -> list[Decision]:
         before = undone.pop(transactional_id, None)
         if metadata.state in PREPARED:
             if before is not None:
-                found.remove(before)
+                del found[before]
             producer = (metadata.producer_id, metadata.producer_epoch)
             is_commit = metadata.state is TransactionState.PREPARE_COMMIT
-            decision = Decision(transactional_id, producer, is_commit, metadata.topic_partitions)
-            undone[transactional_id] = decision
-            found.append(decision)
-    return found
+            found[offset] = Decision(transactional_id, producer, is_commit, metadata.topic_partitions)
+            undone[transactional_id] = offset
+    return list(found.values())
 
 
 def audit(decided: Iterable[Decision], logs: Mapping[TopicPartition, TxnLog]) -> list[Finding]:
