@@ -1,21 +1,26 @@
-"""``drop-response``: the broker carries out a request, but its response never arrives.
+"""``drop-response``: the broker carries out a Produce request, but its response never arrives.
 
-A ``timeout`` toxic downstream on a producers' link drops the responses; its removal within a second closes the
-connections, and the client must resend what may have been stored already. It bit only if a Produce reached the log, its
-response did not arrive, and a retry followed, which the broker detects by the fingerprint of the batch.
+Our proxy holds the responses to Produce on a producers' link, and drops them with their connections when the fault
+ends, within a second; the client must resend what may have been stored already. Other responses pass unless they are
+behind one: a transactional producer whose coordinator is the same broker still gets to its Produce. An external
+Toxiproxy knows no frames: there, a ``timeout`` toxic drops all responses. It bit only if responses were lost, and a
+retry followed, which the broker detects by the fingerprint of the batch.
 """
 
 from __future__ import annotations
 
 from chaos.faults.base import Probe, until
+from chaos.faults.damage import FrameAct
 from chaos.faults.link_fault import LinkFault
+from cluster.protocol.apis import ApiKey
 
 RETRIES = "gapless_produce_retries_total"
 BATCHES = "gapless_produce_batches_total"
+_PRODUCE_RESPONSES = FrameAct("hold", (int(ApiKey.PRODUCE),), "response", lossy=True)
 
 
 class DropResponse(LinkFault):
-    """Bites when batches were appended and answers dropped while it lasted, and a known batch was resent after."""
+    """Bites when responses to Produce were lost until it ended, and a known batch was resent after."""
 
     name = "drop-response"
     summary = "drop the responses to producers for under a second, then disconnect; the retries repeat what was done"
@@ -31,37 +36,47 @@ class DropResponse(LinkFault):
     async def inject(self) -> None:
         self._retries = await self._retries_counted()
         self._batches = await self.cluster.counter(self._broker_id, BATCHES) or 0.0
-        self._before = await self.cluster.links.stats(self._link)
-        await self.damage.cut([self._link], "response", lossless=False)
+        self._knows_frames = await self.cluster.links.stats(self._link) is not None
+        if self._knows_frames:
+            await self.damage.act_on_frames([self._link], _PRODUCE_RESPONSES)
+        else:
+            await self.damage.cut([self._link], "response", lossless=False)
 
     async def bites(self) -> Probe:
         seen: dict[str, object] = {"link": self._link}
 
         async def answered_into_the_void() -> bool:
-            stats = await self.cluster.links.stats(self._link)
             batches = await self.cluster.counter(self._broker_id, BATCHES)
             seen["batches_while_cut"] = None if batches is None else int(batches - self._batches)
-            dropped: int | None = None
-            if stats is not None and self._before is not None:
-                dropped = stats.dropped_response_bytes - self._before.dropped_response_bytes
-            seen["dropped_bytes"] = dropped
-            return (batches or 0.0) > self._batches and (dropped is None or dropped > 0)
+            if not self._knows_frames:
+                return (batches or 0.0) > self._batches
+            return await self._lost_so_far() > 0
 
         # Shorter than the fault itself: it must be over within a second.
         return Probe(await until(answered_into_the_void, clock=self.clock, timeout_ms=300, interval_ms=20), seen)
+
+    async def heal(self) -> None:
+        """A response that came only after the probe is lost as well."""
+        self._lost = await self._lost_so_far() if self._knows_frames else None
+        await super().heal()
 
     async def gone(self) -> Probe:
         async def came_again() -> bool:
             return await self._retries_counted() > self._retries
 
-        retried = await until(came_again, clock=self.clock, timeout_ms=4_000)
+        self._retried = await until(came_again, clock=self.clock, timeout_ms=4_000)
         clear = await self.damage.clear()
-        retries = await self._retries_counted() - self._retries
-        self._retried = retried
-        return Probe(clear, {"link_clear": clear, "retries": int(retries)})
+        seen: dict[str, object] = {"link_clear": clear}
+        if self._lost is not None:
+            seen["responses_lost"] = self._lost
+        seen["retries"] = int(await self._retries_counted() - self._retries)
+        return Probe(clear, seen)
 
     def bit(self, during: Probe, after: Probe) -> bool:
-        return during.effective and self._retried
+        return self._retried and (during.effective if self._lost is None else self._lost > 0)
+
+    async def _lost_so_far(self) -> int:
+        return (await self.damage.frame_counts()).acted
 
     async def _retries_counted(self) -> float:
         total = 0.0

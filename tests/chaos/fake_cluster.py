@@ -58,6 +58,9 @@ class FakeLinks:
     def is_cut(self, link: str) -> bool:
         return any(kind not in ("stall", "reset", *FRAMES) for kind, _ in self.toxics.get(link, {}).values())
 
+    def holds_frames(self, link: str) -> bool:
+        return any(kind == "hold" for kind, _ in self.toxics.get(link, {}).values())
+
     def _add(self, link: str, kind: str, lossless: bool) -> Marks:
         self.made += 1
         name = f"toxic{self.made}"
@@ -292,7 +295,7 @@ class FakeCluster:
         return process.running and not process.suspended
 
     async def counter(self, broker_id: int, name: str) -> float | None:
-        if self.links.is_cut("producers-b1"):
+        if self.links.is_cut("producers-b1") or self.links.holds_frames("producers-b1"):
             self.counters["gapless_produce_batches_total"] += 1
             self.counters["gapless_produce_retries_total"] += self.retries_after_cut
         if name == "gapless_background_disk_seconds_sum":

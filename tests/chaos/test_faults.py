@@ -12,6 +12,7 @@ import pytest
 from chaos.conductor.injector import Injector, NotHealed
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.damage import LinkTraffic, Marks
+from chaos.faults.drop_response import DropResponse
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import SystemClock
 from cluster.seams.memory_storage import MemoryStorage
@@ -252,6 +253,10 @@ def test_a_rolling_restart_that_is_cut_short_leaves_every_broker_running() -> No
     assert all(process.running for process in cluster.processes.values())
 
 
+def _probe(entry: dict[str, object]) -> dict[str, object]:
+    return cast(dict[str, object], entry["probe"])
+
+
 def test_drop_response_needs_a_retry_to_have_bitten() -> None:
     """An answer that was lost and never asked for again proves nothing."""
     cluster = FakeCluster()
@@ -259,6 +264,44 @@ def test_drop_response_needs_a_retry_to_have_bitten() -> None:
     record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
     assert record[0]["effective"] is True
     assert record[-1]["effective"] is False
+
+
+def test_drop_response_bites_when_the_response_is_lost_after_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy broker answers later than the probe waits: what counts is what was lost until the heal."""
+    cluster = FakeCluster()
+    cluster.links.without_frames = {"producers-b1"}
+    heal = DropResponse.heal
+
+    async def answered_late(fault: DropResponse) -> None:
+        cluster.links.without_frames.clear()
+        await heal(fault)
+
+    monkeypatch.setattr(DropResponse, "heal", answered_late)
+    record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
+    assert [record[0]["effective"], record[-1]["effective"]] == [False, True]
+    assert _probe(record[-1])["responses_lost"] == 1
+
+
+def test_drop_response_without_a_lost_response_did_not_bite() -> None:
+    """What was resent then was resent for another reason."""
+    cluster = FakeCluster()
+    cluster.links.without_frames = {"producers-b1"}
+    record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
+    assert _probe(record[-1])["retries"]
+    assert record[-1]["effective"] is False
+
+
+def test_drop_response_needs_no_frames_with_an_external_toxiproxy() -> None:
+    """It has no counters either: batches that came while all responses were dropped, and a retry, show it."""
+    cluster = FakeCluster()
+
+    async def uncounted(_link: str) -> None:
+        return None
+
+    cluster.links.stats = uncounted  # type: ignore[method-assign, assignment]
+    record = _conduct(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
+    assert [entry["effective"] for entry in record] == [True, True]
+    assert "responses_lost" not in _probe(record[-1])
 
 
 def test_faults_wait_for_those_before_unless_they_overlap() -> None:
