@@ -42,9 +42,9 @@ def verify_replicated(records: memoryview, log_end_offset: int, latest_epoch: in
     """The whole batches of ``records``; a partial one at the end is ignored.
 
     Each must have a good checksum, begin where the one before it ends or later, and have no older leader epoch;
-    ``latest_epoch`` is that of the newest batch in the log, or -1. A hole is legal, as in Kafka's ``UnifiedLog.append``,
-    whatever the topic's policy is: what compaction removed is missing when the policy has changed, too. Raises
-    ``LogError`` with CORRUPT_MESSAGE, or ``UnexpectedOffset``.
+    ``latest_epoch`` is that of the newest batch in the log, or -1. As in Kafka's ``UnifiedLog.append``, a hole is legal
+    under any policy: what compaction removed stays missing after the policy has changed. Raises ``LogError`` with
+    CORRUPT_MESSAGE, or ``UnexpectedOffset``.
     """
     expected = log_end_offset
     epoch = latest_epoch
