@@ -29,7 +29,7 @@ class OffsetOutsideLog(LogError):
 
 
 class UnexpectedOffset(LogError):
-    """A follower was given a batch that does not continue its log: a gap or an overlap."""
+    """A follower was given a batch that does not continue its log: it begins below its end, or its epoch is older."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)

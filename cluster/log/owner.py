@@ -51,7 +51,7 @@ class LogOwner:
         """A truncation took back what a recovery-point checkpoint may call synced, or synced the log."""
 
     def may_have_holes(self, log: OwnedLog) -> None:
-        """It is to be compacted for the first time."""
+        """It is to be compacted for the first time, or to copy what its leader has compacted."""
 
     def cleaned_lowered(self, log: OwnedLog) -> None:
         """A truncation took back what a cleaner checkpoint may call compacted."""

@@ -7,19 +7,23 @@ wholly in the file.
 
 from __future__ import annotations
 
+import logging
+
 from cluster.log.appending import AppendInfo, LogAppends
-from cluster.log.replicated import PlacedBatch, verify_replicated
+from cluster.log.replicated import Hole, PlacedBatch, verify_replicated
 from cluster.log.roll import RollState, roll_reason
 from cluster.log.segment import Segment
 from cluster.log.transactions import marker_in
 from cluster.protocol.batch import CONTROL_BIT, BatchHeader
+
+logger = logging.getLogger(__name__)
 
 
 class ReplicatedAppends(LogAppends):
     """What a ``PartitionLog`` is to a follower's fetcher."""
 
     def append_as_follower(self, records: memoryview) -> AppendInfo | None:
-        """Append what the leader sent: batches that keep their offsets and epochs, continuing the log without a hole.
+        """Append what the leader sent: batches that keep their offsets and epochs, and so the holes of its log.
 
         A partial batch at the end is ignored; None if there is no whole one. All are verified before the first is
         written. Raises ``LogError``: CORRUPT_MESSAGE, ``UnexpectedOffset``, ``StorageFailed``.
@@ -29,9 +33,11 @@ class ReplicatedAppends(LogAppends):
         newest = self.epochs.entries[-1:]
         # Nothing was written yet in an epoch that begins at the log's end, so an older one may still follow.
         latest_epoch = newest[0].epoch if newest and newest[0].start_offset < local.log_end_offset else -1
-        batches = verify_replicated(records, local.log_end_offset, latest_epoch, holes_allowed=local.holes_allowed)
+        batches, hole = verify_replicated(records, local.log_end_offset, latest_epoch)
         if not batches:
             return None
+        if hole is not None and not local.holes_allowed:
+            self._expect_holes(hole)
         rest = batches
         while rest:
             rest = self._append_to_one_segment(records, rest)
@@ -39,6 +45,13 @@ class ReplicatedAppends(LogAppends):
             local.flush()
         last_offset = batches[-1].header.last_offset
         return AppendInfo(batches[0].header.base_offset, last_offset, -1, self.log_start_offset, last_offset)
+
+    def _expect_holes(self, hole: Hole) -> None:
+        """Before the first hole is in the files, for the next start would take it for a loss. Raises
+        ``StorageFailed``."""
+        logger.warning("%s-%d: the leader has nothing from %d to before %d", self.topic, self.partition, *hole)
+        self._owner.may_have_holes(self)
+        self._local.had_holes = True
 
     def _append_to_one_segment(self, records: memoryview, batches: list[PlacedBatch]) -> list[PlacedBatch]:
         """Write as many of ``batches`` as belong to one segment, in one go; returns those that are left."""

@@ -61,11 +61,11 @@ class LaggingView:
     def children(self, path: str) -> list[str]:
         return sorted(self._node(path).children)
 
-    async def caught_up(self) -> None:
-        """Wait until all is applied that has happened until now."""
+    def caught_up(self) -> asyncio.Future[None]:
+        """Done when all is applied that has happened until now."""
         applied: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._later((self._due_s(), applied))
-        await applied
+        return applied
 
     def keep_up(self) -> None:
         """Apply what is left, and follow no more."""

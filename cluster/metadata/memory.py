@@ -106,7 +106,8 @@ class MemoryStore(MemorySession):
                 failure = error
             if writes and isinstance(self._reads, LaggingView):
                 # A follower answers a write when it has applied it, also one that failed.
-                await self._reads.caught_up()
+                await self._way.wait_for(self._reads.caught_up())
+                self._require(session_id, links)
         await self._way.travel(self._way.arrives_in_s())
         await self._hears.wait()
         if lose_answer:

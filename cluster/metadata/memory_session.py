@@ -151,6 +151,7 @@ class MemorySession:
         if not self._closed:
             self._closed = True
             self._connected = False
+            self._way.lose()
             if self._link.is_set():
                 self._tree.end_session(self._session_id)
 

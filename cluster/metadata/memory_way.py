@@ -48,15 +48,21 @@ class Way:
         loop = asyncio.get_running_loop()
         arrived: asyncio.Future[None] = loop.create_future()
         timer = Context().run(loop.call_later, delay_s, _arrive, arrived)
+        try:
+            await self.wait_for(arrived)
+        finally:
+            timer.cancel()
+
+    async def wait_for(self, arrived: asyncio.Future[None]) -> None:
+        """Wait for what the other end does, or until no one here can learn of it: the way is lost."""
         self._under_way[arrived] = None
         try:
             await arrived
         finally:
-            timer.cancel()
             del self._under_way[arrived]
 
     def lose(self) -> None:
-        """The way is cut: no one waits any longer for what is under way."""
+        """The way is cut: no one waits any longer for what is under way, nor for the other end."""
         for arrived in self._under_way:
             _arrive(arrived)
 

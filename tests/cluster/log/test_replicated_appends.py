@@ -6,9 +6,11 @@ from random import Random
 
 import pytest
 
+from cluster.log import invariants
 from cluster.log import segment as segment_module
 from cluster.log.config import LogConfig
 from cluster.log.errors import UnexpectedOffset
+from cluster.log.manager import LogManager
 from cluster.protocol.errors import ErrorCode
 from tests.cluster.log.builders import (
     NOW_MS,
@@ -46,20 +48,58 @@ def test_a_follower_keeps_offsets_and_epochs(on):
     assert log.append_as_follower(memoryview(b"")) is None
 
 
-@pytest.mark.parametrize("base_offset", [0, 1, 3, 4])
-def test_a_gap_or_an_overlap_is_refused(on, base_offset):
-    """The first batch must begin at the log's end, and nothing is written otherwise."""
+@pytest.mark.parametrize("base_offset", [0, 1])
+def test_an_overlap_is_refused(on, base_offset):
+    """No batch may begin below the log's end, nor below the end of the one before it; nothing is written otherwise."""
     log = open_log(on)
     append(log, count=2)
     with pytest.raises(UnexpectedOffset):
         log.append_as_follower(replicated(make_batch(base_offset=base_offset, leader_epoch=0)))
-    both = replicated(
-        make_batch(base_offset=2, leader_epoch=0),
-        make_batch(base_offset=base_offset + (base_offset == 3), leader_epoch=0),
-    )
-    with pytest.raises(UnexpectedOffset):
-        log.append_as_follower(both)
+    for again in (base_offset, 2):
+        both = replicated(make_batch(base_offset=2, leader_epoch=0), make_batch(base_offset=again, leader_epoch=0))
+        with pytest.raises(UnexpectedOffset):
+            log.append_as_follower(both)
     assert log.log_end_offset == 2
+
+
+@pytest.mark.parametrize("base_offsets", [(3, 4), (2, 4), (4, 9)], ids=["before all", "between them", "both"])
+def test_a_hole_is_taken_whatever_the_policy_is(on, base_offsets):
+    """The leader compacted its log before the policy became ``delete``. The next start must know what is missing, also
+    after a crash: else it takes the hole for a loss."""
+    manager = LogManager("data", on.storage, on.clock, LogConfig())
+    manager.load()
+    log = manager.get_or_create("t", 0, None, LogConfig())
+    append(log, count=2)
+    assert log.holes_allowed is False
+    log.append_as_follower(replicated(*(make_batch(base_offset=base, leader_epoch=0) for base in base_offsets)))
+    assert log.log_end_offset == base_offsets[1] + 1
+    assert content(log.read(3, 1, 100).records)[:8] == next(b for b in base_offsets if b >= 3).to_bytes(8, "big")
+    expected = read_all(log)
+    assert log.holes_allowed
+    invariants.validate_whole(log)
+    manager = LogManager("data", on.storage, on.clock, LogConfig())
+    manager.load()
+    again = manager.get("t", 0)
+    assert again is not None and again.holes_allowed and read_all(again) == expected
+
+
+def test_no_hole_is_taken_that_cannot_be_noted(on, monkeypatch):
+    """The disk refuses the checkpoint: nothing was appended yet, and a start finds no hole it knows nothing of."""
+    manager = LogManager("data", on.storage, on.clock, LogConfig())
+    manager.load()
+    log = manager.get_or_create("t", 0, None, LogConfig())
+    append(log, count=2)
+
+    def refuse(path: str, data: bytes) -> None:
+        raise OSError(28, "no space is left")
+
+    monkeypatch.setattr(on.storage, "write_atomic", refuse)
+    batch = replicated(make_batch(base_offset=5, leader_epoch=0))
+    assert code_of(lambda: log.append_as_follower(batch)) == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (log.log_end_offset, log.holes_allowed) == (2, False)
+    monkeypatch.undo()
+    log.append_as_follower(batch)
+    assert (log.log_end_offset, log.holes_allowed) == (6, True)
 
 
 def test_a_compacted_log_may_have_holes(on):

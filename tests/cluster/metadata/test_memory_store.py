@@ -127,6 +127,28 @@ def test_a_broken_link_loses_what_is_under_way_at_once():
     run(body())
 
 
+@pytest.mark.parametrize(("end", "error"), [("cut", ConnectionLostError), ("close", SessionExpiredError)])
+def test_nobody_waits_for_a_follower_that_lags_once_the_link_is_gone(end: str, error: type[Exception]):
+    """The write has happened, but no one here can be told: neither over a link that is cut, nor after a close."""
+
+    async def body():
+        loop, tree = asyncio.get_running_loop(), MemoryTree()
+        store = await opened(tree, latency_s=0.001)
+        store.lag(3.0)
+        writing = asyncio.ensure_future(store.create("/n"))
+        await asyncio.sleep(1.0)
+        if end == "cut":
+            store.cut()
+        else:
+            await store.close()
+        with pytest.raises(error):
+            await writing
+        assert loop.time() == 1.0
+        assert tree.exists("/n") is not None
+
+    run(body())
+
+
 def test_a_client_of_a_follower_that_lags_reads_what_is_old_but_its_own_writes():
     """What others write is seen and heard of late, all of it in order, and at once when the follower has caught up."""
 

@@ -58,13 +58,21 @@ def test_a_log_with_records_takes_no_batch_that_begins_below_its_end() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (START, 7)
 
 
-@pytest.mark.parametrize(("base_offset", "count"), [(0, 5), (6, 4)], ids=["it ends before our end", "a hole"])
-def test_an_empty_log_refuses_other_batches(base_offset: int, count: int) -> None:
+def test_an_empty_log_refuses_a_batch_that_ends_before_its_end() -> None:
     """Only a batch that spans its end is the one that the leader's log begins in."""
     found, log = follower(START)
-    with pytest.raises(UnexpectedOffset, match=f"sent offset {base_offset} where 5 is due"):
-        apply(found, log, make_batch(count, base_offset=base_offset, leader_epoch=1))
+    with pytest.raises(UnexpectedOffset, match="sent offset 0 where 5 is due"):
+        apply(found, log, make_batch(5, base_offset=0, leader_epoch=1))
     assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (START, START, START)
+
+
+def test_a_new_replica_takes_what_is_left_of_a_log_that_was_compacted() -> None:
+    """Although the policy is ``delete`` by now: what was removed is in no log, and it would never be in sync."""
+    found, log = follower(START)
+    batches = [make_batch(4, base_offset=6, leader_epoch=1), make_batch(2, base_offset=17, leader_epoch=2)]
+    assert apply(found, log, *batches) is Reaction.APPEND
+    assert (log.log_start_offset, log.log_end_offset, found.high_watermark) == (START, 19, WATERMARK)
+    assert read_all(log) == b"".join(batches)
 
 
 def test_the_second_batch_makes_no_log_start_over() -> None:
