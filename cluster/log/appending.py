@@ -96,6 +96,16 @@ class LogAppends:
     def log_end_offset(self) -> int:
         return self._local.log_end_offset
 
+    @property
+    def recovery_point(self) -> int:
+        """Everything below this offset is synced."""
+        return self._local.recovery_point
+
+    @property
+    def cleaned_to(self) -> int:
+        """All below this offset was compacted."""
+        return self._local.cleaned_to
+
     def verdict_on(self, header: BatchHeader) -> SequenceVerdict:
         """What becomes of a producer's batch by its sequence, if it is appended now. Changes nothing."""
         if header.producer_id < 0:

@@ -166,11 +166,6 @@ class PartitionLog(TransactionalLog):
         return self._local.failure is not None
 
     @property
-    def recovery_point(self) -> int:
-        """Everything below this offset is synced."""
-        return self._local.recovery_point
-
-    @property
     def size_bytes(self) -> int:
         return self._local.segments.size_bytes
 
@@ -340,11 +335,6 @@ class PartitionLog(TransactionalLog):
             raise StorageFailed(f"removing snapshots of {self.directory} above {offset}: {error}") from error
 
     # -- compacting ---------------------------------------------------------------------------------------------------
-
-    @property
-    def cleaned_to(self) -> int:
-        """All below this offset was compacted."""
-        return self._local.cleaned_to
 
     @property
     def holes_allowed(self) -> bool:

@@ -31,14 +31,14 @@ class Hole(NamedTuple):
     end: int
 
 
-class Verified(NamedTuple):
+class ReplicatedBatches(NamedTuple):
     """The whole batches of what was received, and the first hole before or between them."""
 
     batches: list[PlacedBatch]
     hole: Hole | None
 
 
-def verify_replicated(records: memoryview, log_end_offset: int, latest_epoch: int) -> Verified:
+def verify_replicated(records: memoryview, log_end_offset: int, latest_epoch: int) -> ReplicatedBatches:
     """The whole batches of ``records``; a partial one at the end is ignored.
 
     Each must have a good checksum, begin where the one before it ends or later, and have no older leader epoch;
@@ -68,4 +68,4 @@ def verify_replicated(records: memoryview, log_end_offset: int, latest_epoch: in
             batches.append(PlacedBatch(position, header))
     except CorruptBatch as error:
         raise LogError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-    return Verified(batches, hole)
+    return ReplicatedBatches(batches, hole)
