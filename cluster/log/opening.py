@@ -4,7 +4,7 @@ Owns the order of Kafka's LogLoader. Does not own the treatment of damage (``rec
 
 After a clean stop the log is what was noted then (``clean_state.py``), if every file is as noted. Else epochs are taken
 from the batches themselves: a ``leader-epoch-checkpoint`` that lags or was lost (KAFKA-16541) cannot mislead. It counts
-where batches are missing: in a compacted log, and in one whose records were all deleted. Producers
+where batches are missing: in a compacted log, and in one whose records were all deleted (``epoch_file.py``). Producers
 are those that were noted at the newest roll that was synced (``snapshots.py``), and all batches after it. Without that
 note all batches are read; Kafka's snapshots matter only for producers whose batches the log no longer has.
 """
@@ -21,10 +21,10 @@ from cluster.log.checkpoints import (
     PARTITION_METADATA_FILE,
     parse_partition_metadata,
     read_text,
-    write_unsynced,
 )
 from cluster.log.clean_state import LogState
 from cluster.log.config import LogConfig
+from cluster.log.epoch_file import EpochFile
 from cluster.log.epochs import EpochEntry, LeaderEpochCache
 from cluster.log.errors import CheckpointError, not_opened
 from cluster.log.producers import ProducerStates
@@ -48,6 +48,7 @@ class OpenedLog:
     snapshots: SnapshotFiles
     producers: ProducerStates
     epochs: LeaderEpochCache
+    epoch_file: EpochFile
     topic_id: UUID | None
     log_start_offset: int
     #: The bytes that were not known to be synced, as they were found.
@@ -114,14 +115,14 @@ def open_log(
         snapshots.drop_strays(segments.base_offsets, end, recovery_point)
         if not clean:
             snapshots.write(end, producers)
-        epoch_file.keep(epochs)
+        epoch_file.keep(epochs, segments)
     except BaseException as error:  # Raised again, whatever it was: only open files must not be left behind.
         if segments is not None:
             segments.close()
         if isinstance(error, OSError):
             raise not_opened(f"opening {directory}", error) from error
         raise
-    return OpenedLog(segments, snapshots, producers, epochs, topic_id, start, verified_bytes)
+    return OpenedLog(segments, snapshots, producers, epochs, epoch_file, topic_id, start, verified_bytes)
 
 
 def _discard(segments: Segments | None, producers: ProducerStates, epochs: LeaderEpochCache) -> None:
@@ -221,31 +222,3 @@ def _load_epochs(directory: str, storage: Storage, epochs: LeaderEpochCache) -> 
         logger.warning("passing over %s: %s", path, error)
         return
     epochs.replace_with(stored.entries)
-
-
-class EpochFile:
-    """``leader-epoch-checkpoint`` of one log: left as it is while the log is opened, then kept as the cache is."""
-
-    def __init__(self, directory: str, storage: Storage) -> None:
-        self._path = f"{directory}/{LEADER_EPOCH_FILE}"
-        self._storage = storage
-        self._is_kept = False
-
-    def __repr__(self) -> str:
-        return f"EpochFile({self._path})"
-
-    def keep(self, epochs: LeaderEpochCache) -> None:
-        """Follow ``epochs`` from now on. Raises ``LogError``."""
-        self._is_kept = True
-        storage, path = self._storage, self._path
-        if not storage.exists(path) or storage.read(path) != epochs.to_text().encode():
-            self.write(epochs)
-
-    def write(self, epochs: LeaderEpochCache) -> None:
-        """They have changed. Raises ``LogError``."""
-        if not self._is_kept:
-            return
-        try:
-            write_unsynced(self._storage, self._path, epochs.to_text().encode())
-        except OSError as error:
-            raise not_opened(f"writing {self._path}", error) from error

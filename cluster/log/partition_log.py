@@ -88,6 +88,7 @@ class PartitionLog(TransactionalLog):
         self._held_up_at = 0  # The end of a compaction that a transaction held up: only a later end may do more.
         self._doomed = doomed
         self._storage = storage
+        self._epoch_file = opened.epoch_file
 
     @classmethod
     def open(
@@ -314,11 +315,11 @@ class PartitionLog(TransactionalLog):
         """Delete segments below the log start; ``Doomed`` knows if some are left. Raises ``StorageFailed``.
 
         Those before a segment whose snapshot waits stay until it is written: the log may have no other trace of the
-        producers in them.
-        """
+        producers in them."""
         segments, offset = self._local.segments, self.log_start_offset
         if segments.any_below(offset):
             offset = self._snapshots.waiting.may_begin(segments.base_offsets, offset)
+            self._epoch_file.outlast(offset)
         if self._local.drop_below(offset):
             try:
                 self._snapshots.drop_below(segments.first.base_offset)
@@ -384,8 +385,7 @@ class PartitionLog(TransactionalLog):
 
     def _lower_log_start(self, offset: int) -> None:
         """Before the files are cut: a start that finds a log end below its checkpointed start wipes the log and begins
-        there (Kafka's ``LogLoader`` too), and so would lack for good what the leader has in between.
-        """
+        there (Kafka's ``LogLoader`` too), and so would lack for good what the leader has in between."""
         self.log_start_offset = min(self.log_start_offset, offset)
         self._owner.log_start_lowered(self)
 

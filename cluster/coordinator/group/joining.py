@@ -12,6 +12,7 @@ from cluster.coordinator.group.answers import JoinAnswer, SyncAnswer
 from cluster.coordinator.group.checks import check_member, group_append_error
 from cluster.coordinator.group.decisions import GroupDecision, TimerKind
 from cluster.coordinator.group.group import Group
+from cluster.coordinator.group.handover import is_handing_over
 from cluster.coordinator.group.member_effects import (
     answer_join,
     answer_sync,
@@ -129,6 +130,7 @@ def _replace_static(
     """A static member that has restarted: it takes the place of its former life (KIP-345)."""
     former_id = group.static_members[request.group_instance_id or ""]
     member = group.members[former_id]
+    stays = group.state is GroupState.STABLE and not is_handing_over(group)
     purpose = StaticMemberStored(
         waiter,
         request.group_instance_id or "",
@@ -144,11 +146,12 @@ def _replace_static(
     group.update(member, request.protocols, request.session_timeout_ms, request.rebalance_timeout_ms)
     watch_session(decision, group, member)
     group.park_join(member, waiter)
-    if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
+    if stays and group.select_protocol() == group.protocol_name:
         group.replacing.add(member_id)
         append_group(decision, group, {each: found.assignment for each, found in group.members.items()}, purpose)
     elif group.can_rebalance:
-        # Its former id may be with the leader already, which would assign nothing to the new one.
+        # Its former id may be with the leader already, which would assign nothing to the new one; or it was to join
+        # again for what it gave away, which it no longer knows.
         prepare(decision, group)
 
 
