@@ -315,7 +315,8 @@ class PartitionLog(TransactionalLog):
         """Delete segments below the log start; ``Doomed`` knows if some are left. Raises ``StorageFailed``.
 
         Those before a segment whose snapshot waits stay until it is written: the log may have no other trace of the
-        producers in them."""
+        producers in them.
+        """
         segments, offset = self._local.segments, self.log_start_offset
         if segments.any_below(offset):
             offset = self._snapshots.waiting.may_begin(segments.base_offsets, offset)
@@ -385,7 +386,8 @@ class PartitionLog(TransactionalLog):
 
     def _lower_log_start(self, offset: int) -> None:
         """Before the files are cut: a start that finds a log end below its checkpointed start wipes the log and begins
-        there (Kafka's ``LogLoader`` too), and so would lack for good what the leader has in between."""
+        there (Kafka's ``LogLoader`` too), and so would lack for good what the leader has in between.
+        """
         self.log_start_offset = min(self.log_start_offset, offset)
         self._owner.log_start_lowered(self)
 

@@ -22,7 +22,7 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
     "cluster.broker.node": (340, "the wiring of one broker, and the order in which it starts and stops"),
     "cluster.broker.replicas.replica": (350, "one replica's face towards requests, roles and settings"),
     "cluster.seams.asyncio_connection": (370, "one socket: reading, sending, pausing and ending share its state"),
-    "cluster.log.partition_log": (485, "the one face of a replica's log; the work is in the modules beside it"),
+    "cluster.log.partition_log": (477, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.log.segment": (389, "one file with its indexes: lookups, appends and cuts share their positions"),
     "verifier.evidence.history": (334, "one file form: its columns, its writer, its reader"),
 }

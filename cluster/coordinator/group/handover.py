@@ -1,9 +1,10 @@
-"""Whether a generation ended in the middle of a cooperative handover: a member gave a partition away that nobody has.
+"""Whether a generation ended in the middle of a cooperative handover: a member gave a partition away that no one has.
 
-Owns what the members' own words say of it (KIP-429): what each owned when it joined, and what all were assigned. The
+Owns what the members themselves say about it (KIP-429): what each owned when it joined, and what all were assigned. The
 one that gives something away joins again at once, and the rebalance that follows assigns it. A coordinator that takes
 over in between knows the stored generation alone, and a static member that restarts in between has forgotten what it
-gave away: without another rebalance nobody would read that partition. Pure. Does not own who rebalances (``joining``).
+gave away: without another rebalance no member would read that partition. Pure. Does not own who rebalances
+(``joining``).
 """
 
 from __future__ import annotations
