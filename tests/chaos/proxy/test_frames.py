@@ -15,7 +15,8 @@ from chaos.proxy.frames import MAX_REMEMBERED, Dialogue, FrameHeader, FrameWalk,
 from chaos.proxy.pipe import CHUNK_BYTES, PipeDirection
 from chaos.proxy.toxic import Toxic
 from chaos.proxy.toxics import TOXIC_TYPES
-from chaos.proxy.toxics.frames import MAX_REPEATED_BYTES, SURPLUS, HoldFrameStage
+from chaos.proxy.toxics.frame_types import SURPLUS
+from chaos.proxy.toxics.frames import MAX_REPEATED_BYTES, HoldFrameStage
 from tests.chaos.proxy.rig import Rig
 from tests.chaos.proxy.virtual_loop import run_virtual
 
