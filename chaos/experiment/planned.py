@@ -115,9 +115,9 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
 def _is_idempotent(asked: Asked) -> bool:
     """Whether producers number their batches; they do unless something is asked for that turns it off."""
     given = {key.strip(): value.strip() for key, _, value in (pair.partition("=") for pair in asked.producer_config)}
-    acks = given.get("acks", given.get("request.required.acks", "all" if asked.acks is None else str(asked.acks.value)))
-    said = given.get("enable.idempotence", "true" if asked.idempotence is None else str(asked.idempotence).lower())
-    return said == "true" and acks in ("all", "-1")
+    acks = given.get("acks", given.get("request.required.acks", asked.acks or "all"))
+    is_wanted = given.get("enable.idempotence", str(asked.idempotence is not False)).lower() == "true"
+    return is_wanted and acks in ("all", "-1")
 
 
 def _rolls(asked: Asked) -> bool:
