@@ -47,9 +47,9 @@ class RequestFault(FrameFault):
             leader, _ = await self._leader()
             self._links = [name for name in self.cluster.link_names if name.endswith(f"-b{leader}")]
         else:
-            self._links = [name for name in self.cluster.link_names if name == wanted]
+            self._links = [name for name in self.cluster.link_names if name == wanted and not name.endswith("-zk")]
         if not self._links:
-            raise PreconditionMissing(f"there is no link {wanted!r}")
+            raise PreconditionMissing(f"there is no link {wanted!r} to a broker")
         self._where = {"links": self._links, "api": self._api, "nth": self._nth, "direction": self._direction}
         return f"{', '.join(self._links)}: {self._api} {self._direction}s from number {self._nth} on, {self._draw()}"
 

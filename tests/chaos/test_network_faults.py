@@ -14,7 +14,7 @@ from chaos.experiment.errors import ExperimentError
 from chaos.experiment.resolve import resolve
 from chaos.faults.base import Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import DEFAULT, FAULTS, GROUPS
-from chaos.faults.damage import FrameAct
+from chaos.faults.damage import FrameAct, LinkTraffic
 from chaos.faults.request_fault import APIS
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
@@ -274,6 +274,33 @@ def test_clients_to_the_leader_are_hit_or_a_link_that_is_named(name: str) -> Non
     assert during.seen["links"] == ["b3-b2"]
     with pytest.raises(PreconditionMissing, match="there is no link"):
         asyncio.run(made(name, FakeCluster(), target={"link": "b3-b9"}).choose())
+
+
+@pytest.mark.parametrize("name", [*SLOWED, *ON_REQUESTS])
+def test_what_is_measured_by_kafkas_protocol_takes_no_link_to_zookeeper(name: str) -> None:
+    """ZooKeeper would not answer, which proves nothing."""
+    with pytest.raises(PreconditionMissing, match="there is no link 'b1-zk' to a broker"):
+        asyncio.run(made(name, FakeCluster(), target={"link": "b1-zk"}).choose())
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if name not in ON_REQUESTS])
+def test_without_counters_what_we_measure_ourselves_is_enough(name: str) -> None:
+    """An external Toxiproxy has none: pings and attempts to connect show the fault, and that it does nothing."""
+
+    class Foreign(FakeLinks):
+        async def stats(self, link: str) -> LinkTraffic | None:
+            return None
+
+    for deaf in (False, True):
+        cluster = FakeCluster()
+        cluster.links = Foreign()
+        cluster.links.deaf = deaf
+        fault = made(name, cluster)
+        if not deaf:
+            fault.clock = SystemClock()
+        during, after = lived(fault)
+        assert during.effective is not deaf, (deaf, during)
+        assert after.effective
 
 
 def acts(name: str, seed: int = 3, **said: Any) -> tuple[Sequence[FrameAct], Probe]:
