@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
-from chaos.faults.accepted import one_way
+from chaos.faults.accepted import Rule, one_way
 from chaos.faults.base import Probe, until
 from chaos.faults.damage import stats_of
 from chaos.faults.link_fault import NO_COUNTERS
@@ -19,12 +19,12 @@ class EndedConnection(RequestFault):
     """Bites when the proxy acted on such a frame, and connections of these links ended."""
 
     duration_s = (0.5, 2.0)
-    accepts = (*WHICH_FRAMES, one_way("direction"))
+    accepts: ClassVar[tuple[Rule, ...]] = (*WHICH_FRAMES, one_way("direction"))
 
     def _drawn_direction(self) -> Literal["request", "response"]:
         either: list[Literal["request", "response"]] = ["request", "response"]
         wanted = self.injection.parameters.get("direction")
-        return next((each for each in either if each == wanted), None) or self.random.choice(either)
+        return either[either.index(wanted)] if wanted in either else self.random.choice(either)
 
     async def inject(self) -> None:
         self._before = await stats_of(self.cluster.links, self._links)

@@ -18,7 +18,7 @@ from cluster.protocol.apis import ApiKey
 APIS = {each.name.title().replace("_", ""): each for each in ApiKey}
 
 #: The parameters of all of them.
-WHICH_FRAMES = (
+WHICH_FRAMES: tuple[Rule, ...] = (
     Rule("api", "the name of an API of Kafka's (Produce, Fetch, Metadata, ...)", lambda value: value in APIS),
     integer("nth", 1, 1_000_000),
     integer("count", 1, 1_000_000),
@@ -32,7 +32,7 @@ class RequestFault(FrameFault):
 
     hits_client_links = True
     targets = ("partition", "link")
-    accepts = WHICH_FRAMES
+    accepts: ClassVar[tuple[Rule, ...]] = WHICH_FRAMES
     #: What is drawn from: what goes to a leader all the time.
     drawn_apis: ClassVar[tuple[str, ...]] = ("Produce", "Fetch")
 
