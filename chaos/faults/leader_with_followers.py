@@ -15,6 +15,7 @@ class LeaderWithFollowers(Partition):
 
     name = "leader-with-followers"
     summary = "cut the links between clients and a partition's leader; the other brokers and ZooKeeper reach it"
+    duration_s = (2.5, 5.0)
     least_brokers = 2
     hits_client_links = True
 

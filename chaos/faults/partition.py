@@ -27,7 +27,8 @@ class Partition(Fault):
     It is over when pings through all of them are answered again and every replica is in its ISR.
     """
 
-    duration_s = (3.0, 5.0)
+    #: Long enough for followers that cannot fetch to leave the ISR.
+    duration_s = (6.0, 8.0)
     recovery_s = 3.5
     accepts = (truth("lossless"),)
 
