@@ -106,7 +106,7 @@ class AsyncLinks:
         state = await asyncio.to_thread(self._links.show, marks.link)
         there = {toxic.name for toxic in state.toxics}
         if not state.enabled:
-            # a link that is down and that no one says to hold down was left so by whoever asks
+            # a link that is down and that no one says to hold down was left that way by the caller
             there |= self._down[marks.link] or {name for name in marks.toxics if name.startswith(_DOWN)}
         return tuple(name for name in marks.toxics if name in there)
 

@@ -5,10 +5,10 @@ Jepsen's partition of the same name. The cluster has no two sides: what one half
 
 from __future__ import annotations
 
-from chaos.faults.partition import Partition, between
+from chaos.faults.partition import NetworkPartition, between
 
 
-class Bridge(Partition):
+class Bridge(NetworkPartition):
     """The bridge is drawn, and so is who is in which half."""
 
     name = "bridge"

@@ -5,6 +5,8 @@ What has arrived of it must count for nothing: a request is not carried out in p
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chaos.faults.accepted import integer, one_way
 from chaos.faults.damage import FrameAct
 from chaos.faults.ended_connection import EndedConnection
@@ -24,4 +26,4 @@ class CutFrame(EndedConnection):
         return f"cut after {self._kept_bytes} bytes"
 
     def act(self) -> FrameAct:
-        return self._on_these("cut", self._count(self.random.randint(1, 3)), kept_bytes=self._kept_bytes)
+        return replace(self._on_these("cut", self._count(self.random.randint(1, 3))), kept_bytes=self._kept_bytes)

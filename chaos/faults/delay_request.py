@@ -5,6 +5,8 @@ Beyond a client's request timeout the request is sent again, over another connec
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from chaos.faults.accepted import integer
 from chaos.faults.base import Probe, until
 from chaos.faults.damage import FrameAct
@@ -24,7 +26,7 @@ class DelayRequest(RequestFault):
         return f"{self._delay_ms} ms later"
 
     def act(self) -> FrameAct:
-        return self._on_these("delay", self._count(self.random.randint(1, 20)), delay_ms=self._delay_ms)
+        return replace(self._on_these("delay", self._count(self.random.randint(1, 20))), delay_ms=self._delay_ms)
 
     async def bites(self) -> Probe:
         seen = {**self._where, "expected_ms": self._delay_ms}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from typing import Any
 
 from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.damage import stats_of
@@ -44,7 +43,7 @@ class DownLink(LinkFault):
         """Look at the links before they are broken."""
         self._before = await stats_of(self.cluster.links, self._links)
 
-    async def _ended(self, seen: dict[str, Any]) -> bool:
+    async def _ended(self, seen: dict[str, object]) -> bool:
         """Whether connections ended since, and how many."""
         now = await stats_of(self.cluster.links, self._links)
         if now is None or self._before is None:
@@ -59,7 +58,7 @@ class DownLink(LinkFault):
         return sum(await asyncio.gather(*(self.cluster.links.is_refused(link) for link in self._links)))
 
     async def bites(self) -> Probe:
-        seen: dict[str, Any] = {"links": self._links}
+        seen: dict[str, object] = {"links": self._links}
         refused = 0
         for _ in range(_ATTEMPTS):
             refused += await self._refused()

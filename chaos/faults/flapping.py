@@ -1,14 +1,13 @@
 """``flapping``: a link goes down and comes up again, several times a second or two.
 
-Each time its connections end and new ones are refused; in between they are served. Whoever backs off for longer and
-longer, or gives up after some attempts, shows here.
+Each time its connections end and new ones are refused; in between they are served. A client that backs
+off for longer and longer, or gives up after some attempts, shows here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
 
 from chaos.faults.base import Probe, until
 from chaos.faults.down_link import DownLink
@@ -61,7 +60,7 @@ class Flapping(DownLink):
             return failed or min(self._downs, self._ups) >= _LEAST_TURNS
 
         await until(turned, clock=self.clock, timeout_ms=_PATIENCE_MS)
-        seen: dict[str, Any] = {"links": self._links}
+        seen: dict[str, object] = {"links": self._links}
         ended = await self._ended(seen)
         seen |= {"refused_connections": self._downs, "times_up": self._ups}
         return Probe(ended and min(self._downs, self._ups) >= _LEAST_TURNS, seen)

@@ -6,10 +6,10 @@ half stays leader and its ISR has followers that cannot fetch.
 
 from __future__ import annotations
 
-from chaos.faults.partition import Partition, between
+from chaos.faults.partition import NetworkPartition, between
 
 
-class Halves(Partition):
+class Halves(NetworkPartition):
     """With an odd number of brokers, one half has one more."""
 
     name = "halves"

@@ -1,15 +1,15 @@
 """``leader-with-clients``: the leader reaches clients and ZooKeeper, but no other broker reaches it, nor it them.
 
-It goes on leading, and takes records that no follower can fetch: nothing of it may be acknowledged with acks=all.
+It still leads, and takes records that no follower can fetch: nothing of it may be acknowledged with acks=all.
 """
 
 from __future__ import annotations
 
-from chaos.faults.partition import Partition, between
+from chaos.faults.partition import NetworkPartition, between
 from chaos.faults.steps import links_of_step
 
 
-class LeaderWithClients(Partition):
+class LeaderWithClients(NetworkPartition):
     """The links of clients are whole, as far as clients have links."""
 
     name = "leader-with-clients"

@@ -6,11 +6,11 @@ Nothing in the cluster is wrong, so it elects no one else: what clients can do i
 from __future__ import annotations
 
 from chaos.faults.base import PreconditionMissing
-from chaos.faults.partition import Partition
+from chaos.faults.partition import NetworkPartition
 from chaos.faults.steps import links_of_step
 
 
-class LeaderWithFollowers(Partition):
+class LeaderWithFollowers(NetworkPartition):
     """The links of producers and readers to the leader are cut, and no other link."""
 
     name = "leader-with-followers"

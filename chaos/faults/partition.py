@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from chaos.faults.accepted import truth
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
@@ -20,7 +19,7 @@ _ANSWER_MS = 3_000
 _AGAIN_MS = 8_000
 
 
-class Partition(Fault):
+class NetworkPartition(Fault):
     """Bites when pings through every link that is cut get no answer and bytes are held or dropped on each of them,
     while pings through the links that must stay whole are answered.
 
@@ -58,14 +57,14 @@ class Partition(Fault):
         answered, whole = await asyncio.gather(
             self._pinged(self._links, _SILENT_MS), self._pinged(self._whole, _ANSWER_MS)
         )
-        seen: dict[str, Any] = {"links": self._links, "lossless": self._lossless}
+        seen: dict[str, object] = {"links": self._links, "lossless": self._lossless}
         seen |= {"pings_before": self._answered_before, "pings_lost": len(self._links) - len(answered)}
         seen |= {"pings_elsewhere": len(whole)}
         hit = await self._stopped_on_each(seen)
         silent = not answered and self._answered_before > 0
         return Probe(hit and silent and len(whole) == len(self._whole), seen)
 
-    async def _stopped_on_each(self, seen: dict[str, Any]) -> bool:
+    async def _stopped_on_each(self, seen: dict[str, object]) -> bool:
         """Whether something was held or dropped on each of the links; without counters they must be in place."""
         now = await stats_of(self.cluster.links, self._links)
         if now is None or self._before is None:
@@ -92,7 +91,7 @@ class Partition(Fault):
         seen = {"links_clear": clear, "isr_full": rejoined, "pings_again": len(reachable) - len(left)}
         return Probe(clear and rejoined and again, {**seen, **await self._reacted()})
 
-    async def _reacted(self) -> Mapping[str, Any]:
+    async def _reacted(self) -> Mapping[str, object]:
         now = (await self.cluster.reaction()).since(self._reaction)
         return {"leader_epochs": now.leader_epochs, "isr_changes": now.isr_changes}
 

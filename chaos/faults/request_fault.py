@@ -6,7 +6,7 @@ Owns that. What is done to these frames, and what shows it, is each fault's own.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from chaos.faults.accepted import Rule, integer
 from chaos.faults.base import PreconditionMissing
@@ -63,5 +63,5 @@ class RequestFault(FrameFault):
     def _count(self, drawn: int) -> int:
         return int(self.injection.parameters.get("count") or drawn)
 
-    def _on_these(self, act: Literal["delay", "repeat", "cut", "close"], count: int, **more: Any) -> FrameAct:
-        return FrameAct(act, (int(APIS[self._api]),), self._direction, count, skip=self._nth - 1, **more)
+    def _on_these(self, act: Literal["delay", "repeat", "cut", "close"], count: int) -> FrameAct:
+        return FrameAct(act, (int(APIS[self._api]),), self._direction, count, skip=self._nth - 1)

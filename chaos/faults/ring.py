@@ -1,4 +1,4 @@
-"""``ring``: brokers stand in a ring, and each reaches only its neighbors there.
+"""``ring``: the brokers form a ring, and each reaches only its neighbors there.
 
 Jepsen's majorities ring: each sees a majority, and no two the same one. In a ring of three everyone is a neighbor, so
 there each reaches only the next one: its links to the one before are cut, that one's links to it are not.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chaos.faults.partition import Partition
+from chaos.faults.partition import NetworkPartition
 
 
-class Ring(Partition):
+class Ring(NetworkPartition):
     """The order of the ring is drawn."""
 
     name = "ring"
@@ -27,6 +27,6 @@ class Ring(Partition):
 
 
 def reached_in_ring(order: Sequence[int]) -> list[str]:
-    """The links that stay whole if brokers stand in this order."""
+    """The links that stay whole if brokers are in this order."""
     steps = (1,) if len(order) == 3 else (1, -1)
     return [f"b{one}-b{order[(place + step) % len(order)]}" for place, one in enumerate(order) for step in steps]

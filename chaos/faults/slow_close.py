@@ -1,7 +1,7 @@
 """``slow-close``: the ends of connections between clients and a leader arrive late, data does not.
 
-Whoever closed is gone while the other side still holds the connection for open, and writes to it
-(Toxiproxy's ``slow_close``).
+One side has closed the connection, while the other one still takes it for open and writes to it (Toxiproxy's
+``slow_close``).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class SlowClose(SlowedLink):
 
     def draw(self) -> str:
         self._delay_ms = int(self.injection.parameters.get("delay_ms") or self.random.randint(500, 2_000))
-        return f"as ever, the ends of their connections {self._delay_ms} ms later"
+        return f"on time, the ends of their connections {self._delay_ms} ms later"
 
     @property
     def nominal_ms(self) -> float:

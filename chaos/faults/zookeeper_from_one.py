@@ -7,7 +7,6 @@ it leads nothing anymore.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from chaos.faults.accepted import truth
 from chaos.faults.base import Fault, Probe, until
@@ -42,7 +41,7 @@ class ZookeeperFromOne(Fault):
         await self.damage.cut([self._link], "both", lossless=self._lossless)
 
     async def bites(self) -> Probe:
-        seen: dict[str, Any] = {"link": self._link, "lossless": self._lossless}
+        seen: dict[str, object] = {"link": self._link, "lossless": self._lossless}
 
         async def counted_dead() -> bool:
             return self._broker_id not in await self.cluster.alive()
@@ -57,7 +56,7 @@ class ZookeeperFromOne(Fault):
         seen |= {"counted_dead": dead, "pings_elsewhere": reached, "leader_moved": moved}
         return Probe(dead and stopped and reached == len(peers), seen)
 
-    async def _stopped(self, seen: dict[str, Any]) -> bool:
+    async def _stopped(self, seen: dict[str, object]) -> bool:
         now = await stats_of(self.cluster.links, [self._link])
         if now is None or self._before is None:
             seen["counters"] = NO_COUNTERS

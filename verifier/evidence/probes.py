@@ -29,7 +29,7 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "link_clear": ("nothing of it was left on the link", "something of it was left on the link"),
     "clear": ("nothing of it was left on the link", "something of it was left on the link"),
     "flows_again": ("bytes flowed again", "no bytes flowed"),
-    "connects_again": ("connections were made again", "no connection was made"),
+    "connects_again": ("new connections were served", "no new connection was served"),
     "toxic_in_place": ("the proxy had the cut in place", "the proxy did not have the cut in place"),
     "quiet": ("nothing got through", "something got through"),
     "lossless": ("bytes were held back, not dropped", "bytes were dropped, not held back"),
