@@ -59,7 +59,7 @@ class FakeLinks:
     #: What the last toxic of a type was told.
     attributes: dict[str, dict[str, int]] = field(default_factory=dict)
     #: What was to be done to frames.
-    acts: list[FrameAct] = field(default_factory=list)
+    frame_acts: list[FrameAct] = field(default_factory=list)
     _turn: int = 1
 
     def is_cut(self, link: str) -> bool:
@@ -115,12 +115,12 @@ class FakeLinks:
         return self._add(link, "reset", True)
 
     async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
-        self.acts.append(act)
+        self.frame_acts.append(act)
         return self._add(link, act.act, not act.lossy)
 
     async def frame_counts(self, marks: Marks) -> FrameCounts:
         present = len(await self.remaining(marks)) if marks.link not in self.without_frames else 0
-        longest_ms = max((act.delay_ms for act in self.acts), default=0)
+        longest_ms = max((act.delay_ms for act in self.frame_acts), default=0)
         return FrameCounts(2 * present, present, longest_ms * bool(present))
 
     async def heal(self, marks: Marks) -> None:

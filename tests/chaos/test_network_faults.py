@@ -306,7 +306,7 @@ def test_without_counters_what_we_measure_ourselves_is_enough(name: str) -> None
 def acts(name: str, seed: int = 3, **said: Any) -> tuple[Sequence[FrameAct], Probe]:
     cluster = FakeCluster()
     during, _ = lived(made(name, cluster, seed, **said))
-    return cluster.links.acts, during
+    return cluster.links.frame_acts, during
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ def test_a_request_that_was_not_delayed_by_half_is_no_delay() -> None:
     class Hasty(FakeLinks):
         async def act_on_frames(self, link: str, act: FrameAct) -> Any:
             marks = await super().act_on_frames(link, act)
-            self.acts[:] = [FrameAct(act.act, act.api_keys, act.direction, delay_ms=act.delay_ms // 3)]
+            self.frame_acts[:] = [FrameAct(act.act, act.api_keys, act.direction, delay_ms=act.delay_ms // 3)]
             return marks
 
     cluster = FakeCluster()
@@ -365,7 +365,7 @@ def test_a_frame_that_was_hit_must_have_a_consequence(name: str) -> None:
 
     class Spineless(FakeLinks):
         async def act_on_frames(self, link: str, act: FrameAct) -> Any:
-            self.acts.append(act)
+            self.frame_acts.append(act)
             return self._add(link, "hold", True)
 
     cluster = FakeCluster()
