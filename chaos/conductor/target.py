@@ -6,19 +6,17 @@ Everything that blocks (the proxy's HTTP API, starting processes) runs in thread
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from chaos.conductor.async_links import AsyncLinks
 from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
 from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
-from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.machine import Machine
 from chaos.faults.reaction import ClusterReaction, reaction
-from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
 from cluster.seams.units import seconds_of_ms
@@ -26,70 +24,6 @@ from verifier.evidence.run_directory import RunDirectory
 
 #: What a broker leaves in its data directory when it stops cleanly (Kafka's name).
 CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
-
-
-class AsyncLinks:
-    """The links of a run, for a caller on the event loop. Every call marks its toxics with a number of its own."""
-
-    def __init__(self, links: Links) -> None:
-        self._links = links
-        self._numbers = itertools.count(1)
-
-    async def cut(self, link: str, direction: Direction, *, lossless: bool) -> Marks:
-        name = f"cut{next(self._numbers)}"
-        return Marks(link, await asyncio.to_thread(self._links.cut, link, direction, lossless=lossless, name=name))
-
-    async def stall(self, link: str, *, probability: float, min_ms: int, max_ms: int) -> Marks:
-        name = f"stall{next(self._numbers)}"
-
-        def both_ways() -> Marks:
-            made = self._links.stall(link, "both", probability=probability, min_ms=min_ms, max_ms=max_ms, name=name)
-            return Marks(link, made.toxics, made.kind)
-
-        return await asyncio.to_thread(both_ways)
-
-    async def delay(self, link: str, direction: Direction, *, latency_ms: int) -> Marks:
-        name = f"delay{next(self._numbers)}"
-        made = await asyncio.to_thread(self._links.delay, link, direction, latency_ms=latency_ms, name=name)
-        return Marks(link, made)
-
-    async def reset_connections(self, link: str, direction: Direction) -> Marks:
-        name = f"reset{next(self._numbers)}"
-        return Marks(link, await asyncio.to_thread(self._links.reset_connections, link, direction, name))
-
-    async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
-        name = f"{act.act}{next(self._numbers)}"
-
-        def one() -> str:
-            more: dict[str, Any] = {"count": act.count, "lossy": act.lossy, "delay_ms": act.delay_ms}
-            return act_on_frames(self._links, link, act.act, act.direction, act.api_keys, name=name, **more)
-
-        return Marks(link, (await asyncio.to_thread(one),))
-
-    async def frame_counts(self, marks: Marks) -> FrameCounts:
-        asked = (asyncio.to_thread(frames_seen, self._links, marks.link, name) for name in marks.toxics)
-        seen = [each for each in await asyncio.gather(*asked) if each is not None]
-        return FrameCounts(sum(each.matched for each in seen), sum(each.acted for each in seen))
-
-    async def heal(self, marks: Marks) -> None:
-        await asyncio.to_thread(self._links.heal, marks.link, marks.toxics)
-
-    async def remaining(self, marks: Marks) -> tuple[str, ...]:
-        there = {toxic.name for toxic in (await asyncio.to_thread(self._links.show, marks.link)).toxics}
-        return tuple(name for name in marks.toxics if name in there)
-
-    async def stats(self, link: str) -> LinkTraffic | None:
-        found = await asyncio.to_thread(self._links.stats, link)
-        if found is None:
-            return None
-        return LinkTraffic(
-            request_bytes=found.request.bytes_out,
-            response_bytes=found.response.bytes_out,
-            dropped_request_bytes=found.request.bytes_dropped,
-            dropped_response_bytes=found.response.bytes_dropped,
-            held_bytes=found.request.bytes_held + found.response.bytes_held,
-            closed_connections=found.connections_closed,
-        )
 
 
 class Target:

@@ -93,6 +93,8 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
         return f"it needs a workload with {kind.needs_of_workload()}, and workload {workload.name} has none"
     if kind.acts_on_frames and asked.toxiproxy is not None:
         return "it needs gapless's own proxy, and --toxiproxy names another: Toxiproxy knows no frames of Kafka's"
+    if kind.needs_idempotence and not _is_idempotent(asked):
+        return "it delivers batches twice, which brokers notice only with --idempotence true and --acks all"
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
         return "a ZooKeeper given with --zookeeper is never broken"
     if kind.needs_closed_segments and not _rolls(asked):
@@ -108,6 +110,14 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
             f"--replication-factor {asked.replication_factor}"
         )
     return None
+
+
+def _is_idempotent(asked: Asked) -> bool:
+    """Whether producers number their batches; they do unless something is asked for that turns it off."""
+    given = {key.strip(): value.strip() for key, _, value in (pair.partition("=") for pair in asked.producer_config)}
+    acks = given.get("acks", given.get("request.required.acks", asked.acks or "all"))
+    is_wanted = given.get("enable.idempotence", str(asked.idempotence is not False)).lower() == "true"
+    return is_wanted and acks in ("all", "-1")
 
 
 def _rolls(asked: Asked) -> bool:

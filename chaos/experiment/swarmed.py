@@ -72,7 +72,9 @@ def drawn_for(asked: Asked, workload: Workload) -> Drawn | None:
     if not kinds and asked.schedule is None:
         raise ExperimentError(f"--profile {profile.name}: none of its faults can bite in this run; use another profile")
     drawn = draw(profile, kinds, seed=asked.seed, warmup_s=WARMUP_S, time_limit_s=asked.time_limit_s)
-    loses = any(FAULTS[name].loses_data for name in _planned(asked, drawn))
+    # what repeats batches needs acks=all, too
+    planned = [FAULTS[name] for name in _planned(asked, drawn)]
+    loses = any(fault.loses_data or fault.needs_idempotence for fault in planned)
     producers, topic = _settings(profile, asked, workload, loses=loses)
     return Drawn(drawn, producers, topic)
 

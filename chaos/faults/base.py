@@ -195,6 +195,8 @@ class Fault(ABC):
     needs_load: ClassVar[LoadPart | None] = None
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
+    #: Whether it delivers batches twice, which only idempotence lets brokers notice.
+    needs_idempotence: ClassVar[bool] = False
     #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
     needs_fault_port: ClassVar[bool] = False
     #: Whether logs must have closed segments, which they have soon if segments are small.

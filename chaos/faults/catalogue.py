@@ -5,22 +5,31 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from chaos.faults.bandwidth import Bandwidth
 from chaos.faults.base import Fault
 from chaos.faults.bit_flip import BitFlip
+from chaos.faults.bridge import Bridge
 from chaos.faults.clock_drift import ClockDrift
 from chaos.faults.clock_jump import ClockJump
+from chaos.faults.close_on import CloseOn
 from chaos.faults.crash_members import CrashMembers
+from chaos.faults.cut_frame import CutFrame
 from chaos.faults.cut_link import CutLink
 from chaos.faults.delay_end_txn import DelayEndTxn
 from chaos.faults.delay_markers import DelayMarkers
+from chaos.faults.delay_request import DelayRequest
 from chaos.faults.disk_error import DiskError
 from chaos.faults.double_failover import DoubleFailover
 from chaos.faults.drop_end_txn_response import DropEndTxnResponse
 from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
+from chaos.faults.duplicate_request import DuplicateRequest
+from chaos.faults.flapping import Flapping
 from chaos.faults.full_disk import FullDisk
+from chaos.faults.halves import Halves
 from chaos.faults.hold_markers import HoldMarkers
 from chaos.faults.isolate_broker import IsolateBroker
+from chaos.faults.jitter import Jitter
 from chaos.faults.kill_all import KillAll
 from chaos.faults.kill_and_wipe import KillAndWipe
 from chaos.faults.kill_controller import KillController
@@ -29,6 +38,8 @@ from chaos.faults.kill_group_coordinator import KillGroupCoordinator
 from chaos.faults.kill_leader import KillLeader
 from chaos.faults.kill_majority import KillMajority
 from chaos.faults.kill_transaction_coordinator import KillTransactionCoordinator
+from chaos.faults.leader_with_clients import LeaderWithClients
+from chaos.faults.leader_with_followers import LeaderWithFollowers
 from chaos.faults.lose_checkpoint import LoseCheckpoint
 from chaos.faults.lose_index import LoseIndex
 from chaos.faults.pause_group_coordinator import PauseGroupCoordinator
@@ -38,18 +49,29 @@ from chaos.faults.pause_producers import PauseProducers
 from chaos.faults.pause_transaction_coordinator import PauseTransactionCoordinator
 from chaos.faults.pause_zookeeper import PauseZookeeper
 from chaos.faults.power_loss import PowerLoss
+from chaos.faults.refuse import Refuse
 from chaos.faults.repeat_end_txn import RepeatEndTxn
 from chaos.faults.reset import Reset
 from chaos.faults.restart_members import RestartMembers
 from chaos.faults.restart_storm import RestartStorm
 from chaos.faults.restart_zookeeper import RestartZookeeper
+from chaos.faults.ring import Ring
 from chaos.faults.rolling_restart import RollingRestart
+from chaos.faults.slicer import Slicer
+from chaos.faults.slow_close import SlowClose
 from chaos.faults.slow_disk import SlowDisk
 from chaos.faults.slow_link import SlowLink
 from chaos.faults.truncate_tail import TruncateTail
+from chaos.faults.zookeeper_from_one import ZookeeperFromOne
 
 _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
 _MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart)
+#: Who reaches whom.
+_PARTITIONS = (Halves, Bridge, Ring, LeaderWithClients, LeaderWithFollowers, ZookeeperFromOne)
+#: How well a link serves.
+_ON_LINKS = (Jitter, Bandwidth, Slicer, Refuse, Flapping, SlowClose)
+#: Single frames of Kafka's protocol, by their API.
+_ON_REQUESTS = (DelayRequest, DuplicateRequest, CutFrame, CloseOn)
 #: More than one broker, or all that one has.
 _STORMS = (KillAll, KillMajority, KillAndWipe, RestartStorm, DoubleFailover)
 #: For loads with transactions or with groups.
@@ -66,7 +88,11 @@ _ON_MACHINES = (
 )
 
 FAULTS: dict[str, type[Fault]] = {
-    fault.name: fault for fault in (*_BASIC, *_MORE, *_STORMS, *_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES)
+    fault.name: fault
+    for fault in (
+        *(*_BASIC, *_MORE, *_PARTITIONS, *_ON_LINKS, *_ON_REQUESTS, *_STORMS),
+        *(*_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES),
+    )
 }
 
 #: What a run breaks unless it is told otherwise: what fits into its default minute.

@@ -6,7 +6,7 @@ Two faults may overlap on one link: each heals and checks only its own toxics.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -39,25 +39,30 @@ class Marks:
 
 @dataclass(frozen=True, slots=True)
 class FrameAct:
-    """What is done to frames of Kafka's of some APIs (docs/proxy.md "Frames"): to ``count`` of each link, 0 for all.
+    """What is done to frames of Kafka's of some APIs (docs/proxy.md "Frames"): to ``count`` of each link, 0 for all,
+    after the first ``skip``.
 
-    ``lossy``: held frames are dropped when the hold ends. ``delay_ms`` applies to delays.
+    ``lossy``: held frames are dropped when the hold ends. ``delay_ms`` applies to delays, ``kept_bytes`` to cuts: how
+    much of the frame is delivered before its connection closes.
     """
 
-    act: Literal["hold", "delay", "drop", "repeat", "cut"]
+    act: Literal["hold", "delay", "drop", "repeat", "cut", "close"]
     api_keys: tuple[int, ...]
     direction: Literal["request", "response"]
     count: int = 0
     lossy: bool = False
     delay_ms: int = 0
+    skip: int = 0
+    kept_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FrameCounts:
-    """How many frames have passed since then, and how many of them were acted on."""
+    """How many frames have passed since then, how many of them were acted on, and the longest delay of one."""
 
     matched: int = 0
     acted: int = 0
+    longest_ms: int = 0
 
 
 class LinkControl(Protocol):
@@ -84,6 +89,27 @@ class LinkControl(Protocol):
 
     async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
         """Act on single frames. Raises an error that says what to do if the proxy is not ours."""
+        ...
+
+    async def put_toxic(self, link: str, direction: Direction, kind: str, attributes: Mapping[str, int]) -> Marks:
+        """Put any other toxic of Toxiproxy's on a link, by its type."""
+        ...
+
+    async def take_down(self, link: str) -> Marks:
+        """End the connections of a link, and refuse new ones."""
+        ...
+
+    async def ping(self, link: str, *, timeout_ms: int, size_bytes: int = 0) -> float | None:
+        """How many ms requests of our own of this size take to be answered through a link that leads to a broker; None
+        if they are not."""
+        ...
+
+    async def close_ms(self, link: str, *, timeout_ms: int) -> float | None:
+        """How many ms after the end of a connection of ours its other end comes; None if it does not."""
+        ...
+
+    async def is_refused(self, link: str) -> bool:
+        """Whether a connection of ours is refused."""
         ...
 
     async def frame_counts(self, marks: Marks) -> FrameCounts:
@@ -120,44 +146,49 @@ class Damage:
 
     async def cut(self, links: Sequence[str], direction: Direction, *, lossless: bool) -> None:
         """Cut all of these links at once."""
-
-        async def one(link: str) -> None:
-            self._marks.append(await self._links.cut(link, direction, lossless=lossless))
-
-        await asyncio.gather(*(one(link) for link in links))
+        await self._keep(self._links.cut(link, direction, lossless=lossless) for link in links)
 
     async def stall(self, links: Sequence[str], *, probability: float, min_ms: int, max_ms: int) -> None:
         """Stall all of these links at once, both ways."""
-
-        async def one(link: str) -> None:
-            self._marks.append(await self._links.stall(link, probability=probability, min_ms=min_ms, max_ms=max_ms))
-
-        await asyncio.gather(*(one(link) for link in links))
+        await self._keep(
+            self._links.stall(link, probability=probability, min_ms=min_ms, max_ms=max_ms) for link in links
+        )
 
     async def delay(self, links: Sequence[str], direction: Direction, *, latency_ms: int) -> None:
         """Delay what runs over all of these links."""
-
-        async def one(link: str) -> None:
-            self._marks.append(await self._links.delay(link, direction, latency_ms=latency_ms))
-
-        await asyncio.gather(*(one(link) for link in links))
+        await self._keep(self._links.delay(link, direction, latency_ms=latency_ms) for link in links)
 
     async def reset_connections(self, link: str, direction: Direction) -> None:
         """Reset what runs over this link."""
-        self._marks.append(await self._links.reset_connections(link, direction))
+        await self._keep([self._links.reset_connections(link, direction)])
+
+    async def put_toxic(
+        self, links: Sequence[str], direction: Direction, kind: str, attributes: Mapping[str, int]
+    ) -> None:
+        """Put a toxic of this type on all of these links."""
+        await self._keep(self._links.put_toxic(link, direction, kind, attributes) for link in links)
+
+    async def take_down(self, links: Sequence[str]) -> None:
+        """End the connections of all of these links, and refuse new ones."""
+        await self._keep(self._links.take_down(link) for link in links)
 
     async def act_on_frames(self, links: Sequence[str], act: FrameAct) -> None:
         """Act on frames of all of these links."""
+        await self._keep(self._links.act_on_frames(link, act) for link in links)
 
-        async def one(link: str) -> None:
-            self._marks.append(await self._links.act_on_frames(link, act))
+    async def _keep(self, makings: Iterable[Awaitable[Marks]]) -> None:
+        """Remember each mark as soon as it is made: another one may fail."""
 
-        await asyncio.gather(*(one(link) for link in links))
+        async def one(making: Awaitable[Marks]) -> None:
+            self._marks.append(await making)
+
+        await asyncio.gather(*map(one, makings))
 
     async def frame_counts(self) -> FrameCounts:
         """What all of it did to frames so far. Toxics that have been removed no longer count."""
         found = await asyncio.gather(*(self._links.frame_counts(marks) for marks in self._marks))
-        return FrameCounts(sum(each.matched for each in found), sum(each.acted for each in found))
+        longest_ms = max((each.longest_ms for each in found), default=0)
+        return FrameCounts(sum(each.matched for each in found), sum(each.acted for each in found), longest_ms)
 
     async def heal(self) -> None:
         """Remove whatever is left of it."""

@@ -12,7 +12,7 @@ from chaos.links.errors import LinkRefused
 from chaos.links.links import Links
 from chaos.links.state import FramesSeen
 
-Act = Literal["hold", "delay", "drop", "repeat", "cut"]
+Act = Literal["hold", "delay", "drop", "repeat", "cut", "close"]
 
 
 def act_on_frames(
@@ -27,11 +27,12 @@ def act_on_frames(
     count: int = 0,
     lossy: bool = False,
     delay_ms: int = 0,
+    kept_bytes: int = 0,
 ) -> str:
     """Act on ``count`` frames of these APIs (0: all), after the first ``skip`` of them; returns the toxic's name.
 
-    ``lossy`` is for ``hold`` alone, ``delay_ms`` for ``delay``. Raises ``LinkRefused`` on an external Toxiproxy, and
-    for ``repeat`` of responses.
+    ``lossy`` is for ``hold`` alone, ``delay_ms`` for ``delay``, ``kept_bytes`` for ``cut``. Raises ``LinkRefused`` on
+    an external Toxiproxy, and for ``repeat`` of responses.
     """
     if not links.is_gapless():
         raise LinkRefused(
@@ -43,6 +44,8 @@ def act_on_frames(
         attributes["lossy"] = int(lossy)
     elif act == "delay":
         attributes["delay"] = delay_ms
+    elif act == "cut":
+        attributes["kept"] = kept_bytes
     stream: Literal["upstream", "downstream"] = "upstream" if direction == "request" else "downstream"
     return links.add_toxic(link, f"{act}_frame", stream, attributes, name=name).name
 

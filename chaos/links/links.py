@@ -188,7 +188,7 @@ class Links:
         that there are close at heal (``timeout`` 0). ``name`` keeps several faults on one link apart.
         """
         kind, attributes = ("bandwidth", {"rate": 0}) if lossless else ("timeout", {"timeout": 0})
-        return self._add_each(link, direction, name, kind, attributes)
+        return self.add_each(link, direction, name, kind, attributes)
 
     def stall(
         self,
@@ -207,17 +207,17 @@ class Links:
         """
         if self.is_gapless():
             attributes = {"probability_permille": round(probability * _PERMILLE), "min_ms": min_ms, "max_ms": max_ms}
-            return StallModel("stall", self._add_each(link, direction, name, "stall", attributes))
+            return StallModel("stall", self.add_each(link, direction, name, "stall", attributes))
         foreign = {"latency": 0, "jitter": max_ms}
-        return StallModel("latency", self._add_each(link, direction, name, "latency", foreign))
+        return StallModel("latency", self.add_each(link, direction, name, "latency", foreign))
 
     def reset_connections(self, link: str, direction: Direction, name: str = "reset") -> tuple[str, ...]:
         """Answer the next bytes of a direction with a RST to both ends, on every connection; as long as it is there."""
-        return self._add_each(link, direction, name, "reset_peer", {"timeout": 0})
+        return self.add_each(link, direction, name, "reset_peer", {"timeout": 0})
 
     def delay(self, link: str, direction: Direction, *, latency_ms: int, name: str = "delay") -> tuple[str, ...]:
         """Delay every chunk of a direction by this much, in order."""
-        return self._add_each(link, direction, name, "latency", {"latency": latency_ms, "jitter": 0})
+        return self.add_each(link, direction, name, "latency", {"latency": latency_ms, "jitter": 0})
 
     def heal(self, link: str, toxics: Collection[str] | None = None) -> None:
         """Remove every toxic of a link and enable it. Raises ``LinkMismatch`` if it is not clear then.
@@ -267,10 +267,10 @@ class Links:
         if toxicity is not None and abs(state.toxicity - toxicity) > 1e-6:  # the server keeps a float32
             _expect(link, f"toxicity of {state.name}", state.toxicity, toxicity)
 
-    def _add_each(
+    def add_each(
         self, link: str, direction: Direction, name: str, kind: str, attributes: dict[str, int]
     ) -> tuple[str, ...]:
-        """One toxic per stream of a direction; all of them or, after an error, none."""
+        """One toxic per stream of a direction, each named after ``name``; all of them or, after an error, none."""
         added: list[str] = []
         try:
             for side, stream in _STREAMS[direction]:

@@ -47,11 +47,13 @@ class StreamStats:
 
 @dataclass(frozen=True, slots=True)
 class FramesSeen:
-    """What a toxic that acts on frames has seen: those that matched, those that it acted on, and the last one's API."""
+    """What a toxic that acts on frames has seen: those that matched, those that it acted on, the last one's API, and
+    the longest delay of one."""
 
     matched: int
     acted: int
     last_api_key: int
+    longest_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

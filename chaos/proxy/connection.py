@@ -16,7 +16,7 @@ from chaos.proxy.frames import Dialogue
 from chaos.proxy.link import Link
 from chaos.proxy.pipe import PipeDirection
 from chaos.proxy.toxic import Toxic
-from chaos.proxy.toxics.frames import SURPLUS
+from chaos.proxy.toxics.frame_types import SURPLUS
 from cluster.seams.randomness import Random
 from cluster.seams.units import seconds_of_ms
 

@@ -53,6 +53,8 @@ class FrameTally:
     acted: int = 0
     #: of the last frame that it acted on, -1 before
     last_api_key: int = -1
+    #: how long the frame waited that waited the longest, of those that have moved on
+    longest_ms: int = 0
 
 
 @dataclass(slots=True)

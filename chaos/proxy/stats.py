@@ -11,7 +11,7 @@ from dataclasses import asdict
 from chaos.proxy.connection import ProxiedConnection
 from chaos.proxy.pipe import PipeDirection, StreamCounters
 from chaos.proxy.proxy import Proxy
-from chaos.proxy.toxics.frames import FRAME_TOXICS
+from chaos.proxy.toxics.frame_types import FRAME_TOXICS
 from cluster.seams.units import ms_of_seconds
 
 _LAG_INTERVAL_S = 0.05

@@ -93,7 +93,8 @@ def draw_settings(
     """What this seed draws of the producers' and of the topic's keys.
 
     ``largest_bytes``: the largest value of the load, of which a segment has room for several. ``loses``: a fault of
-    the run loses data; acknowledgements of a leader alone could then be lost in ways that no record of the run shows.
+    the run loses data, or delivers batches twice; acknowledgements of a leader alone could then be lost, and batches of
+    producers without IDs repeated, in ways that no record of the run shows.
     """
     random = derive(seed, "swarm", profile.name, "settings")
     acks = random.choice(profile.acks)

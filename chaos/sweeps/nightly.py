@@ -29,6 +29,9 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart", False),
     "storms": ("kill-all,kill-majority,kill-and-wipe,restart-storm,double-failover", False),
     "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
+    "partitions": ("halves,bridge,ring,leader-with-clients,leader-with-followers,zookeeper-from-one", False),
+    "links": ("jitter,bandwidth,slicer,refuse,flapping,slow-close", False),
+    "requests": ("delay-request,duplicate-request,cut-frame,close-on", False),
     "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
     "transactions": (
         "kill-transaction-coordinator,pause-transaction-coordinator,delay-end-txn,repeat-end-txn,"

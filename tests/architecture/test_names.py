@@ -136,6 +136,13 @@ ROLES: Mapping[str, str] = {
 }
 #: What else is there twice: the modules, and why. One side of most pairs decides or declares what the other one does.
 SHARED_MODULES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    **{
+        f"chaos: {name}": (
+            (f"chaos.faults.{name}", f"chaos.proxy.toxics.{name}"),
+            "one is the fault, the other the toxic that it puts on links",
+        )
+        for name in ("bandwidth", "slicer", "slow_close")
+    },
     "chaos: frames": (
         ("chaos.links.frames", "chaos.proxy.frames", "chaos.proxy.toxics.frames"),
         "each side of the proxy knows the frames it sees: its control, its links, its toxics",

@@ -35,6 +35,10 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "cluster.seams": (("*",), "they are the seams"),
     "cluster.process": (("*",), "it works on the machine's processes, which no virtual clock or storage has"),
     "chaos.proxy": (("socket", "create_server", "create_connection", "start_server"), "a network server by nature"),
+    "chaos.links.ping": (
+        ("socket", "create_connection"),
+        "it measures bare connections: refused, late, or ended",
+    ),
     "chaos.commands": (
         ("read_bytes", "now", "rmtree", "subprocess", "open", "mkdir", "unlink"),
         "the command line reads the user's files, names runs by the wall clock and starts what stays behind",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,7 +15,9 @@ from loadgen.group_plan import MemberName
 from tests.chaos.fake_machine import FakeMachine
 
 #: What is done to single frames cuts no link.
-FRAMES = ("hold", "delay", "drop", "repeat", "cut")
+FRAMES = ("hold", "delay", "drop", "repeat", "cut", "close")
+#: Nor do toxics that only make it slow.
+SLOW = ("latency", "bandwidth", "slicer", "slow_close")
 
 
 @dataclass
@@ -54,9 +56,44 @@ class FakeLinks:
     without_frames: set[str] = field(default_factory=set)
     deaf: bool = False
     made: int = 0
+    #: What the last toxic of a type was told.
+    attributes: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: What was to be done to frames.
+    frame_acts: list[FrameAct] = field(default_factory=list)
+    _turn: int = 1
 
     def is_cut(self, link: str) -> bool:
-        return any(kind not in ("stall", "reset", *FRAMES) for kind, _ in self.toxics.get(link, {}).values())
+        return any(kind not in ("stall", "reset", *FRAMES, *SLOW) for kind, _ in self.toxics.get(link, {}).values())
+
+    async def put_toxic(self, link: str, direction: str, kind: str, attributes: Mapping[str, int]) -> Marks:
+        self.attributes[kind] = dict(attributes)
+        return self._add(link, kind, True)
+
+    async def take_down(self, link: str) -> Marks:
+        self.counted.setdefault(link, [100, 100, 0, 0, 0, 0])[5] += not self.deaf
+        return self._add(link, "down", False)
+
+    async def ping(self, link: str, *, timeout_ms: int, size_bytes: int = 0) -> float | None:
+        """Slow as the toxics say; what jitter adds and takes away takes turns."""
+        if self.is_cut(link):
+            return None
+        took_ms, self._turn = 1.0, -self._turn
+        for kind, _ in self.toxics.get(link, {}).values():
+            said = self.attributes.get(kind, {})
+            if kind == "latency":
+                took_ms += said["latency"] + self._turn * said["jitter"]
+            elif kind == "bandwidth":
+                took_ms += size_bytes / said["rate"]
+            elif kind == "slicer":
+                took_ms += size_bytes / said["average_size"] * said["delay"] / 1_000
+        return took_ms
+
+    async def close_ms(self, link: str, *, timeout_ms: int) -> float | None:
+        delays = [self.attributes[kind]["delay"] for kind, _ in self.toxics.get(link, {}).values() if kind in SLOW]
+        return None if self.is_cut(link) else 1.0 + sum(delays)
+
+    async def is_refused(self, link: str) -> bool:
+        return any(kind == "down" for kind, _ in self.toxics.get(link, {}).values())
 
     def holds_frames(self, link: str) -> bool:
         return any(kind == "hold" for kind, _ in self.toxics.get(link, {}).values())
@@ -81,11 +118,13 @@ class FakeLinks:
         return self._add(link, "reset", True)
 
     async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
+        self.frame_acts.append(act)
         return self._add(link, act.act, not act.lossy)
 
     async def frame_counts(self, marks: Marks) -> FrameCounts:
         present = len(await self.remaining(marks)) if marks.link not in self.without_frames else 0
-        return FrameCounts(2 * present, present)
+        longest_ms = max((act.delay_ms for act in self.frame_acts), default=0)
+        return FrameCounts(2 * present, present, longest_ms * bool(present))
 
     async def heal(self, marks: Marks) -> None:
         for name in marks.toxics:
@@ -97,14 +136,19 @@ class FakeLinks:
     async def stats(self, link: str) -> LinkTraffic | None:
         counted = self.counted.setdefault(link, [100, 100, 0, 0, 0, 0])
         present = list(self.toxics.get(link, {}).values())
+        held = sum(kind == "stall" for kind, _ in present)
         for index, name in enumerate(("request", "response")):
             cuts = [lossless for kind, lossless in present if kind in (name, "both")]
             if cuts:
                 counted[index + 2] += 0 if any(cuts) else 100
+                held += 100 * any(cuts)
             elif name == "request" or link not in self.unanswered:
                 counted[index] += 100
-        counted[4] = sum(kind == "stall" for kind, _ in present)
-        counted[5] += sum(kind == "reset" for kind, _ in present)
+        counted[4] = held
+        counted[5] += sum(kind in ("reset", "close") for kind, _ in present)
+        # a frame that is cut ends its connection, and the answer to one that went out twice is swallowed
+        counted[5] += sum(kind == "cut" for kind, _ in present)
+        counted[3] += sum(kind == "repeat" for kind, _ in present)
         return LinkTraffic(*counted)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chaos.proxy.toxics.bandwidth import BANDWIDTH
 from chaos.proxy.toxics.base import ToxicType
-from chaos.proxy.toxics.frames import FRAME_TOXICS
+from chaos.proxy.toxics.frame_types import FRAME_TOXICS
 from chaos.proxy.toxics.latency import LATENCY
 from chaos.proxy.toxics.limit_data import LIMIT_DATA
 from chaos.proxy.toxics.noop import NOOP

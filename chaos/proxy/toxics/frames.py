@@ -1,17 +1,17 @@
 """Toxics that act on single frames of Kafka's. Not in Toxiproxy (docs/proxy.md "Frames").
 
-``hold_frame``, ``delay_frame``, ``drop_frame``, ``repeat_frame`` and ``cut_frame`` look for frames of some APIs,
-``api_keys`` (bit k stands for API key k): requests upstream, answers downstream. They spare the first ``skip`` of them
-on their proxy and act on the next ``count``, 0 for all. Everything else passes, in pieces as it comes: a frame is kept
-whole only to be repeated, and then within a bound. The state machine is pure; which frame is which is ``frames``'.
+They look for frames of some APIs, ``api_keys`` (bit k stands for API key k): requests upstream, answers downstream.
+They spare the first ``skip`` of them on their proxy and act on the next ``count``, 0 for all. Everything else passes,
+in pieces as it comes: a frame is kept whole only to be repeated, and then within a bound. The state machine is pure;
+which frame is which is ``frames``', and the table of these toxics is ``frame_types``'.
 """
 
 from __future__ import annotations
 
 from chaos.proxy.frames import HEADER_BYTES, Dialogue, FrameHeader, FrameTally, FrameWalk, read_header
 from chaos.proxy.pipe import Chunk, Pipe, PipeDirection
-from chaos.proxy.toxics.base import Attributes, Stage, ToxicType, pass_all, pass_end
-from cluster.seams.units import seconds_of_ms
+from chaos.proxy.toxics.base import Attributes, Stage, pass_all, pass_end
+from cluster.seams.units import ms_of_seconds, seconds_of_ms
 
 #: A larger frame is not repeated: its copy would have to be kept.
 MAX_REPEATED_BYTES = 64 * 1024
@@ -176,6 +176,8 @@ class DelayFrameStage(FrameStage):
         due_at = source.chunks[0].received_at + seconds_of_ms(self._delay_ms)
         if due_at > now:
             return due_at
+        waited_ms = int(ms_of_seconds(now - source.chunks[0].received_at))
+        self.tally.longest_ms = max(self.tally.longest_ms, waited_ms)
         self._enter()
         return None
 
@@ -189,13 +191,51 @@ class DropFrameStage(FrameStage):
 
 
 class CutFrameStage(FrameStage):
-    """Swallows the frame and closes its connection; what was before it is delivered."""
+    """Swallows the frame but for its first ``kept`` bytes, and closes its connection; what was before it is delivered.
+
+    At least its last byte is missing.
+    """
+
+    _kept_bytes: int
+    _cutting = False
+
+    def configure(self, attributes: Attributes, now: float) -> None:
+        super().configure(attributes, now)
+        self._kept_bytes = attributes["kept"]
 
     def _gate(self, now: float, source: Pipe, sink: Pipe) -> float | None:
         self._enter()
+        self._cutting = True
+        self._left = min(self._kept_bytes, self._left - 1)
+        if not self._left:
+            self._cut(source, sink)
+        return None
+
+    def _move(self, source: Pipe, sink: Pipe) -> None:
+        super()._move(source, sink)
+        if self._cutting and not self._left:
+            self._cut(source, sink)
+
+    def _cut(self, source: Pipe, sink: Pipe) -> None:
         self.drop(source)
         sink.end()
+
+
+class CloseFrameStage(FrameStage):
+    """Delivers the frame, and then closes its connection: what is behind it is swallowed."""
+
+    _closing = False
+
+    def _gate(self, now: float, source: Pipe, sink: Pipe) -> float | None:
+        self._closing = True
+        self._enter()
         return None
+
+    def _move(self, source: Pipe, sink: Pipe) -> None:
+        super()._move(source, sink)
+        if self._closing and not self._left:
+            self.drop(source)
+            sink.end()
 
 
 class RepeatFrameStage(FrameStage):
@@ -236,35 +276,3 @@ class SurplusStage(FrameStage):
     def _gate(self, now: float, source: Pipe, sink: Pipe) -> float | None:
         self._enter(dropping=True)
         return None
-
-
-_MATCHING = ("api_keys", "skip", "count")
-
-
-def _validate(attributes: Attributes) -> str | None:
-    if not 0 < attributes["api_keys"] < 1 << (MAX_API_KEY + 1):
-        return f"api_keys was invalid, must have a bit for each of some API keys up to {MAX_API_KEY}"
-    for name in ("skip", "count", "delay"):
-        if attributes.get(name, 0) < 0:
-            return f"{name} was invalid, must not be negative"
-    if attributes.get("lossy", 0) not in (0, 1):
-        return "lossy was invalid, must be 0 or 1"
-    return None
-
-
-def _type(name: str, stage: type[FrameStage], *more: str, upstream_only: bool = False) -> ToxicType:
-    go_name = "".join(word.capitalize() for word in name.split("_")) + "Toxic"
-    return ToxicType(
-        name, go_name, (*_MATCHING, *more), stage, validate=_validate, certain=True, upstream_only=upstream_only
-    )
-
-
-FRAME_TOXICS = (
-    _type("hold_frame", HoldFrameStage, "lossy"),
-    _type("delay_frame", DelayFrameStage, "delay"),
-    _type("drop_frame", DropFrameStage),
-    _type("repeat_frame", RepeatFrameStage, upstream_only=True),
-    _type("cut_frame", CutFrameStage),
-)
-#: Put on the answers' stream of a connection on which a request was repeated, and left there until it closes.
-SURPLUS = ToxicType("surplus_answers", "SurplusAnswersToxic", (), SurplusStage)

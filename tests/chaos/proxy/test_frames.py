@@ -15,7 +15,8 @@ from chaos.proxy.frames import MAX_REMEMBERED, Dialogue, FrameHeader, FrameWalk,
 from chaos.proxy.pipe import CHUNK_BYTES, PipeDirection
 from chaos.proxy.toxic import Toxic
 from chaos.proxy.toxics import TOXIC_TYPES
-from chaos.proxy.toxics.frames import MAX_REPEATED_BYTES, SURPLUS, HoldFrameStage
+from chaos.proxy.toxics.frame_types import SURPLUS
+from chaos.proxy.toxics.frames import MAX_REPEATED_BYTES, HoldFrameStage
 from tests.chaos.proxy.rig import Rig
 from tests.chaos.proxy.virtual_loop import run_virtual
 
@@ -232,6 +233,50 @@ def test_a_cut_comes_at_its_frame() -> None:
         assert rig.sink.written == kept
         assert rig.sink.closed and not rig.was_reset
         assert (toxic.tally.matched, toxic.tally.acted) == (2, 1)
+
+    play(scenario)
+
+
+@given(st.integers(1, 60), cuts)
+def test_a_cut_frame_is_delivered_in_part(kept_bytes: int, at: list[int]) -> None:
+    """As many bytes of it as were asked for, but never all, however it comes; then the connection closes."""
+    whole = request(END_TXN, 2, bytes(range(30)))
+
+    async def scenario(rig: Rig) -> None:
+        toxic = rig.add("cut_frame", api_keys=APIS, kept=kept_bytes)
+        before = request(PRODUCE, 1)
+        send(rig, before + whole + request(PRODUCE, 3), at)
+        assert rig.sink.written == before + whole[: min(kept_bytes, len(whole) - 1)]
+        assert rig.sink.closed and not rig.was_reset
+        assert toxic.tally.acted == 1
+
+    play(scenario)
+
+
+@given(cuts)
+def test_a_connection_closes_behind_a_frame(at: list[int]) -> None:
+    """The frame is delivered whole, however it comes, and nothing behind it is."""
+
+    async def scenario(rig: Rig) -> None:
+        rig.add("close_frame", api_keys=APIS, skip=1)
+        kept = request(END_TXN, 1) + request(PRODUCE, 2) + request(END_TXN, 3, bytes(20))
+        send(rig, kept + request(PRODUCE, 4), at)
+        assert rig.sink.written == kept
+        assert rig.sink.closed and not rig.was_reset
+
+    play(scenario)
+
+
+def test_how_long_a_frame_was_delayed_is_told() -> None:
+    """By the proxy's own clock, when it has moved on and not before; a frame that is not meant does not count."""
+
+    async def scenario(rig: Rig) -> None:
+        toxic = rig.add("delay_frame", api_keys=APIS, delay=300)
+        send(rig, request(PRODUCE, 1) + request(END_TXN, 2))
+        await asyncio.sleep(0.2)
+        assert (toxic.tally.acted, toxic.tally.longest_ms) == (1, 0)
+        await asyncio.sleep(0.2)
+        assert 300 <= toxic.tally.longest_ms < 320
 
     play(scenario)
 

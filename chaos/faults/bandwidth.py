@@ -1,0 +1,37 @@
+"""``bandwidth``: clients' requests to a leader flow at a few kilobytes a second on each connection.
+
+Nothing is lost (Toxiproxy's ``bandwidth``): what does not fit waits in the sender, until it gives up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.accepted import integer
+from chaos.faults.slowed_link import SlowedLink
+
+#: As many bytes as take this long are sent to measure the rate; a kilobyte a second is a byte a millisecond.
+_BURST_MS = 600
+
+
+class Bandwidth(SlowedLink):
+    """The rate is measured by what our own requests take, which have a connection of their own."""
+
+    name = "bandwidth"
+    summary = "let clients' requests to a leader flow at some kilobytes a second on each connection"
+    accepts = (integer("rate_kb", 1, 200),)
+
+    def draw(self) -> str:
+        self._rate_kb = int(self.injection.parameters.get("rate_kb") or self.random.choice((10, 20, 50)))
+        return f"at {self._rate_kb} KB/s"
+
+    @property
+    def burst_bytes(self) -> int:
+        return self._rate_kb * _BURST_MS
+
+    @property
+    def nominal_ms(self) -> float:
+        return _BURST_MS
+
+    def toxic(self) -> tuple[str, Mapping[str, int]]:
+        return "bandwidth", {"rate": self._rate_kb}

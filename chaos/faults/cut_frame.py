@@ -1,0 +1,29 @@
+"""``cut-frame``: a request or an answer arrives in part, and then its connection ends.
+
+What has arrived of it must count for nothing: a request is not carried out in part, an answer is no answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from chaos.faults.accepted import integer, one_way
+from chaos.faults.damage import FrameAct
+from chaos.faults.ended_connection import EndedConnection
+from chaos.faults.request_fault import WHICH_FRAMES
+
+
+class CutFrame(EndedConnection):
+    """At least the last byte is missing; how many arrive is drawn, within a header or far behind it."""
+
+    name = "cut-frame"
+    summary = "deliver the first bytes of a request or an answer of one API, and end its connection"
+    accepts = (*WHICH_FRAMES, one_way("direction"), integer("kept_bytes", 1, 1_000_000))
+
+    def _draw(self) -> str:
+        drawn = self.random.choice((1, 7, 20, 100, 1_000))
+        self._kept_bytes = int(self.injection.parameters.get("kept_bytes") or drawn)
+        return f"cut after {self._kept_bytes} bytes"
+
+    def act(self) -> FrameAct:
+        return replace(self._on_these("cut", self._count(self.random.randint(1, 3))), kept_bytes=self._kept_bytes)

@@ -1,0 +1,24 @@
+"""``leader-with-clients``: the leader reaches clients and ZooKeeper, but no other broker reaches it, nor it them.
+
+It still leads, and takes records that no follower can fetch: nothing of it may be acknowledged with acks=all.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.partition import NetworkPartition, between
+from chaos.faults.steps import links_of_step
+
+
+class LeaderWithClients(NetworkPartition):
+    """The links of clients are whole, as far as clients have links."""
+
+    name = "leader-with-clients"
+    summary = "cut the links between a partition's leader and all other brokers; clients and ZooKeeper reach it"
+    least_brokers = 2
+
+    async def choose(self) -> str:
+        leader, _ = await self._leader()
+        self._all_run()
+        others = [broker_id for broker_id in self.cluster.broker_ids if broker_id != leader]
+        clients = links_of_step(self.cluster.link_names, leader, to_brokers=False)
+        return self._cuts(between([leader], others), clients)

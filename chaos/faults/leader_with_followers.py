@@ -1,0 +1,29 @@
+"""``leader-with-followers``: the leader reaches all other brokers and ZooKeeper, but clients do not reach the leader.
+
+Nothing in the cluster is wrong, so it elects no one else: what clients can do is wait, and no more.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.base import PreconditionMissing
+from chaos.faults.partition import NetworkPartition
+from chaos.faults.steps import links_of_step
+
+
+class LeaderWithFollowers(NetworkPartition):
+    """The links of producers and readers to the leader are cut, and no other link."""
+
+    name = "leader-with-followers"
+    summary = "cut the links between clients and a partition's leader; the other brokers and ZooKeeper reach it"
+    duration_s = (2.5, 5.0)
+    least_brokers = 2
+    hits_client_links = True
+
+    async def choose(self) -> str:
+        leader, _ = await self._leader()
+        self._all_run()
+        clients = links_of_step(self.cluster.link_names, leader, to_brokers=False)
+        if not clients:
+            raise PreconditionMissing(f"no client has a link to broker {leader}")
+        others = [broker_id for broker_id in self.cluster.broker_ids if broker_id != leader]
+        return self._cuts(clients, [f"b{other}-b{leader}" for other in others])

@@ -1,0 +1,30 @@
+"""``refuse``: clients' connections to a leader end, and new ones are refused for a while, as if no one listened.
+
+The proxy closes its listener, so the operating system refuses (Toxiproxy's ``enabled: false``). The broker is well, and
+leads on.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.base import PreconditionMissing
+from chaos.faults.down_link import DownLink
+from chaos.faults.steps import links_of_step
+
+
+class Refuse(DownLink):
+    """Producers' and readers' links to the leader of a partition, or ``link: NAME``."""
+
+    name = "refuse"
+    summary = "end clients' connections to a leader and refuse new ones"
+    duration_s = (1.0, 3.0)
+    hits_client_links = True
+
+    async def _drawn(self) -> list[str]:
+        leader, _ = await self._leader()
+        if links := links_of_step(self.cluster.link_names, leader, to_brokers=False):
+            return links
+        raise PreconditionMissing(f"no client has a link to broker {leader}")
+
+    async def inject(self) -> None:
+        await self._look()
+        await self.damage.take_down(self._links)

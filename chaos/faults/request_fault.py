@@ -1,0 +1,67 @@
+"""What faults on single frames share: of which API, from the how-manieth on, on which links, and how many.
+
+Owns that. What is done to these frames, and what shows it, is each fault's own. An answer has the API of its request.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Literal
+
+from chaos.faults.accepted import Rule, integer
+from chaos.faults.base import PreconditionMissing
+from chaos.faults.damage import FrameAct
+from chaos.faults.frame_fault import FrameFault
+from cluster.protocol.apis import ApiKey
+
+#: By the names that Kafka has for them: ``Produce``, ``LeaderAndIsr``.
+APIS = {each.name.title().replace("_", ""): each for each in ApiKey}
+
+#: The parameters of all of them.
+WHICH_FRAMES: tuple[Rule, ...] = (
+    Rule("api", "the name of an API of Kafka's (Produce, Fetch, Metadata, ...)", lambda value: value in APIS),
+    integer("nth", 1, 1_000_000),
+    integer("count", 1, 1_000_000),
+)
+
+
+class RequestFault(FrameFault):
+    """The target is one ``link: NAME``, or all links that lead to the leader of the partition: those of clients and
+    those of the other brokers. ``nth`` and ``count`` count on each of them.
+    """
+
+    hits_client_links = True
+    targets = ("partition", "link")
+    accepts: ClassVar[tuple[Rule, ...]] = WHICH_FRAMES
+    #: What is drawn from: what goes to a leader all the time.
+    drawn_apis: ClassVar[tuple[str, ...]] = ("Produce", "Fetch")
+
+    _direction: Literal["request", "response"] = "request"
+
+    async def choose(self) -> str:
+        wanted, parameters = self.injection.target.get("link"), self.injection.parameters
+        self._api = str(parameters.get("api") or self.random.choice(self.drawn_apis))
+        self._nth = int(parameters.get("nth") or self.random.randint(1, 5))
+        self._direction = self._drawn_direction()
+        if wanted is None:
+            leader, _ = await self._leader()
+            self._links = [name for name in self.cluster.link_names if name.endswith(f"-b{leader}")]
+        else:
+            self._links = [name for name in self.cluster.link_names if name == wanted and not name.endswith("-zk")]
+        if not self._links:
+            raise PreconditionMissing(f"there is no link {wanted!r} to a broker")
+        self._where = {"links": self._links, "api": self._api, "nth": self._nth, "direction": self._direction}
+        return f"{', '.join(self._links)}: {self._api} {self._direction}s from number {self._nth} on, {self._draw()}"
+
+    def _drawn_direction(self) -> Literal["request", "response"]:
+        return "request"
+
+    @abstractmethod
+    def _draw(self) -> str:
+        """Draw what else the parameters leave open; what is done, for the record."""
+
+    def _count(self, drawn: int) -> int:
+        return int(self.injection.parameters.get("count") or drawn)
+
+    def _on_these(self, act: Literal["delay", "repeat", "cut", "close"], count: int) -> FrameAct:
+        return FrameAct(act, (int(APIS[self._api]),), self._direction, count, skip=self._nth - 1)

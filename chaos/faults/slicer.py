@@ -1,0 +1,41 @@
+"""``slicer``: clients' requests to a leader arrive in small slices, with a pause after each (Toxiproxy's ``slicer``).
+
+A request is read in dozens of pieces, cut anywhere: also within its length, its header and its batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.faults.accepted import integer
+from chaos.faults.slowed_link import SlowedLink
+from cluster.seams.units import ms_of_seconds, seconds_of_microseconds
+
+#: As many slices of our own are sent to measure the pauses.
+_SLICES = 100
+
+
+class Slicer(SlowedLink):
+    """The pauses are measured by what our own requests take, which are cut into slices as well."""
+
+    name = "slicer"
+    summary = "cut clients' requests to a leader into small slices, with a pause of milliseconds after each"
+    accepts = (integer("slice_bytes", 1, 1_000), integer("delay_us", 1, 50_000))
+
+    def draw(self) -> str:
+        parameters = self.injection.parameters
+        self._slice_bytes = int(parameters.get("slice_bytes") or self.random.choice((64, 256, 512)))
+        self._delay_us = int(parameters.get("delay_us") or self.random.randint(4_000, 8_000))
+        return f"in slices of {self._slice_bytes} bytes, {self._delay_us:,} microseconds apart"
+
+    @property
+    def burst_bytes(self) -> int:
+        return self._slice_bytes * _SLICES
+
+    @property
+    def nominal_ms(self) -> float:
+        # no slice is larger, so that there are at least as many
+        return ms_of_seconds(seconds_of_microseconds(_SLICES * self._delay_us))
+
+    def toxic(self) -> tuple[str, Mapping[str, int]]:
+        return "slicer", {"average_size": self._slice_bytes, "size_variation": 0, "delay": self._delay_us}

@@ -1,0 +1,112 @@
+"""What faults share that slow clients' links down: requests of our own show by how much, before, meanwhile and after.
+
+Owns that. Which toxic it is, and what it must make of our requests, is each fault's own. No counters are needed, so the
+proof is the same on an external Toxiproxy.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar
+
+from chaos.faults.base import PreconditionMissing, Probe, until
+from chaos.faults.link_fault import LinkFault
+from chaos.faults.steps import links_of_step
+
+#: How much of what a toxic must nominally make of our requests is enough: timers and other requests take their part.
+ENOUGH = 0.5
+_PATIENCE_MS = 10_000
+_BASE_PINGS = 3
+
+
+class SlowedLink(LinkFault):
+    """Bites when requests of our own take longer by at least half of what the toxic must make of them.
+
+    The target is the links of clients to the leader, or ``link: NAME``; what is slowed is requests.
+    """
+
+    duration_s = (3.0, 6.0)
+    recovery_s = 2.0
+    hits_client_links = True
+    targets = ("partition", "link")
+
+    #: How many times the link is measured while it lasts.
+    pings: ClassVar[int] = 1
+
+    _links: list[str]
+
+    @property
+    @abstractmethod
+    def nominal_ms(self) -> float:
+        """By how much the toxic makes ``burst_bytes`` of requests later, on the average."""
+
+    @property
+    def burst_bytes(self) -> int:
+        """How much is sent to measure the link."""
+        return 0
+
+    @abstractmethod
+    def toxic(self) -> tuple[str, Mapping[str, int]]:
+        """The type of the toxic, and its attributes."""
+
+    @abstractmethod
+    def draw(self) -> str:
+        """Draw what the parameters leave open; what it is, for the record."""
+
+    async def choose(self) -> str:
+        self._links = await self._wanted()
+        return f"{', '.join(self._links)}, requests {self.draw()}"
+
+    async def _wanted(self) -> list[str]:
+        wanted = self.injection.target.get("link")
+        if wanted is not None:
+            if wanted not in self.cluster.link_names or str(wanted).endswith("-zk"):
+                raise PreconditionMissing(f"there is no link {wanted!r} to a broker")
+            return [str(wanted)]
+        leader, _ = await self._leader()
+        links = links_of_step(self.cluster.link_names, leader, to_brokers=False)
+        if not links:
+            raise PreconditionMissing(f"no client has a link to broker {leader}")
+        return links
+
+    async def inject(self) -> None:
+        base = await self._measured(_BASE_PINGS)
+        self._base_ms = min(base, default=0.0)
+        await self.damage.put_toxic(self._links, "request", *self.toxic())
+
+    async def bites(self) -> Probe:
+        took_ms = await self._measured(self.pings)
+        late_ms = [each - self._base_ms for each in took_ms]
+        mean_ms = sum(late_ms) / len(late_ms) if late_ms else 0.0
+        seen = {"links": self._links, "expected_ms": round(self.nominal_ms), "late_ms": round(mean_ms)}
+        more = await self._more(late_ms)
+        return Probe(mean_ms >= ENOUGH * self.nominal_ms and more.effective, {**seen, **more.seen})
+
+    async def _more(self, late_ms: list[float]) -> Probe:
+        """What else must be seen in the measurements."""
+        return Probe(True)
+
+    async def gone(self) -> Probe:
+        clear = await self.damage.clear()
+        last: list[float] = []
+
+        async def quick() -> bool:
+            last[:] = await self._measured(1)
+            return not last or last[0] - self._base_ms < ENOUGH * self.nominal_ms
+
+        # no answer at all is another fault's: a broker that is dead
+        over = await until(quick, clock=self.clock, timeout_ms=_PATIENCE_MS)
+        left = {"still_late_ms": round(max(0.0, last[0] - self._base_ms))} if last else {}
+        return Probe(clear and over, {"links_clear": clear, **left})
+
+    async def _measured(self, pings: int) -> list[float]:
+        """How long our requests take on these links in turn, one after the other; without those that get no answer."""
+        found = []
+        for number in range(pings):
+            link = self._links[number % len(self._links)]
+            found.append(await self._took_ms(link))
+        return [each for each in found if each is not None]
+
+    async def _took_ms(self, link: str) -> float | None:
+        return await self.cluster.links.ping(link, timeout_ms=_PATIENCE_MS, size_bytes=self.burst_bytes)
