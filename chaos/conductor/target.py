@@ -17,7 +17,8 @@ from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.machine import Machine
-from chaos.faults.reaction import ClusterReaction, reaction
+from chaos.faults.orders import ClusterOrders
+from chaos.faults.reaction import ClusterReaction, epochs_for, reaction
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
@@ -116,6 +117,10 @@ class Target:
         self.broker_ids = deployment.broker_ids
         self.link_names = deployment.link_names
 
+    @property
+    def orders(self) -> ClusterOrders:
+        return self._observer.orders()
+
     def process(self, broker_id: int) -> Process:
         return self._deployment.process(broker_id)
 
@@ -148,6 +153,9 @@ class Target:
 
     async def reaction(self) -> ClusterReaction:
         return await asyncio.to_thread(lambda: reaction(self._entries(), self.topic))
+
+    async def elections(self, topic: str, partition: int, reason: str) -> int:
+        return await asyncio.to_thread(lambda: epochs_for(self._entries(), (topic, partition), reason))
 
     def _entries(self) -> Iterator[Mapping[str, Any]]:
         """The entries of all brokers' journals."""

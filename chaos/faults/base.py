@@ -17,6 +17,7 @@ from chaos.faults.accepted import Rule
 from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
 from chaos.faults.machine import Machine
+from chaos.faults.orders import ClusterOrders
 from chaos.faults.reaction import ClusterReaction
 from chaos.schedules.kinds import FaultKind, Hits
 from chaos.schedules.model import Injection
@@ -51,6 +52,11 @@ class ClusterUnderTest(Protocol):
 
     @property
     def link_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def orders(self) -> ClusterOrders:
+        """Its admin APIs."""
+        ...
 
     def process(self, broker_id: int) -> Process: ...
 
@@ -103,6 +109,10 @@ class ClusterUnderTest(Protocol):
 
     async def reaction(self) -> ClusterReaction:
         """What the controllers' journals hold of the topic's partitions so far."""
+        ...
+
+    async def elections(self, topic: str, partition: int, reason: str) -> int:
+        """How many leader epochs of a partition began for this reason, as the controllers' journals have it."""
         ...
 
     async def controller(self) -> int | None: ...

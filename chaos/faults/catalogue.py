@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from chaos.faults.add_partitions import AddPartitions
+from chaos.faults.alter_config import AlterConfig
 from chaos.faults.base import Fault
 from chaos.faults.bit_flip import BitFlip
 from chaos.faults.clock_drift import ClockDrift
 from chaos.faults.clock_jump import ClockJump
 from chaos.faults.crash_members import CrashMembers
+from chaos.faults.create_delete_topic import CreateDeleteTopic
 from chaos.faults.cut_link import CutLink
 from chaos.faults.delay_end_txn import DelayEndTxn
 from chaos.faults.delay_markers import DelayMarkers
@@ -18,6 +21,7 @@ from chaos.faults.double_failover import DoubleFailover
 from chaos.faults.drop_end_txn_response import DropEndTxnResponse
 from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
+from chaos.faults.elect_preferred import ElectPreferred
 from chaos.faults.full_disk import FullDisk
 from chaos.faults.hold_markers import HoldMarkers
 from chaos.faults.isolate_broker import IsolateBroker
@@ -38,6 +42,7 @@ from chaos.faults.pause_producers import PauseProducers
 from chaos.faults.pause_transaction_coordinator import PauseTransactionCoordinator
 from chaos.faults.pause_zookeeper import PauseZookeeper
 from chaos.faults.power_loss import PowerLoss
+from chaos.faults.reassign_partitions import ReassignPartitions
 from chaos.faults.repeat_end_txn import RepeatEndTxn
 from chaos.faults.reset import Reset
 from chaos.faults.restart_members import RestartMembers
@@ -52,6 +57,8 @@ _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillCon
 _MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart)
 #: More than one broker, or all that one has.
 _STORMS = (KillAll, KillMajority, KillAndWipe, RestartStorm, DoubleFailover)
+#: Orders to the cluster: what an operator does while it serves.
+_BY_ORDER = (ReassignPartitions, ElectPreferred, AddPartitions, AlterConfig, CreateDeleteTopic)
 #: For loads with transactions or with groups.
 _ON_COORDINATORS = (
     *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
@@ -66,7 +73,7 @@ _ON_MACHINES = (
 )
 
 FAULTS: dict[str, type[Fault]] = {
-    fault.name: fault for fault in (*_BASIC, *_MORE, *_STORMS, *_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES)
+    fault.name: fault for fault in (*_BASIC, *_MORE, *_STORMS, *_BY_ORDER, *_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES)
 }
 
 #: What a run breaks unless it is told otherwise: what fits into its default minute.

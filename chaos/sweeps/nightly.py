@@ -30,6 +30,7 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "storms": ("kill-all,kill-majority,kill-and-wipe,restart-storm,double-failover", False),
     "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
     "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
+    "orders": ("reassign-partitions,elect-preferred,add-partitions,alter-config,create-delete-topic", False),
     "transactions": (
         "kill-transaction-coordinator,pause-transaction-coordinator,delay-end-txn,repeat-end-txn,"
         "drop-end-txn-response,hold-markers,delay-markers",

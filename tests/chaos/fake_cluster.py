@@ -13,6 +13,7 @@ from chaos.faults.reaction import ClusterReaction
 from cluster.process.topology import link_names
 from loadgen.group_plan import MemberName
 from tests.chaos.fake_machine import FakeMachine
+from tests.chaos.fake_orders import FakeOrders
 
 #: What is done to single frames cuts no link.
 FRAMES = ("hold", "delay", "drop", "repeat", "cut")
@@ -193,6 +194,7 @@ class FakeCluster:
         self.processes = {broker_id: FakeProcess(1000 + broker_id) for broker_id in self.broker_ids}
         self.counters = {"gapless_produce_retries_total": 0.0, "gapless_produce_batches_total": 0.0}
         self.machines = {broker_id: FakeMachine(partial(self._end, broker_id)) for broker_id in self.broker_ids}
+        self.orders = FakeOrders(self.topic, self.partitions, self.broker_ids, self.machines)
         self.retries_after_cut = True
         self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
@@ -259,6 +261,9 @@ class FakeCluster:
         """Each death costs a leader epoch, and each return an ISR change as well."""
         dead = sum(not process.running for process in self.processes.values())
         return ClusterReaction(self.restarts + dead, 2 * self.restarts + dead)
+
+    async def elections(self, topic: str, partition: int, reason: str) -> int:
+        return self.orders.preferred_elections
 
     async def controller(self) -> int | None:
         reachable = self._reachable()

@@ -73,7 +73,7 @@ def test_a_fault_that_does_nothing_is_seen_not_to_bite(name: str) -> None:
     cluster.links.deaf = True
     for process in (*cluster.processes.values(), cluster.own_zookeeper, *cluster.own_load.all.values()):
         process.deaf = True
-    cluster.own_load.deaf = True
+    cluster.own_load.deaf = cluster.orders.deaf = True
     for machine in cluster.machines.values():
         machine.deaf = True
     fault = FAULTS[name]
