@@ -148,18 +148,19 @@ class Target:
         handle = self._deployment.zookeeper
         return handle is not None and await asyncio.to_thread(serves, handle.port, seconds_of_ms(timeout_ms))
 
-    async def journaled(self, event: str) -> int:
-        return await asyncio.to_thread(lambda: sum(entry.get("event") == event for entry in self._entries()))
+    async def journaled(self, event: str, broker_id: int | None = None) -> int:
+        whose = self.broker_ids if broker_id is None else (broker_id,)
+        return await asyncio.to_thread(lambda: sum(entry.get("event") == event for entry in self._entries(whose)))
 
     async def reaction(self) -> ClusterReaction:
-        return await asyncio.to_thread(lambda: reaction(self._entries(), self.topic))
+        return await asyncio.to_thread(lambda: reaction(self._entries(self.broker_ids), self.topic))
 
     async def elections(self, topic: str, partition: int, reason: str) -> int:
-        return await asyncio.to_thread(lambda: epochs_for(self._entries(), (topic, partition), reason))
+        return await asyncio.to_thread(lambda: epochs_for(self._entries(self.broker_ids), (topic, partition), reason))
 
-    def _entries(self) -> Iterator[Mapping[str, Any]]:
-        """The entries of all brokers' journals."""
-        for broker_id in self.broker_ids:
+    def _entries(self, brokers: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+        """The entries of these brokers' journals."""
+        for broker_id in brokers:
             yield from self._directory.read_journal(broker_id)
 
     async def leader(self, partition: int) -> tuple[int, int] | None:

@@ -1,9 +1,9 @@
 """``alter-config``: a setting of a topic is changed under load and set back, by IncrementalAlterConfigs.
 
 ``segment.ms`` is changed on the run's own topic, whose logs then roll several times a second. A smaller
-``max.message.bytes`` would make records of the load fail for good; so it is changed on a topic beside it, where a record
-must be refused. ``min.insync.replicas`` is left alone: more than the replicas that there are counts as all of them, so
-it shows only while one is missing, and less would let records be lost that the run counts as safe.
+``max.message.bytes`` would make records of the load fail for good; so it is changed on a topic beside it, where a
+record must be refused. ``min.insync.replicas`` is left alone: more than the replicas that there are counts as all of
+them, so it shows only while one is missing, and less would let records be lost that the run counts as safe.
 """
 
 from __future__ import annotations

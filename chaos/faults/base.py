@@ -91,8 +91,8 @@ class ClusterUnderTest(Protocol):
         """Whether ZooKeeper serves requests, asked without a proxy in between."""
         ...
 
-    async def journaled(self, event: str) -> int:
-        """How often the brokers' journals name this event, all brokers together."""
+    async def journaled(self, event: str, broker_id: int | None = None) -> int:
+        """How often the brokers' journals name this event: one broker's, or those of all together."""
         ...
 
     async def leader(self, partition: int) -> tuple[int, int] | None:

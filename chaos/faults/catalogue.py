@@ -22,6 +22,7 @@ from chaos.faults.drop_end_txn_response import DropEndTxnResponse
 from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
 from chaos.faults.elect_preferred import ElectPreferred
+from chaos.faults.expire_session import ExpireSession
 from chaos.faults.full_disk import FullDisk
 from chaos.faults.hold_markers import HoldMarkers
 from chaos.faults.isolate_broker import IsolateBroker
@@ -51,10 +52,11 @@ from chaos.faults.restart_zookeeper import RestartZookeeper
 from chaos.faults.rolling_restart import RollingRestart
 from chaos.faults.slow_disk import SlowDisk
 from chaos.faults.slow_link import SlowLink
+from chaos.faults.starve_cpu import StarveCpu
 from chaos.faults.truncate_tail import TruncateTail
 
 _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
-_MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart)
+_MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart, ExpireSession, StarveCpu)
 #: More than one broker, or all that one has.
 _STORMS = (KillAll, KillMajority, KillAndWipe, RestartStorm, DoubleFailover)
 #: Orders to the cluster: what an operator does while it serves.

@@ -26,10 +26,10 @@ SUMMARY = "every fault set with every workload, seeded by the date (for CI; limi
 TIME_LIMIT_S = 40.0
 #: Name -> the faults, and whether some begin while another lasts. All but the last one share out all faults there are.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
-    "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart", False),
+    "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart,starve-cpu", False),
     "storms": ("kill-all,kill-majority,kill-and-wipe,restart-storm,double-failover", False),
     "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
-    "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
+    "zookeeper": ("pause-zookeeper,restart-zookeeper,expire-session", False),
     "orders": ("reassign-partitions,elect-preferred,add-partitions,alter-config,create-delete-topic", False),
     "transactions": (
         "kill-transaction-coordinator,pause-transaction-coordinator,delay-end-txn,repeat-end-txn,"

@@ -195,6 +195,8 @@ class FakeCluster:
         self.counters = {"gapless_produce_retries_total": 0.0, "gapless_produce_batches_total": 0.0}
         self.machines = {broker_id: FakeMachine(partial(self._end, broker_id)) for broker_id in self.broker_ids}
         self.orders = FakeOrders(self.topic, self.partitions, self.broker_ids, self.machines)
+        #: Brokers whose link to ZooKeeper was seen to be cut.
+        self.expired: set[int] = set()
         self.retries_after_cut = True
         self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
@@ -204,6 +206,7 @@ class FakeCluster:
         self.own_zookeeper: FakeZooKeeper | None = FakeZooKeeper(500, self.links, self._zookeeper_links)
 
     def _reachable(self) -> list[int]:
+        self.expired |= {broker_id for broker_id in self.broker_ids if self.links.is_cut(f"b{broker_id}-zk")}
         return [
             broker_id
             for broker_id, process in self.processes.items()
@@ -244,8 +247,9 @@ class FakeCluster:
     async def zookeeper_answers(self, timeout_ms: int) -> bool:
         return self.own_zookeeper is not None and self.own_zookeeper.serves()
 
-    async def journaled(self, event: str) -> int:
-        return 3
+    async def journaled(self, event: str, broker_id: int | None = None) -> int:
+        """Each session that ended is followed by a registration once its link is open again."""
+        return 3 + (broker_id in self.expired and not self.links.is_cut(f"b{broker_id}-zk"))
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
         reachable = self._reachable()

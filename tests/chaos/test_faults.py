@@ -305,3 +305,25 @@ def test_without_a_follower_there_is_no_link_to_cut() -> None:
     record = _conduct_with_little_patience(cluster, Injection(0.0, "cut-link", 0.01, {"link": "followers"}))
     assert (record[0]["phase"], record[0]["effective"]) == ("skip", False)
     assert "no follower of broker 1 runs" in str(record[0]["probe"])
+
+
+def test_an_expiry_that_no_journal_tells_has_not_bitten() -> None:
+    """A broker that others count as dead may have lost its connection alone."""
+
+    class Silent(FakeCluster):
+        async def journaled(self, event: str, broker_id: int | None = None) -> int:
+            return 3
+
+    record = _conduct_with_little_patience(Silent(), Injection(0.0, "expire-session", 0.01, {"partition": 0}))
+    probe = record[-1]["probe"]
+    assert isinstance(probe, dict) and probe["sessions_expired"] == 0
+    assert record[0]["effective"] is True and record[-1]["effective"] is False
+
+
+def test_a_starved_broker_is_left_running_and_was_stopped_for_its_share() -> None:
+    """Stopped again and again, and never after the heal; the probe measures the share that was taken."""
+    cluster = FakeCluster()
+    record = _conduct(cluster, Injection(0.0, "starve-cpu", 0.01, {"partition": 0}, {"percent": 80}))
+    probe = record[0]["probe"]
+    assert isinstance(probe, dict) and 40 <= probe["taken_percent"] <= 100 and probe["longest_answer_ms"] >= 100
+    assert record[-1]["effective"] is True and not cluster.processes[1].suspended

@@ -1,4 +1,4 @@
-"""Faults by orders to the cluster: what they ask for, what their probes demand, and that all is as before afterwards."""
+"""Faults by orders to the cluster: what they ask for, what their probes demand, and that all is as before then."""
 
 from __future__ import annotations
 

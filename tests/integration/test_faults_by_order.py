@@ -1,5 +1,5 @@
-"""Faults by orders to a real cluster under load: each bites by its magnitude, leaves nothing, and nothing that was
-acknowledged is lost by it."""
+"""Faults by orders to a real cluster under load, of one session and of a broker's time: each bites by its magnitude,
+leaves nothing, and nothing that was acknowledged is lost by it."""
 
 from __future__ import annotations
 
@@ -50,6 +50,11 @@ ORDERED: tuple[Ordered, ...] = (
     ("reassign-partitions", {"removes": "leader"}, lambda during, after: after["copied_bytes"] > COPIED_BYTES),
     ("reassign-partitions", {"removes": "follower"}, lambda during, after: after["copied_bytes"] > COPIED_BYTES),
 )
+#: Of what one broker alone loses: its session, its time.
+OF_ONE_BROKER: tuple[Ordered, ...] = (
+    ("expire-session", {}, lambda during, after: during["runs"] and after["sessions_expired"] == 1),
+    ("starve-cpu", {"percent": 80}, lambda during, after: during["taken_percent"] >= 40 and not after["stopped"]),
+)
 #: With a broker that has no replica.
 MOVED: tuple[Ordered, ...] = (
     (
@@ -60,7 +65,9 @@ MOVED: tuple[Ordered, ...] = (
 )
 
 
-@pytest.mark.parametrize(("brokers", "faults"), [(3, ORDERED), (4, MOVED)])
+@pytest.mark.parametrize(
+    ("brokers", "faults"), [(3, ORDERED), (3, OF_ONE_BROKER), (4, MOVED)], ids=["orders", "one", "moves"]
+)
 def test_orders_under_load_take_effect_and_nothing_is_lost(
     brokers: int, faults: tuple[Ordered, ...], tmp_path: Path
 ) -> None:
