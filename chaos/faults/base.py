@@ -203,6 +203,10 @@ class Fault(ABC):
     needs_coordinator: ClassVar[CoordinatorOf | None] = None
     #: Which part of the run's own load it hits.
     needs_load: ClassVar[LoadPart | None] = None
+    #: Of which part of the load it kills a process for good, so that there must be two.
+    kills_load: ClassVar[LoadPart | None] = None
+    #: Whether it can bite only once in a run.
+    once: ClassVar[bool] = False
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
     #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
@@ -219,7 +223,7 @@ class Fault(ABC):
 
     @classmethod
     def kind(cls) -> FaultKind:
-        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits, cls.loses_data, cls.needs_sync)
+        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits, cls.loses_data, cls.needs_sync, cls.once)
 
     @classmethod
     def usual_duration_s(cls, session_timeout_ms: int) -> float:

@@ -33,6 +33,8 @@ from chaos.faults.kill_follower import KillFollower
 from chaos.faults.kill_group_coordinator import KillGroupCoordinator
 from chaos.faults.kill_leader import KillLeader
 from chaos.faults.kill_majority import KillMajority
+from chaos.faults.kill_producers import KillProducers
+from chaos.faults.kill_readers import KillReaders
 from chaos.faults.kill_transaction_coordinator import KillTransactionCoordinator
 from chaos.faults.lose_checkpoint import LoseCheckpoint
 from chaos.faults.lose_index import LoseIndex
@@ -68,6 +70,8 @@ _ON_COORDINATORS = (
 )
 #: For loads with transactional producers or with groups, too.
 _ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)
+#: On processes of any load, of which there must be two.
+_ON_PROCESSES = (KillProducers, KillReaders)
 #: Of the machine of one broker: its disk, and its clock.
 _ON_MACHINES = (
     *(PowerLoss, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex, BitFlip),
@@ -75,7 +79,8 @@ _ON_MACHINES = (
 )
 
 FAULTS: dict[str, type[Fault]] = {
-    fault.name: fault for fault in (*_BASIC, *_MORE, *_STORMS, *_BY_ORDER, *_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES)
+    fault.name: fault
+    for fault in (*_BASIC, *_MORE, *_STORMS, *_BY_ORDER, *_ON_COORDINATORS, *_ON_LOADS, *_ON_PROCESSES, *_ON_MACHINES)
 }
 
 #: What a run breaks unless it is told otherwise: what fits into its default minute.

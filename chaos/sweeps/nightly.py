@@ -24,6 +24,8 @@ NAME = "nightly"
 SUMMARY = "every fault set with every workload, seeded by the date (for CI; limit it with --minutes)"
 
 TIME_LIMIT_S = 40.0
+#: They need two processes of each kind.
+LOAD_KILLS = "kill-producers,kill-readers"
 #: Name -> the faults, and whether some begin while another lasts. All but the last one share out all faults there are.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart,starve-cpu", False),
@@ -41,6 +43,7 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "clocks": ("clock-jump,clock-drift", False),
     "groups": ("kill-group-coordinator,pause-group-coordinator", False),
     "producers": ("pause-producers", False),
+    "load": (LOAD_KILLS, False),
     "members": ("pause-members,crash-members,restart-members", False),
     "composed": ("all", True),
 }
@@ -104,6 +107,7 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
                     overlap=overlap,
                     profile=fault_set if fault_set in SWARMS else "chaos",
                     workload=workload,
+                    load_processes=2 if faults == LOAD_KILLS else 1,
                     topic_config=() if faults is None else _topic_config(faults),
                     defects=wanted.defects,
                 )

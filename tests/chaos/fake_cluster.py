@@ -131,6 +131,8 @@ class FakeLoad:
     def __init__(self) -> None:
         names = ("producers", "members-confluent", "members-native")
         self.all = {name: FakeProcess(600 + number) for number, name in enumerate(names)}
+        for name in ("readers-confluent", "readers-native"):
+            self.add(name)
         self.deaf = False
         self.acked = 0
         self.epoch = 4
@@ -139,6 +141,16 @@ class FakeLoad:
         #: Who is out of the group, and how often that was looked at since.
         self._absent: dict[tuple[str, int], int] = {}
 
+    def add(self, name: str) -> None:
+        """One more process."""
+        self.all[name] = FakeProcess(600 + len(self.all))
+
+    async def handed(self, name: str) -> int:
+        return await self.acknowledged(name)
+
+    async def kill(self, name: str) -> None:
+        self.all[name].kill()
+
     def processes(self, part: LoadPart) -> tuple[str, ...]:
         return tuple(name for name, each in self.all.items() if name.startswith(part) and each.running)
 
@@ -146,7 +158,7 @@ class FakeLoad:
         return self.all[name]
 
     async def acknowledged(self, name: str) -> int:
-        self.acked += not self.all[name].suspended
+        self.acked += self.all[name].running and not self.all[name].suspended
         return self.acked
 
     async def end_members(self, end: str, names: Sequence[str], absence_s: float) -> int:

@@ -34,6 +34,14 @@ class FastClock(SystemClock):
         return self.monotonic_ns() // 1_000_000
 
 
+def _cluster_for(name: str) -> FakeCluster:
+    """With two processes of producers where one is to be killed."""
+    cluster = FakeCluster()
+    if FAULTS[name].kills_load == "producers":
+        cluster.own_load.add("producers-2")
+    return cluster
+
+
 def _conduct(cluster: FakeCluster, *injections: Injection) -> list[dict[str, object]]:
     """Work a schedule off and return the record."""
     storage = MemoryStorage()
@@ -48,7 +56,7 @@ def _conduct(cluster: FakeCluster, *injections: Injection) -> list[dict[str, obj
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_bites_and_leaves_nothing(name: str) -> None:
     """Injected, probed, healed, probed again; both steps are on record, and the cluster is whole afterwards."""
-    cluster = FakeCluster()
+    cluster = _cluster_for(name)
     record = _conduct(cluster, Injection(0.0, name, 0.01, {"partition": 1}))
     assert [(entry["fault"], entry["phase"]) for entry in record] == [(name, "inject"), (name, "heal")]
     assert record[-1]["effective"] is True
@@ -61,7 +69,7 @@ def test_a_fault_bites_and_leaves_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_the_verifier_finds_that_a_fault_hit_what_it_named(name: str) -> None:
     """Target and probe name the same brokers and links: otherwise the run would be unknown."""
-    record = fault_record(_conduct(FakeCluster(), Injection(0.0, name, 0.01, {"partition": 1})), 1)
+    record = fault_record(_conduct(_cluster_for(name), Injection(0.0, name, 0.01, {"partition": 1})), 1)
     closing = SimpleNamespace(faults=record, looks={})
     assert [*misnamed(cast(Closing, closing))] == []
 
@@ -69,7 +77,7 @@ def test_the_verifier_finds_that_a_fault_hit_what_it_named(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_that_does_nothing_is_seen_not_to_bite(name: str) -> None:
     """The probe looks at the cluster, not at what was asked of it."""
-    cluster = FakeCluster()
+    cluster = _cluster_for(name)
     cluster.links.deaf = True
     for process in (*cluster.processes.values(), cluster.own_zookeeper, *cluster.own_load.all.values()):
         process.deaf = True
@@ -327,3 +335,25 @@ def test_a_starved_broker_is_left_running_and_was_stopped_for_its_share() -> Non
     probe = record[0]["probe"]
     assert isinstance(probe, dict) and 40 <= probe["taken_percent"] <= 100 and probe["longest_answer_ms"] >= 100
     assert record[-1]["effective"] is True and not cluster.processes[1].suspended
+
+
+@pytest.mark.parametrize(("name", "left"), [("kill-producers", "producers"), ("kill-readers", "readers-native")])
+def test_the_last_process_of_its_kind_is_not_killed(name: str, left: str) -> None:
+    """The rest of the run would prove nothing: skipped, with the reason."""
+    cluster = FakeCluster()
+    cluster.own_load.all = {left: cluster.own_load.all[left]}
+    (record,) = _conduct_with_little_patience(cluster, Injection(0.0, name, 0.01))
+    assert record["phase"] == "skip" and "fewer than two processes" in str(record["probe"])
+    assert cluster.own_load.all[left].running
+
+
+def test_a_kill_of_load_bites_when_the_others_do_more() -> None:
+    """The record has the process, what it had done, and what the others did afterwards."""
+    cluster = _cluster_for("kill-producers")
+    target = {"process": "producers-2"}
+    during, after = _conduct(cluster, Injection(0.0, "kill-producers", 0.01, target))
+    probe, later = during["probe"], after["probe"]
+    assert isinstance(probe, dict) and isinstance(later, dict)
+    assert probe["process"] == "producers-2" and probe["dead"] is True and probe["records_before"] > 0
+    assert later["records_of_others"] > 0 and after["effective"] is True
+    assert cluster.own_load.all["producers"].running and not cluster.own_load.all["producers-2"].running

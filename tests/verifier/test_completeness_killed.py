@@ -134,7 +134,8 @@ def test_the_verifier_knows_which_faults_kill_brokers(name: str) -> None:
     """Those that share the catalogue's kill, and the restart that kills what does not stop in time."""
     assert kills(name, "broker-1") is (issubclass(FAULTS[name], Kill | KillSeveral) or name == "rolling-restart")
     assert kills(name, "zookeeper") is (name == "restart-zookeeper")
-    assert not kills(name, "producer-1")
+    assert kills(name, "producer-1") is (name == "kill-producers")
+    assert kills(name, "readers-native") is (name == "kill-readers")
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,8 @@ _VALUES: Mapping[str, str] = {
     "waited_for_disk_ms": "the broker measured {} ms of waiting for its disk",
     "clock_ahead_ms": "its clock was {} ms ahead",
     "dead_after_ms": "after {} ms",
+    "records_before": "it had written or read {} records",
+    "records_of_others": "{} records of the others afterwards",
     "registrations": "{} registrations followed",
     "taken_percent": "{}% of its time was taken",
     "longest_answer_ms": "the longest answer took {} ms",

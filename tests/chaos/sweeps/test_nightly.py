@@ -37,7 +37,19 @@ SUITED = {
     for name, (faults, _) in FAULT_SETS.items()
 } | {name: [*CATALOGUE] for name in SWARMS}
 #: The sets that go with any workload.
-ANY_LOAD = ("crashes", "storms", "network", "zookeeper", "orders", "disks", "files", "clocks", "composed", *SWARMS)
+ANY_LOAD = (
+    "crashes",
+    "storms",
+    "network",
+    "zookeeper",
+    "orders",
+    "disks",
+    "files",
+    "clocks",
+    "load",
+    "composed",
+    *SWARMS,
+)
 
 
 def test_the_matrix_is_all_there_is() -> None:
