@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from chaos.conductor.broker_question import ask
-from chaos.faults.orders import RoundTrip, SeenReplicas
+from chaos.faults.admin_orders import RoundTrip, SeenReplicas
 from cluster.client import AdminError, Consumer, NewTopic, Producer
 from cluster.client.async_admin import AsyncAdmin
 from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, UNCLEAN
@@ -27,6 +27,7 @@ from cluster.protocol.message_classes import (
 )
 from cluster.seams.clock import Clock
 from cluster.seams.transport import Transport
+from cluster.seams.units import seconds_of_ms
 
 #: For one order: a controller that just died has a successor by then.
 ORDER_MS = 20_000
@@ -168,7 +169,7 @@ def _round_trip(bootstrap: str, topic: str, partition: int, size_bytes: int) -> 
     value = b"beside".ljust(size_bytes, b".")
     with contextlib.closing(producer):
         try:
-            offset = producer.send(topic, value, None, partition).result(2 * _ROUND_TRIP_MS / 1000).offset
+            offset = producer.send(topic, value, None, partition).result(seconds_of_ms(2 * _ROUND_TRIP_MS)).offset
         except ProduceError as error:
             return RoundTrip(-1, False, error.error_code.name)
     consumer = Consumer({"bootstrap.servers": bootstrap, "client.id": "gapless-beside"})

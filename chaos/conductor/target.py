@@ -13,11 +13,11 @@ from typing import Any
 from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
+from chaos.faults.admin_orders import ClusterOrders
 from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.machine import Machine
-from chaos.faults.orders import ClusterOrders
 from chaos.faults.reaction import ClusterReaction, epochs_for, reaction
 from chaos.links import Links, act_on_frames, frames_seen
 from cluster.process.zookeeper import serves

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from chaos.faults.accepted import integer
 from chaos.faults.base import Probe
-from chaos.faults.beside import Beside
+from chaos.faults.topics_beside import Beside
 
 _AT_FIRST = 2
 _ADDED = (1, 6)

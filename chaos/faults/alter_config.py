@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from chaos.faults.accepted import one_of
 from chaos.faults.base import PreconditionMissing, Probe
-from chaos.faults.beside import Beside
+from chaos.faults.topics_beside import Beside
 
 _SEGMENT_MS, _MAX_BYTES = "segment.ms", "max.message.bytes"
 _KEYS = (_SEGMENT_MS, _MAX_BYTES)

@@ -14,10 +14,10 @@ from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
 from chaos.faults.accepted import Rule
+from chaos.faults.admin_orders import ClusterOrders
 from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
 from chaos.faults.machine import Machine
-from chaos.faults.orders import ClusterOrders
 from chaos.faults.reaction import ClusterReaction
 from chaos.schedules.kinds import FaultKind, Hits
 from chaos.schedules.model import Injection
@@ -54,9 +54,7 @@ class ClusterUnderTest(Protocol):
     def link_names(self) -> tuple[str, ...]: ...
 
     @property
-    def orders(self) -> ClusterOrders:
-        """Its admin APIs."""
-        ...
+    def orders(self) -> ClusterOrders: ...
 
     def process(self, broker_id: int) -> Process: ...
 
@@ -65,10 +63,8 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def restart(self, broker_id: int) -> None:
-        """Start a dead broker again on its own data directory, and point its links at its new ports.
-
-        If that is being done already, this waits for the same start.
-        """
+        """Start a dead broker again on its own data directory, and point its links at its new ports; waits for a start
+        in progress."""
         ...
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
@@ -203,9 +199,8 @@ class Fault(ABC):
     needs_coordinator: ClassVar[CoordinatorOf | None] = None
     #: Which part of the run's own load it hits.
     needs_load: ClassVar[LoadPart | None] = None
-    #: Of which part of the load it kills a process for good, so that there must be two.
+    #: Of which part of the load it kills a process for good, so that there must be two; whether it bites only once.
     kills_load: ClassVar[LoadPart | None] = None
-    #: Whether it can bite only once in a run.
     once: ClassVar[bool] = False
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
@@ -282,11 +277,9 @@ class Fault(ABC):
 
     @property
     def patience_ms(self) -> int:
-        """How long the cluster may take to notice that a broker is gone: the session timeout and the elections after
-        it.
+        """How long the cluster may take to notice that a broker is gone: the session and the elections after it.
 
-        ZooKeeper may be away at the same time; a waiter continues as soon as it is noted.
-        """
+        ZooKeeper may be away at the same time."""
         return self.cluster.session_timeout_ms + 20_000
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from chaos.faults.accepted import integer
 from chaos.faults.base import Probe
-from chaos.faults.beside import Beside
+from chaos.faults.topics_beside import Beside
 
 _PARTITIONS = 3
 _TOPICS = (2, 4)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
+from chaos.faults.admin_orders import ClusterOrders, SeenReplicas
 from chaos.faults.base import Fault, PreconditionMissing, until
-from chaos.faults.orders import ClusterOrders, SeenReplicas
 
 #: How long brokers may take to carry an order out, and all of them to learn of it.
 DONE_MS = 20_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from chaos.faults.orders import RoundTrip, SeenReplicas
+from chaos.faults.admin_orders import RoundTrip, SeenReplicas
 from tests.chaos.fake_machine import FakeMachine
 
 #: What holds for a topic without settings of its own.

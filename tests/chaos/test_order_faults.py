@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from chaos.faults.admin_orders import RoundTrip
 from chaos.faults.base import Fault, Probe
 from chaos.faults.catalogue import FAULTS
-from chaos.faults.orders import RoundTrip
 from chaos.faults.reaction import epochs_for
 from chaos.schedules.model import Injection
 from tests.chaos.fake_cluster import FakeCluster
