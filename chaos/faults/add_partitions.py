@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from chaos.faults.accepted import integer
 from chaos.faults.base import Probe
-from chaos.faults.topics_beside import Beside
+from chaos.faults.topics_beside import TopicsBeside
 
 _AT_FIRST = 2
 _ADDED = (1, 6)
 
 
-class AddPartitions(Beside):
+class AddPartitions(TopicsBeside):
     """Bites when every broker tells of the added partitions, with all their replicas in sync, and a record was written
     to each of them and read back."""
 

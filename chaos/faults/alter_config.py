@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from chaos.faults.accepted import one_of
 from chaos.faults.base import PreconditionMissing, Probe
-from chaos.faults.topics_beside import Beside
+from chaos.faults.topics_beside import TopicsBeside
 
 _SEGMENT_MS, _MAX_BYTES = "segment.ms", "max.message.bytes"
 _KEYS = (_SEGMENT_MS, _MAX_BYTES)
@@ -25,7 +25,7 @@ _TOO_LARGE_BYTES = 5 * _LIMIT_BYTES
 _REFUSED = "MESSAGE_TOO_LARGE"
 
 
-class AlterConfig(Beside):
+class AlterConfig(TopicsBeside):
     """Bites when every broker describes the other value, and it shows: segments are closed, or a record is refused."""
 
     name = "alter-config"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from chaos.faults.accepted import integer
 from chaos.faults.base import Probe
-from chaos.faults.topics_beside import Beside
+from chaos.faults.topics_beside import TopicsBeside
 
 _PARTITIONS = 3
 _TOPICS = (2, 4)
 
 
-class CreateDeleteTopic(Beside):
+class CreateDeleteTopic(TopicsBeside):
     """Bites when every broker tells of the topics, every replica is on a disk, and a record went through each topic.
 
     It is over when no broker tells of them, and no directory of them is left.

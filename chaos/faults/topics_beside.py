@@ -16,7 +16,7 @@ from chaos.faults.order_fault import DELETE_DELAY, SOON_MS, OrderFault
 _MOST_REPLICAS = 3
 
 
-class Beside(OrderFault):
+class TopicsBeside(OrderFault):
     """Owns topics; its heal deletes all that it may have made, and it is gone when no broker has anything of them."""
 
     def start(self) -> None:
