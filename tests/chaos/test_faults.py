@@ -334,7 +334,8 @@ def test_a_starved_broker_is_left_running_and_was_stopped_for_its_share() -> Non
     record = _conduct(cluster, Injection(0.0, "starve-cpu", 0.01, {"partition": 0}, {"percent": 80}))
     probe = record[0]["probe"]
     assert isinstance(probe, dict) and 40 <= probe["taken_percent"] <= 100 and probe["longest_answer_ms"] >= 100
-    assert record[-1]["effective"] is True and not cluster.processes[1].suspended
+    assert record[-1]["effective"] is True and record[-1]["healed"] is True
+    assert not cluster.processes[1].suspended
 
 
 @pytest.mark.parametrize(("name", "left"), [("kill-producers", "producers"), ("kill-readers", "readers-native")])
