@@ -15,7 +15,7 @@ _ADDED = (1, 6)
 
 
 class AddPartitions(TopicsBeside):
-    """Bites when every broker tells of the added partitions, with all their replicas in sync, and a record was written
+    """Bites when every broker reports the added partitions, with all their replicas in sync, and a record was written
     to each of them and read back."""
 
     name = "add-partitions"

@@ -14,7 +14,7 @@ from chaos.faults.topics_beside import TopicsBeside
 
 _SEGMENT_MS, _MAX_BYTES = "segment.ms", "max.message.bytes"
 _KEYS = (_SEGMENT_MS, _MAX_BYTES)
-#: So many segments are closed at least while it lasts.
+#: At least this many segments are closed while it lasts.
 _ROLLS = 2
 _ROLL_EVERY_MS = 200
 _LIMIT_BYTES = 1_000

@@ -1,6 +1,6 @@
-"""``create-delete-topic``: topics are made, deleted and made again beside the load, by the same controller.
+"""``create-delete-topic``: topics are made, deleted and recreated beside the load, by the same controller.
 
-One of them is deleted and made again under its name while the others stay: its brokers must not take the former
+One of them is deleted and recreated under its name while the others stay: its brokers must not take the former
 topic's replicas for those of the new one (KIP-516). In the end all of them are deleted.
 """
 
@@ -15,9 +15,9 @@ _TOPICS = (2, 4)
 
 
 class CreateDeleteTopic(TopicsBeside):
-    """Bites when every broker tells of the topics, every replica is on a disk, and a record went through each topic.
+    """Bites when every broker reports the topics, every replica is on a disk, and a record went through each topic.
 
-    It is over when no broker tells of them, and no directory of them is left.
+    It is over when no broker reports them, and no directory of them is left.
     """
 
     name = "create-delete-topic"
@@ -64,7 +64,7 @@ class CreateDeleteTopic(TopicsBeside):
             "topics_known": known,
             "replica_directories": directories,
             "records_read": stored,
-            "made_again": self._former.was_read,
+            "recreated": self._former.was_read,
         }
         whole = known == stored == self._count == len(self._made)
         return Probe(whole and directories == wanted and self._former.was_read, seen)

@@ -17,7 +17,7 @@ REASON = "preferred replica"
 
 
 class ElectPreferred(OrderFault):
-    """Bites when every broker tells of the new leader in a later epoch, and the controllers' journals have that epoch
+    """Bites when every broker reports the new leader in a later epoch, and the controllers' journals have that epoch
     with its reason."""
 
     name = "elect-preferred"

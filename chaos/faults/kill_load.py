@@ -61,7 +61,7 @@ class KillLoad(LoadFault):
         return Probe(dead and self._records > 0, seen)
 
     async def heal(self) -> None:
-        """Nothing is undone: whoever is dead stays so."""
+        """Nothing is undone: what is dead stays dead."""
         self._at_heal = await self._done_by_others()
 
     async def gone(self) -> Probe:

@@ -36,20 +36,20 @@ class OrderFault(Fault):
             raise PreconditionMissing("not every broker runs")
 
     async def told(self, topic: str) -> list[Mapping[int, SeenReplicas]]:
-        """What each broker that runs tells of the topic; nothing for one that does not answer."""
+        """The topic as each broker that runs reports it; nothing for one that does not answer."""
         running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]
         found = await asyncio.gather(*(self.orders.topic_on(broker_id, topic) for broker_id in running))
         return [{} if each is None else each for each in found]
 
     async def partition_now(self) -> SeenReplicas:
-        """The chosen partition of the run's topic. Raises PreconditionMissing if no broker tells of it."""
+        """The chosen partition of the run's topic. Raises PreconditionMissing if no broker reports it."""
         seen = [each[self._partition] for each in await self.told(self.cluster.topic) if self._partition in each]
         if not seen:
-            raise PreconditionMissing(f"no broker tells of partition {self._partition}")
+            raise PreconditionMissing(f"no broker reports partition {self._partition}")
         return max(seen, key=lambda each: each.leader_epoch)
 
     async def agree(self, topic: str, partition: int, fits: Callable[[SeenReplicas], bool]) -> bool:
-        """Whether all brokers that run tell of the partition and it fits, waiting for it within reason."""
+        """Whether all brokers that run report the partition and it fits, waiting for it within reason."""
 
         async def all_do() -> bool:
             told = await self.told(topic)

@@ -18,7 +18,7 @@ _COPIED = 0.5
 
 
 class ReassignPartitions(OrderFault):
-    """Bites when all brokers tell of the other replicas, all in sync, the former replica's data is gone from its disk,
+    """Bites when all brokers report the other replicas, all in sync, the former replica's data is gone from its disk,
     and a new replica has copied what the leader has."""
 
     name = "reassign-partitions"
@@ -99,7 +99,7 @@ class ReassignPartitions(OrderFault):
         return during.effective and after.effective
 
     async def _settled(self, replicas: Sequence[int]) -> bool:
-        """Whether all brokers tell of exactly these replicas, every one of them in sync."""
+        """Whether all brokers report exactly these replicas, every one of them in sync."""
         wanted = tuple(replicas)
         return await self.agree(
             self.cluster.topic,

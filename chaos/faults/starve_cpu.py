@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 #: How long the broker is stopped at a time.
 BURST_MS = 200
 _PERCENT = (60, 85)
-#: So many answers are awaited while it lasts.
+#: This many answers are awaited while it lasts.
 _ANSWERS = 8
 _ANSWER_MS = 5_000
 #: At least this part of what was asked for must have been measured.

@@ -49,7 +49,7 @@ class TopicsBeside(OrderFault):
         return Probe(left == (0, 0), {"topics_known": left[0], "replica_directories": left[1]})
 
     async def left(self) -> tuple[int, int]:
-        """How many of the topics brokers still tell of, and directories of replicas on disks, deleted ones included;
+        """How many of the topics brokers still report, and directories of replicas on disks, deleted ones included;
         waiting within reason until there is neither."""
         known = directories = 0
 

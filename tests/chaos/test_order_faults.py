@@ -157,7 +157,7 @@ def test_topics_come_and_go_one_of_them_twice() -> None:
     cluster = FakeCluster()
     during, after = asyncio.run(_whole(_fault("create-delete-topic", cluster, topics=2)))
     assert during.effective and during.seen["replica_directories"] == 2 * 3 * 3
-    assert during.seen["records_read"] == 2 and during.seen["made_again"] is True
+    assert during.seen["records_read"] == 2 and during.seen["recreated"] is True
     assert after.effective and (after.seen["topics_known"], after.seen["replica_directories"]) == (0, 0)
 
 

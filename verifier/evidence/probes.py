@@ -41,10 +41,10 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "clean": ("a clean stop", "no clean stop"),
     "damage_found": ("a reader found the damage", "no reader found any damage"),
     "disk_well": ("its disk was well", "its disk was not well"),
-    "moved": ("every broker told of these replicas, all in sync", "the replicas did not become these"),
+    "moved": ("every broker reported these replicas, all in sync", "the replicas did not become these"),
     "removed_data": ("the former replica's data was gone", "the former replica's data was still there"),
     "leader_back": ("the preferred leader led again", "the preferred leader did not lead again"),
-    "made_again": ("one was made again under its name", "none was made again under its name"),
+    "recreated": ("one was recreated under its name", "none was recreated under its name"),
     "accepted": ("what was refused was taken again", "what was refused was not taken again"),
 }
 #: Name -> a text with a place for the value.
