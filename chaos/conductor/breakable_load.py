@@ -19,29 +19,50 @@ from verifier.evidence.series import SeriesPoint
 _ENDS = {"crash": LifeEnd.CRASH, "leave": LifeEnd.LEAVE, "restart": LifeEnd.RESTART}
 
 
-class BreakableLoad:
-    """``LoadUnderTest`` over the real thing. ``children``: those of a part, by their names."""
+_PARTS: tuple[LoadPart, ...] = ("producers", "readers", "members")
 
-    def __init__(self, directory: RunDirectory, children: Callable[[LoadPart], Mapping[str, Process]]) -> None:
+
+class BreakableLoad:
+    """``LoadUnderTest`` over the real thing. ``children``: those of a part, by their names; ``killed`` is called with
+    the name of one that is about to be killed."""
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        children: Callable[[LoadPart], Mapping[str, Process]],
+        killed: Callable[[str], object] = lambda name: None,
+    ) -> None:
         self._directory = directory
         self._children = children
+        self._killed = killed
         self._numbers = itertools.count(1)
 
     def __repr__(self) -> str:
-        return f"BreakableLoad({', '.join((*self.processes('producers'), *self.processes('members')))})"
+        return f"BreakableLoad({', '.join(name for part in _PARTS for name in self.processes(part))})"
 
     def processes(self, part: LoadPart) -> tuple[str, ...]:
         return tuple(name for name, child in self._children(part).items() if child.is_running())
 
     def process(self, name: str) -> Process:
-        return {**self._children("producers"), **self._children("members")}[name]
+        return next(found[name] for part in _PARTS if name in (found := self._children(part)))
 
     async def acknowledged(self, name: str) -> int:
+        point = await self._point(name)
+        return 0 if point is None else point.total_acked
+
+    async def handed(self, name: str) -> int:
+        point = await self._point(name)
+        return 0 if point is None else point.total_read
+
+    async def _point(self, name: str) -> SeriesPoint | None:
         try:
-            path = self._directory.status_json(name)
-            return SeriesPoint.from_json(await asyncio.to_thread(read_json, path)).total_acked
+            return SeriesPoint.from_json(await asyncio.to_thread(read_json, self._directory.status_json(name)))
         except (OSError, ValueError, TypeError):
-            return 0
+            return None
+
+    async def kill(self, name: str) -> None:
+        self._killed(name)
+        await asyncio.to_thread(self.process(name).kill)
 
     async def end_members(self, end: MemberEnd, names: Sequence[str], absence_s: float) -> int:
         number = next(self._numbers)

@@ -169,6 +169,10 @@ class BrokerMachine:
     async def held_bytes(self) -> int:
         return await asyncio.to_thread(lambda: sum(len(self._storage.read(path)) for path in self._files(".log")))
 
+    async def directories(self, prefix: str) -> tuple[str, ...]:
+        names = await asyncio.to_thread(self._storage.listdir, self._path(""))
+        return tuple(sorted(name for name in names if name.startswith(prefix)))
+
     async def segments(self, directory: str) -> int:
         names = await asyncio.to_thread(self._storage.listdir, self._path(directory))
         return sum(name.endswith(".log") for name in names)

@@ -242,7 +242,7 @@ class Conductor:
         """Wait until every partition takes writes again, for as long as a partition may before it counts as stalled."""
         healed_ns = self._bench.clock.monotonic_ns()
         users, partitions = self._settings.users, self._settings.partitions
-        written = frozenset(stream % partitions for stream in range(users))
+        written = frozenset(stream % partitions for stream in range(users)) & self._load.written_partitions()
 
         async def flowing() -> bool:
             return self._load.is_over or written <= self._load.acknowledged_since(healed_ns)

@@ -103,10 +103,19 @@ class Load:
     @property
     def breakable(self) -> BreakableLoad:
         """The processes as faults see them."""
-        return BreakableLoad(self._bench.directory, self._children_of)
+        return BreakableLoad(self._bench.directory, self._children_of, self._told_dead.add)
 
     def _children_of(self, part: LoadPart) -> Mapping[str, Child]:
-        return {name: self._children[name] for name in self._of(MEMBERS if part == "members" else PRODUCERS)}
+        group = {"members": MEMBERS, "readers": READERS, "producers": PRODUCERS}[part]
+        return {name: self._children[name] for name in self._of(group)}
+
+    def written_partitions(self) -> frozenset[int]:
+        """Those that streams of processes write which still run: who was killed writes nothing anymore."""
+        shared = shares(self._load_settings())
+        running = [(first, count) for name, first, count in shared if self._children[name].is_running()]
+        return frozenset(
+            stream % self._settings.partitions for first, count in running for stream in range(first, first + count)
+        )
 
     async def start(self) -> None:
         """Write the settings file and start Locust."""

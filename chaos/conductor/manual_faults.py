@@ -73,7 +73,7 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: Brea
     except UnknownFault as error:
         raise FaultRefused(str(error)) from error
     fault = FAULTS[name]
-    if fault.needs_load is not None:
+    if fault.needs_load is not None or fault.kills_load is not None:
         raise FaultRefused(f"{name} hits the load of a run; use 'gapless run --faults {name}'")
     if duration_s is None:
         duration_s = fault.usual_duration_s(cluster.session_timeout_ms)

@@ -20,6 +20,7 @@ from cluster.seams.transport import Transport
 from cluster.seams.units import seconds_of_ms
 
 if TYPE_CHECKING:
+    from chaos.conductor.cluster_orders import BrokerOrders
     from chaos.conductor.coordinators import CoordinatorSurvey
     from chaos.conductor.stable_survey import StableOffsets
     from cluster.client.async_admin import AsyncAdmin
@@ -69,6 +70,12 @@ class Observer:
         from chaos.conductor.coordinators import CoordinatorSurvey
 
         return CoordinatorSurvey(dict(self._control), self._transport, ASK_TIMEOUT_MS)
+
+    def orders(self) -> BrokerOrders:
+        """Orders to the cluster, and questions to single brokers, at the addresses that are known now."""
+        from chaos.conductor.cluster_orders import BrokerOrders
+
+        return BrokerOrders(dict(self._control), self._transport, self._clock, ASK_TIMEOUT_MS)
 
     def admin(self, timeout_ms: int) -> AsyncAdmin:
         """An admin client over all known control listeners."""

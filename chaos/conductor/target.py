@@ -13,10 +13,11 @@ from chaos.conductor.async_links import AsyncLinks
 from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
+from chaos.faults.admin_orders import ClusterOrders
 from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.machine import Machine
-from chaos.faults.reaction import ClusterReaction, reaction
+from chaos.faults.reaction import ClusterReaction, epochs_for, reaction
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
 from cluster.seams.units import seconds_of_ms
@@ -50,6 +51,10 @@ class Target:
         self.broker_ids = deployment.broker_ids
         self.link_names = deployment.link_names
 
+    @property
+    def orders(self) -> ClusterOrders:
+        return self._observer.orders()
+
     def process(self, broker_id: int) -> Process:
         return self._deployment.process(broker_id)
 
@@ -77,15 +82,19 @@ class Target:
         handle = self._deployment.zookeeper
         return handle is not None and await asyncio.to_thread(serves, handle.port, seconds_of_ms(timeout_ms))
 
-    async def journaled(self, event: str) -> int:
-        return await asyncio.to_thread(lambda: sum(entry.get("event") == event for entry in self._entries()))
+    async def journaled(self, event: str, broker_id: int | None = None) -> int:
+        whose = self.broker_ids if broker_id is None else (broker_id,)
+        return await asyncio.to_thread(lambda: sum(entry.get("event") == event for entry in self._entries(whose)))
 
     async def reaction(self) -> ClusterReaction:
-        return await asyncio.to_thread(lambda: reaction(self._entries(), self.topic))
+        return await asyncio.to_thread(lambda: reaction(self._entries(self.broker_ids), self.topic))
 
-    def _entries(self) -> Iterator[Mapping[str, Any]]:
-        """The entries of all brokers' journals."""
-        for broker_id in self.broker_ids:
+    async def elections(self, topic: str, partition: int, reason: str) -> int:
+        return await asyncio.to_thread(lambda: epochs_for(self._entries(self.broker_ids), (topic, partition), reason))
+
+    def _entries(self, brokers: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+        """The entries of these brokers' journals."""
+        for broker_id in brokers:
             yield from self._directory.read_journal(broker_id)
 
     async def leader(self, partition: int) -> tuple[int, int] | None:

@@ -97,6 +97,10 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
         return "it delivers batches twice, which brokers notice only with --idempotence true and --acks all"
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
         return "a ZooKeeper given with --zookeeper is never broken"
+    if kind.kills_load == "producers" and asked.load_processes < 2:
+        return "it kills one of several processes of producers, and there is one: give --load-processes 2"
+    if kind.kills_load == "readers" and len(asked.readers) < 2:
+        return "it kills the readers of one of two clients, and there is one: give --readers native,confluent"
     if kind.needs_closed_segments and not _rolls(asked):
         return (
             f"it needs closed segments, and logs seldom have any: give --topic-config segment.bytes={SMALL_SEGMENT}, "

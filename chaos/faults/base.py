@@ -14,6 +14,7 @@ from random import Random
 from typing import Any, ClassVar, Literal, Protocol
 
 from chaos.faults.accepted import Rule
+from chaos.faults.admin_orders import ClusterOrders
 from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Damage, LinkControl
 from chaos.faults.machine import Machine
@@ -52,6 +53,9 @@ class ClusterUnderTest(Protocol):
     @property
     def link_names(self) -> tuple[str, ...]: ...
 
+    @property
+    def orders(self) -> ClusterOrders: ...
+
     def process(self, broker_id: int) -> Process: ...
 
     def machine(self, broker_id: int) -> Machine:
@@ -59,10 +63,8 @@ class ClusterUnderTest(Protocol):
         ...
 
     async def restart(self, broker_id: int) -> None:
-        """Start a dead broker again on its own data directory, and point its links at its new ports.
-
-        If that is being done already, this waits for the same start.
-        """
+        """Start a dead broker again on its own data directory, and point its links at its new ports; waits for a start
+        in progress."""
         ...
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
@@ -85,8 +87,8 @@ class ClusterUnderTest(Protocol):
         """Whether ZooKeeper serves requests, asked without a proxy in between."""
         ...
 
-    async def journaled(self, event: str) -> int:
-        """How often the brokers' journals name this event, all brokers together."""
+    async def journaled(self, event: str, broker_id: int | None = None) -> int:
+        """How often the brokers' journals name this event: one broker's, or those of all together."""
         ...
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
@@ -103,6 +105,10 @@ class ClusterUnderTest(Protocol):
 
     async def reaction(self) -> ClusterReaction:
         """What the controllers' journals hold of the topic's partitions so far."""
+        ...
+
+    async def elections(self, topic: str, partition: int, reason: str) -> int:
+        """How many leader epochs of a partition began for this reason, as the controllers' journals have it."""
         ...
 
     async def controller(self) -> int | None: ...
@@ -193,6 +199,9 @@ class Fault(ABC):
     needs_coordinator: ClassVar[CoordinatorOf | None] = None
     #: Which part of the run's own load it hits.
     needs_load: ClassVar[LoadPart | None] = None
+    #: Of which part of the load it kills a process for good, so that there must be two; whether it bites only once.
+    kills_load: ClassVar[LoadPart | None] = None
+    once: ClassVar[bool] = False
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
     #: Whether it delivers batches twice, which only idempotence lets brokers notice.
@@ -211,7 +220,7 @@ class Fault(ABC):
 
     @classmethod
     def kind(cls) -> FaultKind:
-        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits, cls.loses_data, cls.needs_sync)
+        return FaultKind(cls.name, cls.duration_s, cls.recovery_s, cls.hits, cls.loses_data, cls.needs_sync, cls.once)
 
     @classmethod
     def usual_duration_s(cls, session_timeout_ms: int) -> float:
@@ -270,11 +279,9 @@ class Fault(ABC):
 
     @property
     def patience_ms(self) -> int:
-        """How long the cluster may take to notice that a broker is gone: the session timeout and the elections after
-        it.
+        """How long the cluster may take to notice that a broker is gone: the session and the elections after it.
 
-        ZooKeeper may be away at the same time; a waiter continues as soon as it is noted.
-        """
+        ZooKeeper may be away at the same time."""
         return self.cluster.session_timeout_ms + 20_000
 
     @property

@@ -6,9 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 MemberEnd = Literal["crash", "leave", "restart"]
-#: What of a load a fault can hit: its transactional producers, or the members of its group.
-LoadPart = Literal["producers", "members"]
-WORDS_OF_PARTS: Mapping[LoadPart, str] = {"producers": "transactional producers", "members": "members of a group"}
+#: What of a load a fault can hit: its producers, its live readers, or the members of its group.
+LoadPart = Literal["producers", "readers", "members"]
+#: What a workload must have for the faults that need it (``needs_load``). Every load has producers and readers.
+WORDS_OF_PARTS: Mapping[LoadPart, str] = {
+    "producers": "transactional producers",
+    "readers": "readers",
+    "members": "members of a group",
+}
 
 
 class Process(Protocol):
@@ -59,6 +64,14 @@ class LoadUnderTest(Protocol):
 
     async def acknowledged(self, name: str) -> int:
         """How many records the process has had acknowledged, by its own latest figure."""
+        ...
+
+    async def handed(self, name: str) -> int:
+        """How many records the process has been handed, by its own latest figure."""
+        ...
+
+    async def kill(self, name: str) -> None:
+        """SIGKILL the process; that it died is then no accident of the run."""
         ...
 
     async def end_members(self, end: MemberEnd, names: Sequence[str], absence_s: float) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from chaos.faults.add_partitions import AddPartitions
+from chaos.faults.alter_config import AlterConfig
 from chaos.faults.bandwidth import Bandwidth
 from chaos.faults.base import Fault
 from chaos.faults.bit_flip import BitFlip
@@ -13,6 +15,7 @@ from chaos.faults.clock_drift import ClockDrift
 from chaos.faults.clock_jump import ClockJump
 from chaos.faults.close_on import CloseOn
 from chaos.faults.crash_members import CrashMembers
+from chaos.faults.create_delete_topic import CreateDeleteTopic
 from chaos.faults.cut_frame import CutFrame
 from chaos.faults.cut_link import CutLink
 from chaos.faults.delay_end_txn import DelayEndTxn
@@ -24,6 +27,8 @@ from chaos.faults.drop_end_txn_response import DropEndTxnResponse
 from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
 from chaos.faults.duplicate_request import DuplicateRequest
+from chaos.faults.elect_preferred import ElectPreferred
+from chaos.faults.expire_session import ExpireSession
 from chaos.faults.flapping import Flapping
 from chaos.faults.full_disk import FullDisk
 from chaos.faults.halves import Halves
@@ -37,6 +42,8 @@ from chaos.faults.kill_follower import KillFollower
 from chaos.faults.kill_group_coordinator import KillGroupCoordinator
 from chaos.faults.kill_leader import KillLeader
 from chaos.faults.kill_majority import KillMajority
+from chaos.faults.kill_producers import KillProducers
+from chaos.faults.kill_readers import KillReaders
 from chaos.faults.kill_transaction_coordinator import KillTransactionCoordinator
 from chaos.faults.leader_with_clients import LeaderWithClients
 from chaos.faults.leader_with_followers import LeaderWithFollowers
@@ -49,6 +56,7 @@ from chaos.faults.pause_producers import PauseProducers
 from chaos.faults.pause_transaction_coordinator import PauseTransactionCoordinator
 from chaos.faults.pause_zookeeper import PauseZookeeper
 from chaos.faults.power_loss import PowerLoss
+from chaos.faults.reassign_partitions import ReassignPartitions
 from chaos.faults.refuse import Refuse
 from chaos.faults.repeat_end_txn import RepeatEndTxn
 from chaos.faults.reset import Reset
@@ -61,11 +69,12 @@ from chaos.faults.slicer import Slicer
 from chaos.faults.slow_close import SlowClose
 from chaos.faults.slow_disk import SlowDisk
 from chaos.faults.slow_link import SlowLink
+from chaos.faults.starve_cpu import StarveCpu
 from chaos.faults.truncate_tail import TruncateTail
 from chaos.faults.zookeeper_from_one import ZookeeperFromOne
 
 _BASIC = (KillLeader, PauseLeader, CutLink, IsolateBroker, DropResponse, KillController, DropPackets)
-_MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart)
+_MORE = (KillFollower, Reset, SlowLink, PauseZookeeper, RestartZookeeper, RollingRestart, ExpireSession, StarveCpu)
 #: Who reaches whom.
 _PARTITIONS = (Halves, Bridge, Ring, LeaderWithClients, LeaderWithFollowers, ZookeeperFromOne)
 #: How well a link serves.
@@ -74,6 +83,8 @@ _ON_LINKS = (Jitter, Bandwidth, Slicer, Refuse, Flapping, SlowClose)
 _ON_REQUESTS = (DelayRequest, DuplicateRequest, CutFrame, CloseOn)
 #: More than one broker, or all that one has.
 _STORMS = (KillAll, KillMajority, KillAndWipe, RestartStorm, DoubleFailover)
+#: Orders to the cluster: what an operator does while it serves.
+_BY_ORDER = (ReassignPartitions, ElectPreferred, AddPartitions, AlterConfig, CreateDeleteTopic)
 #: For loads with transactions or with groups.
 _ON_COORDINATORS = (
     *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
@@ -81,6 +92,8 @@ _ON_COORDINATORS = (
 )
 #: For loads with transactional producers or with groups, too.
 _ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)
+#: On processes of any load, of which there must be two.
+_ON_PROCESSES = (KillProducers, KillReaders)
 #: Of the machine of one broker: its disk, and its clock.
 _ON_MACHINES = (
     *(PowerLoss, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex, BitFlip),
@@ -90,8 +103,8 @@ _ON_MACHINES = (
 FAULTS: dict[str, type[Fault]] = {
     fault.name: fault
     for fault in (
-        *(*_BASIC, *_MORE, *_PARTITIONS, *_ON_LINKS, *_ON_REQUESTS, *_STORMS),
-        *(*_ON_COORDINATORS, *_ON_LOADS, *_ON_MACHINES),
+        *(*_BASIC, *_MORE, *_PARTITIONS, *_ON_LINKS, *_ON_REQUESTS, *_STORMS, *_BY_ORDER),
+        *(*_ON_COORDINATORS, *_ON_LOADS, *_ON_PROCESSES, *_ON_MACHINES),
     )
 }
 

@@ -98,6 +98,10 @@ class Machine(Protocol):
         """The bytes of the segments in the data directory."""
         ...
 
+    async def directories(self, prefix: str) -> tuple[str, ...]:
+        """The directories in the data directory whose names begin so, those of deleted replicas among them."""
+        ...
+
     async def segments(self, directory: str) -> int:
         """How many segments there are in a directory of the data directory."""
         ...

@@ -45,3 +45,9 @@ def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> ClusterReactio
         changed += isrs.get(each["partition"], isr) != isr
         isrs[each["partition"]] = isr
     return ClusterReaction(len(epochs), changed, cuts)
+
+
+def epochs_for(entries: Iterable[Mapping[str, object]], place: tuple[str, int], reason: str) -> int:
+    """How many leader epochs of one partition began for this reason."""
+    ours = (each for each in entries if each.get("event") == PARTITION_CHANGED and each.get("reason") == reason)
+    return len({each["leader_epoch"] for each in ours if (each["topic"], each["partition"]) == place})

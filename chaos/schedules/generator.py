@@ -50,6 +50,8 @@ def generate(
         #: The fault before and its injection, if one may still begin beside it.
         open_to: tuple[FaultKind, Injection] | None = None
         for kind in _deal(kinds, random):
+            if kind.once and kind.name in seen:
+                continue
             duration_s = round(random.uniform(*kind.duration_s), 2)
             target: Mapping[str, int] = {"partition": random.randrange(partitions)}
             begins_s = at_s
@@ -67,7 +69,8 @@ def generate(
             injections.append(Injection(round(begins_s, 2), kind.name, duration_s, target, overlap=beside))
             open_to = (kind, injections[-1]) if overlap and not beside else None
             at_s = max(at_s, ends_s + random.uniform(0.0, 0.5))
-        if at_s + min(kind.duration_s[1] + kind.recovery_s for kind in kinds) > time_limit_s:
+        again = [kind.duration_s[1] + kind.recovery_s for kind in kinds if not (kind.once and kind.name in seen)]
+        if not again or at_s + min(again) > time_limit_s:
             return Schedule(seed, tuple(injections))
 
 

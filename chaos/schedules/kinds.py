@@ -15,7 +15,7 @@ class FaultKind:
     """How long it lasts, how long the cluster needs afterwards, and what is away until then.
 
     ``loses``: a broker comes back without something that it had acknowledged, which other replicas must have.
-    ``needs_sync``: it waits until every replica is in its ISR.
+    ``needs_sync``: it waits until every replica is in its ISR. ``once``: what it takes away does not come back.
     """
 
     name: str
@@ -24,6 +24,7 @@ class FaultKind:
     hits: Hits = "broker"
     loses: bool = False
     needs_sync: bool = False
+    once: bool = False
 
     @property
     def takes_broker(self) -> bool:

@@ -23,6 +23,10 @@ _PRODUCERS: Mapping[str, tuple[str, ...]] = {
 _TOPIC: Mapping[str, tuple[str, ...]] = {"segment.bytes": ("131072", "1048576", "16777216", "1073741824")}
 
 
+#: What they kill does not come back, so that a second one of a swarm would find nothing.
+_FOR_GOOD = frozenset(("kill-producers", "kill-readers"))
+
+
 @dataclass(frozen=True, slots=True)
 class SwarmProfile:
     """What a seed may draw.
@@ -56,7 +60,7 @@ PROFILES: Mapping[str, SwarmProfile] = {
             "survivable",
             "any faults that leave a majority: at most one broker is away at a time; a run must be valid",
             Limits(down=1, at_once=2),
-            without=frozenset(("kill-all", "kill-majority", "restart-storm", "double-failover")),
+            without=frozenset(("kill-all", "kill-majority", "restart-storm", "double-failover", *_FOR_GOOD)),
             always=("kill-leader",),
             acks=("all", "all", "all", "1"),
         ),
@@ -64,6 +68,7 @@ PROFILES: Mapping[str, SwarmProfile] = {
             "harsh",
             "any faults, several brokers away at once: the cluster may be unavailable, and must not be wrong",
             Limits(down=3, at_once=4),
+            without=_FOR_GOOD,
             always=("kill-leader",),
         ),
         SwarmProfile(

@@ -24,15 +24,18 @@ NAME = "nightly"
 SUMMARY = "every fault set with every workload, seeded by the date (for CI; limit it with --minutes)"
 
 TIME_LIMIT_S = 40.0
+#: They need two processes of each kind.
+LOAD_KILLS = "kill-producers,kill-readers"
 #: Name -> the faults, and whether some begin while another lasts. All but the last one share out all faults there are.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
-    "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart", False),
+    "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart,starve-cpu", False),
     "storms": ("kill-all,kill-majority,kill-and-wipe,restart-storm,double-failover", False),
     "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
     "partitions": ("halves,bridge,ring,leader-with-clients,leader-with-followers,zookeeper-from-one", False),
     "links": ("jitter,bandwidth,slicer,refuse,flapping,slow-close", False),
     "requests": ("delay-request,duplicate-request,cut-frame,close-on", False),
-    "zookeeper": ("pause-zookeeper,restart-zookeeper", False),
+    "zookeeper": ("pause-zookeeper,restart-zookeeper,expire-session", False),
+    "orders": ("reassign-partitions,elect-preferred,add-partitions,alter-config,create-delete-topic", False),
     "transactions": (
         "kill-transaction-coordinator,pause-transaction-coordinator,delay-end-txn,repeat-end-txn,"
         "drop-end-txn-response,hold-markers,delay-markers",
@@ -43,6 +46,7 @@ FAULT_SETS: Mapping[str, tuple[str, bool]] = {
     "clocks": ("clock-jump,clock-drift", False),
     "groups": ("kill-group-coordinator,pause-group-coordinator", False),
     "producers": ("pause-producers", False),
+    "load": (LOAD_KILLS, False),
     "members": ("pause-members,crash-members,restart-members", False),
     "composed": ("all", True),
 }
@@ -106,6 +110,7 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
                     overlap=overlap,
                     profile=fault_set if fault_set in SWARMS else "chaos",
                     workload=workload,
+                    load_processes=2 if faults == LOAD_KILLS else 1,
                     topic_config=() if faults is None else _topic_config(faults),
                     defects=wanted.defects,
                 )

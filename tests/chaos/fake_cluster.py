@@ -13,6 +13,7 @@ from chaos.faults.reaction import ClusterReaction
 from cluster.process.topology import link_names
 from loadgen.group_plan import MemberName
 from tests.chaos.fake_machine import FakeMachine
+from tests.chaos.fake_orders import FakeOrders
 
 #: What is done to single frames cuts no link.
 FRAMES = ("hold", "delay", "drop", "repeat", "cut", "close")
@@ -177,6 +178,8 @@ class FakeLoad:
     def __init__(self) -> None:
         names = ("producers", "members-confluent", "members-native")
         self.all = {name: FakeProcess(600 + number) for number, name in enumerate(names)}
+        for name in ("readers-confluent", "readers-native"):
+            self.add(name)
         self.deaf = False
         self.acked = 0
         self.epoch = 4
@@ -185,6 +188,16 @@ class FakeLoad:
         #: Who is out of the group, and how often that was looked at since.
         self._absent: dict[tuple[str, int], int] = {}
 
+    def add(self, name: str) -> None:
+        """One more process."""
+        self.all[name] = FakeProcess(600 + len(self.all))
+
+    async def handed(self, name: str) -> int:
+        return await self.acknowledged(name)
+
+    async def kill(self, name: str) -> None:
+        self.all[name].kill()
+
     def processes(self, part: LoadPart) -> tuple[str, ...]:
         return tuple(name for name, each in self.all.items() if name.startswith(part) and each.running)
 
@@ -192,7 +205,7 @@ class FakeLoad:
         return self.all[name]
 
     async def acknowledged(self, name: str) -> int:
-        self.acked += not self.all[name].suspended
+        self.acked += self.all[name].running and not self.all[name].suspended
         return self.acked
 
     async def end_members(self, end: str, names: Sequence[str], absence_s: float) -> int:
@@ -240,6 +253,9 @@ class FakeCluster:
         self.processes = {broker_id: FakeProcess(1000 + broker_id) for broker_id in self.broker_ids}
         self.counters = {"gapless_produce_retries_total": 0.0, "gapless_produce_batches_total": 0.0}
         self.machines = {broker_id: FakeMachine(partial(self._end, broker_id)) for broker_id in self.broker_ids}
+        self.orders = FakeOrders(self.topic, self.partitions, self.broker_ids, self.machines)
+        #: Brokers whose link to ZooKeeper was seen to be cut.
+        self.expired: set[int] = set()
         self.retries_after_cut = True
         self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
@@ -249,6 +265,7 @@ class FakeCluster:
         self.own_zookeeper: FakeZooKeeper | None = FakeZooKeeper(500, self.links, self._zookeeper_links)
 
     def _reachable(self) -> list[int]:
+        self.expired |= {broker_id for broker_id in self.broker_ids if self.links.is_cut(f"b{broker_id}-zk")}
         return [
             broker_id
             for broker_id, process in self.processes.items()
@@ -289,8 +306,9 @@ class FakeCluster:
     async def zookeeper_answers(self, timeout_ms: int) -> bool:
         return self.own_zookeeper is not None and self.own_zookeeper.serves()
 
-    async def journaled(self, event: str) -> int:
-        return 3
+    async def journaled(self, event: str, broker_id: int | None = None) -> int:
+        """Each session that ended is followed by a registration once its link is open again."""
+        return 3 + (broker_id in self.expired and not self.links.is_cut(f"b{broker_id}-zk"))
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
         reachable = self._reachable()
@@ -306,6 +324,9 @@ class FakeCluster:
         """Each death costs a leader epoch, and each return an ISR change as well."""
         dead = sum(not process.running for process in self.processes.values())
         return ClusterReaction(self.restarts + dead, 2 * self.restarts + dead)
+
+    async def elections(self, topic: str, partition: int, reason: str) -> int:
+        return self.orders.preferred_elections
 
     async def controller(self) -> int | None:
         reachable = self._reachable()

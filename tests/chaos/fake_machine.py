@@ -25,6 +25,13 @@ class FakeMachine:
     held: int = 100
     files: dict[str, int] = field(default_factory=lambda: {"a.index": 5, "b-checkpoint": 7})
 
+    #: Directories of replicas, which ``FakeOrders`` makes and removes.
+    logs: set[str] = field(default_factory=set)
+    closed: int = 2
+
+    async def directories(self, prefix: str) -> tuple[str, ...]:
+        return tuple(sorted(name for name in self.logs if name.startswith(prefix)))
+
     async def fail(self, calls: Collection[str], error: str, seed: int) -> None:
         if not self.deaf and calls and error:
             self.failing = True
@@ -75,7 +82,7 @@ class FakeMachine:
         return self.held
 
     async def segments(self, directory: str) -> int:
-        return 3
+        return self.closed + 1
 
     async def flip_bit(self, directory: str, seed: int) -> FlippedBit | None:
         self.flipped = not self.deaf

@@ -36,6 +36,7 @@ def test_a_process_that_has_ended_is_no_target(tmp_path: Path) -> None:
     directory.loadgen_dir.mkdir()
     children = {
         "producers": {"producers-1": FakeProcess(1), "producers-2": FakeProcess(2, running=False)},
+        "readers": {"readers-native": FakeProcess(3)},
         "members": {},
     }
     load = BreakableLoad(directory, lambda part: children[part])
@@ -45,3 +46,17 @@ def test_a_process_that_has_ended_is_no_target(tmp_path: Path) -> None:
     point = SeriesPoint("producers-1", 5, 1, total_acked=77)
     directory.status_json("producers-1").write_text(json.dumps(point.to_json()))
     assert asyncio.run(load.acknowledged("producers-1")) == 77
+
+
+def test_who_is_killed_is_said_before_and_what_it_read_is_known(tmp_path: Path) -> None:
+    """The conductor must know that this death is no accident, also if it looks right after the signal."""
+    directory = RunDirectory(tmp_path)
+    directory.loadgen_dir.mkdir()
+    reader = FakeProcess(3)
+    told: list[tuple[str, bool]] = []
+    children = {"producers": {}, "readers": {"readers-native": reader}, "members": {}}
+    load = BreakableLoad(directory, lambda part: children[part], lambda name: told.append((name, reader.running)))
+    directory.status_json("readers-native").write_text(json.dumps(SeriesPoint("r", 5, 1, total_read=8).to_json()))
+    assert asyncio.run(load.handed("readers-native")) == 8
+    asyncio.run(load.kill("readers-native"))
+    assert told == [("readers-native", True)] and load.processes("readers") == ()

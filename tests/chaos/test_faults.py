@@ -35,6 +35,14 @@ class FastClock(SystemClock):
         return self.monotonic_ns() // 1_000_000
 
 
+def _cluster_for(name: str) -> FakeCluster:
+    """With two processes of producers where one is to be killed."""
+    cluster = FakeCluster()
+    if FAULTS[name].kills_load == "producers":
+        cluster.own_load.add("producers-2")
+    return cluster
+
+
 def _conduct(cluster: FakeCluster, *injections: Injection) -> list[dict[str, object]]:
     """Work a schedule off and return the record."""
     storage = MemoryStorage()
@@ -49,7 +57,7 @@ def _conduct(cluster: FakeCluster, *injections: Injection) -> list[dict[str, obj
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_bites_and_leaves_nothing(name: str) -> None:
     """Injected, probed, healed, probed again; both steps are on record, and the cluster is whole afterwards."""
-    cluster = FakeCluster()
+    cluster = _cluster_for(name)
     record = _conduct(cluster, Injection(0.0, name, 0.01, {"partition": 1}))
     assert [(entry["fault"], entry["phase"]) for entry in record] == [(name, "inject"), (name, "heal")]
     assert record[-1]["effective"] is True
@@ -62,7 +70,7 @@ def test_a_fault_bites_and_leaves_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_the_verifier_finds_that_a_fault_hit_what_it_named(name: str) -> None:
     """Target and probe name the same brokers and links: otherwise the run would be unknown."""
-    record = fault_record(_conduct(FakeCluster(), Injection(0.0, name, 0.01, {"partition": 1})), 1)
+    record = fault_record(_conduct(_cluster_for(name), Injection(0.0, name, 0.01, {"partition": 1})), 1)
     closing = SimpleNamespace(faults=record, looks={})
     assert [*misnamed(cast(Closing, closing))] == []
 
@@ -70,11 +78,11 @@ def test_the_verifier_finds_that_a_fault_hit_what_it_named(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_that_does_nothing_is_seen_not_to_bite(name: str) -> None:
     """The probe looks at the cluster, not at what was asked of it."""
-    cluster = FakeCluster()
+    cluster = _cluster_for(name)
     cluster.links.deaf = True
     for process in (*cluster.processes.values(), cluster.own_zookeeper, *cluster.own_load.all.values()):
         process.deaf = True
-    cluster.own_load.deaf = True
+    cluster.own_load.deaf = cluster.orders.deaf = True
     for machine in cluster.machines.values():
         machine.deaf = True
     fault = FAULTS[name]
@@ -348,3 +356,48 @@ def test_without_a_follower_there_is_no_link_to_cut() -> None:
     record = _conduct_with_little_patience(cluster, Injection(0.0, "cut-link", 0.01, {"link": "followers"}))
     assert (record[0]["phase"], record[0]["effective"]) == ("skip", False)
     assert "no follower of broker 1 runs" in str(record[0]["probe"])
+
+
+def test_an_expiry_that_no_journal_tells_has_not_bitten() -> None:
+    """A broker that others count as dead may have lost its connection alone."""
+
+    class Silent(FakeCluster):
+        async def journaled(self, event: str, broker_id: int | None = None) -> int:
+            return 3
+
+    record = _conduct_with_little_patience(Silent(), Injection(0.0, "expire-session", 0.01, {"partition": 0}))
+    probe = record[-1]["probe"]
+    assert isinstance(probe, dict) and probe["sessions_expired"] == 0
+    assert record[0]["effective"] is True and record[-1]["effective"] is False
+
+
+def test_a_starved_broker_is_left_running_and_was_stopped_for_its_share() -> None:
+    """Stopped again and again, and never after the heal; the probe measures the share that was taken."""
+    cluster = FakeCluster()
+    record = _conduct(cluster, Injection(0.0, "starve-cpu", 0.01, {"partition": 0}, {"percent": 80}))
+    probe = record[0]["probe"]
+    assert isinstance(probe, dict) and 40 <= probe["taken_percent"] <= 100 and probe["longest_answer_ms"] >= 100
+    assert record[-1]["effective"] is True and record[-1]["healed"] is True
+    assert not cluster.processes[1].suspended
+
+
+@pytest.mark.parametrize(("name", "left"), [("kill-producers", "producers"), ("kill-readers", "readers-native")])
+def test_the_last_process_of_its_kind_is_not_killed(name: str, left: str) -> None:
+    """The rest of the run would prove nothing: skipped, with the reason."""
+    cluster = FakeCluster()
+    cluster.own_load.all = {left: cluster.own_load.all[left]}
+    (record,) = _conduct_with_little_patience(cluster, Injection(0.0, name, 0.01))
+    assert record["phase"] == "skip" and "fewer than two processes" in str(record["probe"])
+    assert cluster.own_load.all[left].running
+
+
+def test_a_kill_of_load_bites_when_the_others_do_more() -> None:
+    """The record has the process, what it had done, and what the others did afterwards."""
+    cluster = _cluster_for("kill-producers")
+    target = {"process": "producers-2"}
+    during, after = _conduct(cluster, Injection(0.0, "kill-producers", 0.01, target))
+    probe, later = during["probe"], after["probe"]
+    assert isinstance(probe, dict) and isinstance(later, dict)
+    assert probe["process"] == "producers-2" and probe["dead"] is True and probe["records_before"] > 0
+    assert later["records_of_others"] > 0 and after["effective"] is True
+    assert cluster.own_load.all["producers"].running and not cluster.own_load.all["producers-2"].running

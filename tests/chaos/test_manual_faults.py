@@ -109,7 +109,7 @@ def test_a_link_is_for_faults_of_links(fault: str) -> None:
     assert ("link" in FAULTS[fault].targets) is ('target.get("link")' in source)
     if "link" in FAULTS[fault].targets:
         assert planned(request, TOPICS, CLUSTER).injection.target == {"link": "b1-b2"}
-    elif FAULTS[fault].needs_load is not None:
+    elif FAULTS[fault].needs_load is not None or FAULTS[fault].kills_load is not None:
         with pytest.raises(FaultRefused, match=f"{fault} hits the load of a run"):
             planned(request, TOPICS, CLUSTER)
     else:

@@ -84,16 +84,18 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
     assert set(alone.faults) == {"cut-link", "drop-response", "drop-packets"}
     assert "--faults basic without kill-leader: it needs 2 brokers to take effect, but there is --brokers 1" in warnings
     single, warnings = resolve(Asked(seed=1, replication_factor=1, faults="all"))
-    of_others = {*of_coordinators(), *of_closed_segments(), *of_loads()}
+    of_others = {*of_coordinators(), *of_closed_segments(), *of_loads(), "kill-producers"}
     assert set(FAULTS) - set(single.faults) == {*among_replicas(), *of_others}
     assert {"kill-leader", "pause-leader", "rolling-restart", "power-loss"} < set(among_replicas())
-    assert "--replication-factor 1" in warnings[0]
+    assert any("--replication-factor 1" in warning for warning in warnings)
     foreign, warnings = resolve(Asked(seed=1, zookeeper="h:1", faults="all"))
     assert set(FAULTS) - set(foreign.faults) == {*of_zookeeper(), *of_others}
     large, warnings = resolve(Asked(seed=1, faults="all"))
     assert set(FAULTS) - set(large.faults) == of_others
-    assert len(warnings) == 1 and "--topic-config segment.bytes=131072" in warnings[0]
-    small = Asked(seed=1, faults="all", topic_config=("segment.bytes=131072",))
+    processes, segments = warnings
+    assert "without kill-producers" in processes and "--load-processes 2" in processes
+    assert "--topic-config segment.bytes=131072" in segments
+    small = Asked(seed=1, faults="all", topic_config=("segment.bytes=131072",), load_processes=2)
     assert resolve(small) == (resolve(small)[0], [])
     transactional, warnings = resolve(replace(small, workload="transactions"))
     left_out = {name for name in of_coordinators() if FAULTS[name].needs_coordinator == "group"}
@@ -104,6 +106,11 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
         (
             Asked(seed=1, faults="hold-markers", workload="bank", toxiproxy="http://h:1"),
             "--faults hold-markers: it needs gapless's own proxy, and --toxiproxy names another",
+        ),
+        (Asked(seed=1, faults="kill-producers"), "--faults kill-producers: it kills one of several processes"),
+        (
+            Asked(seed=1, faults="kill-readers", readers=("native",)),
+            "--faults kill-readers: it kills the readers of one",
         ),
         (Asked(seed=1, brokers=1, replication_factor=1, faults="kill-leader"), "--faults kill-leader: it needs 2 br"),
         (

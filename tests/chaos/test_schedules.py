@@ -135,3 +135,16 @@ def test_what_faults_declare_is_what_they_read() -> None:
         assert set(re.findall(r'parameters\.get\("(\w+)"', sources)) == {rule.name for rule in fault.accepts}, (
             fault.name
         )
+
+
+@given(st.integers(0, 2**32), st.floats(10, 600))
+def test_what_can_bite_only_once_comes_once(seed: int, limit_s: float) -> None:
+    """Alone it ends the schedule; among others these go on without it."""
+    once = [kind for kind in KINDS if kind.once]
+    assert {kind.name for kind in once} == {"kill-producers", "kill-readers"}
+    alone = generate(once[:1], seed=seed, warmup_s=4.0, time_limit_s=limit_s, partitions=6)
+    assert [each.fault for each in alone.injections] == [once[0].name]
+    leader = next(kind for kind in KINDS if kind.name == "kill-leader")
+    mixed = generate([*once, leader], seed=seed, warmup_s=4.0, time_limit_s=limit_s, partitions=6)
+    names = [each.fault for each in mixed.injections]
+    assert all(names.count(kind.name) == 1 for kind in once) and "kill-leader" in names

@@ -87,6 +87,34 @@ def test_a_process_that_was_killed_counts_nothing_afterwards() -> None:
     assert reasons == ["the live series of producer-1 continues for 19.0 s after kill-producers had killed it"]
 
 
+@pytest.mark.parametrize(("process", "fault"), [("reader-1", "kill-readers"), ("producer-1", "kill-producers")])
+def test_who_was_killed_need_not_have_done_its_part(process: str, fault: str) -> None:
+    """A reader that was killed reads no more, and streams of a killed producer end; one that closed its history has no
+    such excuse."""
+    known = closing()
+    pid = next(child.pid for child in a_run().children if child.name == process)
+    last_ns = next(each.last_ns for each in known.accounts if each.process == process)
+    death = replace(
+        DEATH, fault=fault, target=process, probe={"pid": pid, "dead": True},
+        start_ns=last_ns + SECOND // 4, probed_ns=last_ns + SECOND,
+    )  # fmt: skip
+    run = a_run(children=children(**{process.replace("-", "_"): -9}), faults_requested=[fault])
+
+    def reasons(state: str) -> list[str]:
+        accounts = tuple(
+            replace(each, state=state, totals={}, read={}, acked={}) if each.process == process else each
+            for each in known.accounts
+        )
+        series = {**known.series, process: replace(known.series[process], time_ns=last_ns)}
+        found = incomplete(run, facts(), closing(death, accounts=accounts, series=series))
+        return [
+            each.reason for each in found if "live" in each.reason or "records were acknowledged, of" in each.reason
+        ]
+
+    assert reasons("torn") == []
+    assert reasons("closed") != []
+
+
 @pytest.mark.parametrize("steps", [3, "none", {"pid": 102}, [7], [None], None])
 def test_a_probe_of_another_shape_names_nobody(steps: object) -> None:
     """It is no evidence, and no error either."""
@@ -134,7 +162,8 @@ def test_the_verifier_knows_which_faults_kill_brokers(name: str) -> None:
     """Those that share the catalogue's kill, and the restart that kills what does not stop in time."""
     assert kills(name, "broker-1") is (issubclass(FAULTS[name], Kill | KillSeveral) or name == "rolling-restart")
     assert kills(name, "zookeeper") is (name == "restart-zookeeper")
-    assert not kills(name, "producer-1")
+    assert kills(name, "producer-1") is (name == "kill-producers")
+    assert kills(name, "readers-native") is (name == "kill-readers")
 
 
 @pytest.mark.parametrize(

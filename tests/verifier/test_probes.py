@@ -11,7 +11,7 @@ from verifier.evidence.probes import KNOWN, probe_words
 
 #: Keys of dictionaries in ``chaos.faults`` that are no probe's: sets of faults, kinds of coordinators, parts of a load,
 #: calls of a disk, attributes of toxics.
-OTHERS = {"all", "none", "transaction", "group", "producers", "members", "writes", "syncs"} | {
+OTHERS = {"all", "none", "transaction", "group", "producers", "readers", "members", "writes", "syncs"} | {
     *("latency", "jitter", "rate", "average_size", "size_variation", "delay")
 }
 

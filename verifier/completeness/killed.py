@@ -22,7 +22,7 @@ KILLED = -9
 #: That of a broker whose disk failed.
 FAILED = 1
 
-#: A fault that kills a process is named ``kill-...``. These kill brokers alone; today's faults kill no other process.
+#: A fault that kills a process is named ``kill-...``. These kill brokers alone.
 _BROKERS_ALONE = frozenset(
     (
         *("kill-leader", "kill-follower", "kill-controller", "kill-transaction-coordinator", "kill-group-coordinator"),
@@ -39,13 +39,17 @@ _ZOOKEEPER = "restart-zookeeper"
 _IDLE_NS = 1_000_000_000
 
 
+#: These kill processes of the load alone: how the names of those begin.
+_OF_LOAD = {"kill-producers": "producer", "kill-readers": "reader"}
+
+
 def kills(fault: str, process: str) -> bool:
     """Whether a fault of this kind can kill this process."""
     if fault in _BROKERS_ALONE or fault == _ROLLING:
         return process.startswith("broker-")
     if fault == _ZOOKEEPER:
         return process == "zookeeper"
-    return fault.startswith("kill-")
+    return fault.startswith("kill-") and process.startswith(_OF_LOAD.get(fault, ""))
 
 
 def killer(process: str, pid: int, closing: Closing, exit_code: int | None = KILLED) -> Injected | None:

@@ -121,10 +121,13 @@ def _partitions(run: RunModel, facts: Facts, closing: Closing) -> Iterator[str]:
             acked.update(account.acked)
             for where, offset in account.due.items():
                 due[where] = max(offset, due.get(where, -1))
-        elif process is not None and process.role == "readers":
+        elif process is not None and process.role == "readers" and account.state != "torn":
+            # one that a fault killed reads no more; that a fault did it is ``verifier.completeness.killed``'s to say
             live[account.process] = account.read
-    # the streams of a load go round the partitions of its topic
-    written = sorted({(topic.name, s % topic.partitions) for topic in run.topics for s in run.evidence.streams})
+    # the streams of a load go round the partitions of its topic; those of a process that was killed end early
+    torn = {account.process for account in closing.accounts if account.state == "torn"}
+    streams = [stream for stream, process in run.evidence.streams.items() if process not in torn]
+    written = sorted({(topic.name, stream % topic.partitions) for topic in run.topics for stream in streams})
     share = sum(acked.values()) / max(1, len(written))
     complaints = []
     for place in written:

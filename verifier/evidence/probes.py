@@ -42,6 +42,11 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "clean": ("a clean stop", "no clean stop"),
     "damage_found": ("a reader found the damage", "no reader found any damage"),
     "disk_well": ("its disk was well", "its disk was not well"),
+    "moved": ("every broker reported these replicas, all in sync", "the replicas did not become these"),
+    "removed_data": ("the former replica's data was gone", "the former replica's data was still there"),
+    "leader_back": ("the preferred leader led again", "the preferred leader did not lead again"),
+    "recreated": ("one was recreated under its name", "none was recreated under its name"),
+    "accepted": ("what was refused was taken again", "what was refused was not taken again"),
 }
 #: Name -> a text with a place for the value.
 _VALUES: Mapping[str, str] = {
@@ -106,6 +111,27 @@ _VALUES: Mapping[str, str] = {
     "last_sync_ms": "the last sync took {} ms",
     "waited_for_disk_ms": "the broker measured {} ms of waiting for its disk",
     "clock_ahead_ms": "its clock was {} ms ahead",
+    "dead_after_ms": "after {} ms",
+    "records_before": "it had written or read {} records",
+    "records_of_others": "{} records of the others afterwards",
+    "registrations": "{} registrations followed",
+    "taken_percent": "{}% of its time was taken",
+    "longest_answer_ms": "the longest answer took {} ms",
+    "replicas": "replicas {}",
+    "copied_bytes": "the new replica had {} bytes",
+    "elected": "broker {} to be elected",
+    "elections": "{} such elections in the journals",
+    "answer": "answered with {}",
+    "topics_known": "{} of its topics known",
+    "replica_directories": "{} directories of replicas on disks",
+    "records_read": "{} records were written and read back",
+    "partitions_before": "{} partitions before",
+    "partitions_added": "{} added ones known to every broker",
+    "stored_bytes": "each of their replicas had {} bytes in sum",
+    "key": "setting {}",
+    "brokers_agreeing": "{} brokers described that value",
+    "closed_segments": "{} segments were closed",
+    "refusal": "a record was refused with {}",
 }
 #: Name -> the text for one.
 _ONE: Mapping[str, str] = {
@@ -137,9 +163,14 @@ _ONE: Mapping[str, str] = {
     "files_again": "1 of the lost files was there again",
     "failed_calls": "1 call of its disk failed",
     "delayed_syncs": "1 sync was delayed",
+    "registrations": "1 registration followed",
+    "elections": "1 such election in the journals",
+    "records_read": "1 record was written and read back",
+    "partitions_added": "1 added one known to every broker",
+    "closed_segments": "1 segment was closed",
 }
 #: They name something, and count nothing.
-_NUMBERS = frozenset({"broker", "pid"})
+_NUMBERS = frozenset({"broker", "pid", "elected"})
 #: Entries of one probe that are shown.
 MOST = 40
 

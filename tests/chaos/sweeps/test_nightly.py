@@ -38,8 +38,8 @@ SUITED = {
 } | {name: [*CATALOGUE] for name in SWARMS}
 #: The sets that go with any workload.
 ANY_LOAD = (
-    *("crashes", "storms", "network", "partitions", "links", "requests", "zookeeper", "disks", "files", "clocks"),
-    *("composed", *SWARMS),
+    *("crashes", "storms", "network", "partitions", "links", "requests", "zookeeper", "orders", "disks", "files"),
+    *("clocks", "load", "composed", *SWARMS),
 )
 
 

@@ -1,0 +1,110 @@
+"""``alter-config``: a setting of a topic is changed under load and set back, by IncrementalAlterConfigs.
+
+``segment.ms`` is changed on the run's own topic, whose logs then roll several times a second. A smaller
+``max.message.bytes`` would make records of the load fail for good; so it is changed on a topic beside it, where a
+record must be refused. ``min.insync.replicas`` is left alone: more than the replicas that there are counts as all of
+them, so it shows only while one is missing, and less would let records be lost that the run counts as safe.
+"""
+
+from __future__ import annotations
+
+from chaos.faults.accepted import one_of
+from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.topics_beside import TopicsBeside
+
+_SEGMENT_MS, _MAX_BYTES = "segment.ms", "max.message.bytes"
+_KEYS = (_SEGMENT_MS, _MAX_BYTES)
+#: At least this many segments are closed while it lasts.
+_ROLLS = 2
+_ROLL_EVERY_MS = 200
+_LIMIT_BYTES = 1_000
+
+
+#: What is then refused, and with which error.
+_TOO_LARGE_BYTES = 5 * _LIMIT_BYTES
+_REFUSED = "MESSAGE_TOO_LARGE"
+
+
+class AlterConfig(TopicsBeside):
+    """Bites when every broker describes the other value, and it shows: segments are closed, or a record is refused."""
+
+    name = "alter-config"
+    summary = "change a setting of a topic under load (segment.ms or max.message.bytes), and back"
+    duration_s = (2.0, 3.5)
+    recovery_s = 2.0
+    accepts = (one_of("key", *_KEYS),)
+
+    _is_changed = False
+
+    async def choose(self) -> str:
+        self.start()
+        self._all_run()
+        drawn = self.random.choice(_KEYS)
+        self._key = str(self.injection.parameters.get("key", drawn))
+        self._topic = self.cluster.topic if self._key == _SEGMENT_MS else self.topic_name()
+        if self._key == _SEGMENT_MS:
+            self._leader_id, _ = await self._leader()
+            if not await self.orders.config_on(self._leader_id, self._topic):
+                raise PreconditionMissing(f"the leader of partition {self._partition} does not describe its topic")
+        self._value = str(_ROLL_EVERY_MS if self._key == _SEGMENT_MS else _LIMIT_BYTES)
+        return f"topic {self._topic}, {self._key} {self._value}"
+
+    async def inject(self) -> None:
+        if self._topic != self.cluster.topic:
+            await self.make(self._topic, 1)
+        self._former = (await self.orders.overrides(self._topic)).get(self._key)
+        self._described = await self._value_told()
+        self._segments = await self._closed()
+        self._is_changed = True
+        await self.orders.set_config(self._topic, {self._key: self._value})
+
+    async def bites(self) -> Probe:
+        agreeing = await self.configured(self._topic, {self._key: self._value})
+        everyone = agreeing == len(self.cluster.broker_ids)
+        if self._key == _SEGMENT_MS:
+            rolled = await self._rolled()
+            seen: dict[str, object] = {"key": self._key, "brokers_agreeing": agreeing, "closed_segments": rolled}
+            return Probe(everyone and rolled >= _ROLLS, seen)
+        trip = await self.orders.round_trip(self._topic, 0, _TOO_LARGE_BYTES)
+        seen = {"key": self._key, "brokers_agreeing": agreeing, "refusal": trip.refusal}
+        return Probe(everyone and trip.refusal == _REFUSED, seen)
+
+    async def heal(self) -> None:
+        if self._is_changed:
+            await self.orders.set_config(self._topic, {self._key: self._former})
+            self._agreeing = await self.configured(self._topic, {self._key: self._described})
+            if self._key != _SEGMENT_MS:
+                # before the topic is deleted: what was refused is taken now
+                self._trip = await self.orders.round_trip(self._topic, 0, _TOO_LARGE_BYTES)
+        await super().heal()
+
+    async def gone(self) -> Probe:
+        taken = self._key == _SEGMENT_MS or self._trip.was_read
+        everyone = self._agreeing == len(self.cluster.broker_ids)
+        left = await super().gone()
+        seen = {"key": self._key, "brokers_agreeing": self._agreeing, "accepted": taken, **left.seen}
+        return Probe(left.effective and everyone and taken, seen)
+
+    async def _value_told(self) -> str:
+        for broker_id in self.cluster.broker_ids:
+            if (told := await self.orders.config_on(broker_id, self._topic)) is not None and self._key in told:
+                return told[self._key]
+        raise TimeoutError(f"no broker describes {self._key} of {self._topic}")
+
+    async def _closed(self) -> int:
+        """How many segments the leader's log has closed. Retention is not what is changed, so none goes meanwhile."""
+        if self._key != _SEGMENT_MS:
+            return 0
+        return await self.cluster.machine(self._leader_id).segments(f"{self.cluster.topic}-{self._partition}")
+
+    async def _rolled(self) -> int:
+        """How many were closed since, waiting within reason until those are enough."""
+        closed = 0
+
+        async def enough() -> bool:
+            nonlocal closed
+            closed = await self._closed() - self._segments
+            return closed >= _ROLLS
+
+        await self.wait(enough)
+        return closed

@@ -1,0 +1,131 @@
+"""``reassign-partitions``: a partition of the load moves to other brokers, and back, while it is written and read.
+
+With a broker that has no replica of it, one replica is replaced by a new one there. Without one (as many replicas as
+brokers), a replica is removed, its data with it, and comes back from nothing. Either way two moves are made: what
+heals this fault is a move, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chaos.faults.accepted import one_of
+from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.order_fault import DELETE_DELAY, SOON_MS, OrderFault
+
+#: The part of the leader's bytes that a new replica must have copied, which is less while they are written.
+_COPIED = 0.5
+
+
+class ReassignPartitions(OrderFault):
+    """Bites when all brokers report the other replicas, all in sync, the former replica's data is gone from its disk,
+    and a new replica has copied what the leader has."""
+
+    name = "reassign-partitions"
+    summary = "move a partition under load to other brokers, and back; a new replica must copy all of it"
+    duration_s = (2.5, 4.0)
+    recovery_s = 4.0
+    #: Until the way back is over, one replica is missing or being filled.
+    hits = "broker"
+    needs_sync = True
+    least_replicas = 2
+    accepts = (one_of("removes", "leader", "follower"),)
+
+    _is_ordered = False
+
+    async def choose(self) -> str:
+        self._all_run()
+        await self._full_isrs()
+        now = await self.partition_now()
+        followers = [each for each in now.replicas if each != now.leader]
+        if now.leader not in now.replicas or not followers:
+            raise PreconditionMissing(f"partition {self._partition} has no leader with followers")
+        drawn = self.random.choice(("leader", "follower"))
+        removes = str(self.injection.parameters.get("removes", drawn))
+        self._origin = now.replicas
+        self._outgoing = now.leader if removes == "leader" else self.random.choice(followers)
+        spare = [each for each in self.cluster.broker_ids if each not in now.replicas]
+        self._incoming = self.random.choice(spare) if spare else None
+        self._target = _moved(self._origin, self._outgoing, self._incoming)
+        way = f"{', '.join(map(str, self._origin))} to {', '.join(map(str, self._target))}"
+        return f"partition {self._directory}, from replicas {way} ({removes} removed)"
+
+    @property
+    def _directory(self) -> str:
+        return f"{self.cluster.topic}-{self._partition}"
+
+    async def inject(self) -> None:
+        topic = self.cluster.topic
+        self._former_delay = (await self.orders.overrides(topic)).get(DELETE_DELAY)
+        self._is_ordered = True
+        await self.orders.set_config(topic, {DELETE_DELAY: SOON_MS})
+        await self.configured(topic, {DELETE_DELAY: SOON_MS})
+        await self.orders.reassign(topic, self._partition, self._target)
+
+    async def bites(self) -> Probe:
+        moved = await self._settled(self._target)
+        removed = await self._is_removed(self._outgoing)
+        copied_bytes = 0 if self._incoming is None else await self._copied(self._incoming)
+        seen = {"replicas": list(self._target), "moved": moved, "removed_data": removed, "copied_bytes": copied_bytes}
+        return Probe(moved and removed and (self._incoming is None or copied_bytes > 0), seen)
+
+    async def heal(self) -> None:
+        if not self._is_ordered:
+            return
+        await self.orders.reassign(self.cluster.topic, self._partition, self._origin)
+        if not await self._settled(self._origin):
+            raise TimeoutError(f"{self._directory} did not get back to its replicas {list(self._origin)}")
+        if self._incoming is not None:
+            await self._is_removed(self._incoming)
+        await self.orders.set_config(self.cluster.topic, {DELETE_DELAY: self._former_delay})
+
+    async def gone(self) -> Probe:
+        back = await self._settled(self._origin)
+        copied_bytes = await self._copied(self._outgoing)
+        removed = self._incoming is None or await self._is_removed(self._incoming)
+        configured = (await self.orders.overrides(self.cluster.topic)).get(DELETE_DELAY) == self._former_delay
+        rejoined = await self._rejoined()
+        seen = {
+            "replicas": list(self._origin),
+            "moved": back,
+            "removed_data": removed,
+            "copied_bytes": copied_bytes,
+            "isr_full": rejoined,
+        }
+        return Probe(back and copied_bytes > 0 and removed and configured and rejoined, seen)
+
+    def bit(self, during: Probe, after: Probe) -> bool:
+        """Where no broker was free, only the way back has a new replica that copies."""
+        return during.effective and after.effective
+
+    async def _settled(self, replicas: Sequence[int]) -> bool:
+        """Whether all brokers report exactly these replicas, every one of them in sync."""
+        wanted = tuple(replicas)
+        return await self.agree(
+            self.cluster.topic,
+            self._partition,
+            lambda seen: seen.replicas == wanted and set(seen.isr) == set(wanted) and seen.leader in wanted,
+        )
+
+    async def _is_removed(self, broker_id: int) -> bool:
+        """Whether nothing of the partition is left on this broker: neither told, nor on its disk."""
+
+        async def nothing() -> bool:
+            told = await self.orders.held_on(broker_id, self.cluster.topic)
+            on_disk = await self.cluster.machine(broker_id).directories(self._directory)
+            mine = [name for name in on_disk if name == self._directory or name.startswith(f"{self._directory}.")]
+            return told is not None and self._partition not in told and not mine
+
+        return await self.wait(nothing)
+
+    async def _copied(self, broker_id: int) -> int:
+        """The bytes that this broker has of the partition; 0 if they are too few to be what the leader has."""
+        held = await self.held(self.cluster.topic, self._partition)
+        mine, most = held.get(broker_id, 0), max(held.values(), default=0)
+        return mine if mine > 0 and mine >= _COPIED * most else 0
+
+
+def _moved(replicas: Sequence[int], outgoing: int, incoming: int | None) -> tuple[int, ...]:
+    """The replicas with the new one in the place of the old one, or without the old one."""
+    changed = [incoming if each == outgoing else each for each in replicas]
+    return tuple(each for each in changed if each is not None)
