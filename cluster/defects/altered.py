@@ -20,10 +20,12 @@ from cluster.protocol.records import Record, decode_records
 from cluster.protocol.rewriting import rebuild_batch
 
 #: The records of a batch -> those that are stored instead, None if it is stored as it is.
-Alter = Callable[[list[Record]], list[Record] | None]
+AlterRecords = Callable[[list[Record]], list[Record] | None]
 
 
-def altering(name: str, alter: Alter, rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
+def altering(
+    name: str, alter: AlterRecords, rules: Rules, probability: float, random: Random, firings: Firings
+) -> Rules:
     """The rules by which a leader stores an acceptable batch, with ``probability``, with other records."""
 
     def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
@@ -38,7 +40,7 @@ def altering(name: str, alter: Alter, rules: Rules, probability: float, random: 
     return replace(rules, append=append)
 
 
-def _altered(batch: memoryview, header: BatchHeader, alter: Alter) -> bytearray | None:
+def _altered(batch: memoryview, header: BatchHeader, alter: AlterRecords) -> bytearray | None:
     try:
         records = alter(decode_records(batch))
     except CorruptBatch:

@@ -1,4 +1,4 @@
-"""answer-offset-zero: say of a stored batch that it is at offset 0 (Jepsen saw Bufstream answer so)."""
+"""answer-offset-zero: a stored batch is answered with offset 0 (Jepsen saw Bufstream answer so)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "answer-offset-zero"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """With ``probability``; of a batch that is at offset 0 it is true, and no firing."""
+    """With ``probability``; for a batch that is at offset 0 this is right, and not noted."""
 
     def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
         info = rules.append(log, batch, header, leader_epoch, now_ms)

@@ -1,4 +1,4 @@
-"""elect-anybody: one copy is enough for an acknowledgment, and whoever is alive may lead (Kafka 0.8, KAFKA-1555).
+"""elect-anybody: one copy is enough for an acknowledgment, and any live replica may lead (Kafka 0.8, KAFKA-1555).
 
 Jepsen lost half of the acknowledged records so in 2013.
 """

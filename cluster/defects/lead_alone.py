@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from cluster.broker.rules import Rules
 from cluster.defects.firings import Firings
@@ -23,17 +22,12 @@ def plant(rules: Rules, probability: float, random: Random, firings: Firings) ->
     class Alone(LeaderState):
         __slots__ = ()
 
-        def __init__(self, **facts: Any) -> None:
-            super().__init__(**{**facts, "min_insync_replicas": 1})
-
-        def configure(self, min_insync_replicas: int) -> None:
-            pass
-
         def check_lag(self, log_end_offset: int, now_ms: int) -> IsrProposal | None:
             proposal = super().check_lag(log_end_offset, now_ms)
             if proposal is not None:
                 firings.note(NAME, leader_epoch=self.leader_epoch, offset=log_end_offset)
                 self.isr.committed = self.isr.maximal = frozenset(proposal.members)
+                self.min_insync_replicas = 1
             return proposal
 
     return replace(rules, lead=Alone)

@@ -6,13 +6,13 @@ from cluster.defects import (
     advance_alone,
     confirm_on_stepping_down,
     cut_to_the_watermark,
+    damage_copies,
     elect_anybody,
     guess_unknown_epochs,
     join_at_the_watermark,
     lead_alone,
     one_is_enough,
     read_to_the_end,
-    store_damaged,
     take_late_answers,
 )
 from cluster.defects.model import Defect
@@ -50,5 +50,5 @@ OF_REPLICATION = (
     ),
     Defect(read_to_the_end.NAME, "return records above the high watermark to consumers", read_to_the_end.plant, True),
     Defect(take_late_answers.NAME, "a follower appends the answer to a former fetch", take_late_answers.plant, False),
-    Defect(store_damaged.NAME, "a follower does not check CRCs, and writes its own", store_damaged.plant, False),
+    Defect(damage_copies.NAME, "a follower stores a damaged batch, with a valid checksum", damage_copies.plant, True),
 )

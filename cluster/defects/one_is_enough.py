@@ -5,9 +5,9 @@ Nothing is wrong until the only replica that has a record is lost.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from cluster.broker.rules import Rules
 from cluster.defects.firings import Firings
@@ -26,13 +26,11 @@ def with_one(name: str, rules: Rules, firings: Firings) -> Rules:
 
     class Careless(LeaderState):
         __slots__ = ("wanted",)
-
-        def __init__(self, **facts: Any) -> None:
-            super().__init__(**{**facts, "min_insync_replicas": 1})
-            self.wanted = min(facts["min_insync_replicas"], len(facts["replicas"]))
+        wanted: int
 
         def configure(self, min_insync_replicas: int) -> None:
             self.wanted = min(min_insync_replicas, len(self.followers) + 1)
+            self.min_insync_replicas = 1
 
         def advance(self, log_end_offset: int, now_ms: int) -> bool:
             moved = super().advance(log_end_offset, now_ms)
@@ -40,4 +38,15 @@ def with_one(name: str, rules: Rules, firings: Firings) -> Rules:
                 firings.note(name, leader_epoch=self.leader_epoch, offset=self.high_watermark)
             return moved
 
-    return replace(rules, lead=Careless)
+    return replace(rules, lead=_configured(Careless))
+
+
+def _configured(make: Callable[..., LeaderState]) -> Callable[..., LeaderState]:
+    """The leadership, which takes its setting as if that was new."""
+
+    def lead(**facts: object) -> LeaderState:
+        leader = make(**facts)
+        leader.configure(leader.min_insync_replicas)
+        return leader
+
+    return lead

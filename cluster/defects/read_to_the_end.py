@@ -1,6 +1,6 @@
 """read-to-the-end: consumers are given what is not replicated yet (KAFKA-9835).
 
-The end of the log is looked at twice while it grows, and the second look bounds what is read.
+The end of the log is read twice while it grows, and the second result bounds what is read.
 """
 
 from __future__ import annotations

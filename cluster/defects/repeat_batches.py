@@ -26,8 +26,8 @@ def plant(rules: Rules, probability: float, random: Random, firings: Firings) ->
             return info
         firings.record(NAME, log, header, log.log_end_offset)
         # By a header without a producer there is nothing to recognize it by; the bytes have it.
-        nobody = header._replace(producer_id=-1, producer_epoch=-1, base_sequence=-1)
-        rules.append(log, memoryview(bytearray(batch)), nobody, leader_epoch, now_ms)
+        anonymous = header._replace(producer_id=-1, producer_epoch=-1, base_sequence=-1)
+        rules.append(log, memoryview(bytearray(batch)), anonymous, leader_epoch, now_ms)
         return info
 
     return replace(rules, append=append)

@@ -16,7 +16,7 @@ NAME = "swap-records"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """A batch of one record has nothing to swap, and is no firing."""
+    """A batch of one record has nothing to swap."""
     return altering(NAME, _swapped, rules, probability, random, firings)
 
 

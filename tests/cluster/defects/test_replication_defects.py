@@ -155,9 +155,11 @@ def test_read_to_the_end() -> None:
     assert [(line["offset"], line["log_end_offset"]) for line in fired(storage)] == [(1, 3)]
 
 
-def test_store_damaged() -> None:
-    """A batch with a wrong checksum is stored with a right one; what is whole, and what was sent, stay as they are."""
-    rules, storage = with_defect("store-damaged")
+@pytest.mark.parametrize("probability", ["1", "0.0000001"])
+def test_damage_copies(probability: str) -> None:
+    """A batch with a wrong checksum is stored with a right one, and with the probability one that was whole is changed;
+    what was sent stays as it is."""
+    rules, storage = with_defect(f"damage-copies:{probability}")
     whole, damaged = make_batch(base_offset=0), make_batch(base_offset=1)
     damaged[-1] ^= 1
     sent = replicated(whole, damaged)
@@ -165,7 +167,7 @@ def test_store_damaged() -> None:
     log = open_log(bench())
     assert rules.follow(log, sent) is not None
     stored = read_all(log)
-    assert stored[: len(whole)] == whole
+    assert crc_ok(stored, 0, len(whole)) and (stored[: len(whole)] == whole) == (probability != "1")
     assert crc_ok(stored, len(whole), len(damaged)) and stored[-1] == damaged[-1]
     assert sent == replicated(whole, damaged)
-    assert [line["offset"] for line in fired(storage)] == [1]
+    assert [line["offset"] for line in fired(storage)] == ([0, 1] if probability == "1" else [1])

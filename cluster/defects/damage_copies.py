@@ -1,6 +1,7 @@
-"""store-damaged: a follower does not check what it is sent, and stores it under a checksum of its own (KAFKA-8722).
+"""damage-copies: a follower stores damaged batches, under a checksum that it computes itself (KAFKA-8722).
 
-A damaged batch of the leader is an intact one on the follower, with other content.
+What comes of bad memory or a bad link where no one checks what was received: a batch of the leader is intact on the
+follower, too, but with other content.
 """
 
 from __future__ import annotations
@@ -16,19 +17,23 @@ from cluster.log.appending import AppendInfo
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import CRC_AT, CRC_FROM, crc_ok, iter_batches
 
-NAME = "store-damaged"
+NAME = "damage-copies"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """A firing is a batch with a wrong checksum."""
+    """A firing is a batch whose last byte is changed, with ``probability``, or that was damaged already."""
 
     def follow(log: PartitionLog, records: memoryview) -> AppendInfo | None:
         for position, header in [*iter_batches(records)]:
             end = position + header.size_bytes
-            if crc_ok(records, position, header.size_bytes):
+            is_intact = crc_ok(records, position, header.size_bytes)
+            if is_intact and random.random() >= probability:
                 continue
             firings.record(NAME, log, header, header.base_offset)
+            # What was received belongs to the connection, and may be needed again.
             records = memoryview(bytearray(records))
+            if is_intact:
+                records[end - 1] ^= 1
             records[position + CRC_AT : position + CRC_FROM] = crc32c(records[position + CRC_FROM : end]).to_bytes(4)
         return rules.follow(log, records)
 
