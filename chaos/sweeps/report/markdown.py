@@ -40,10 +40,10 @@ def _lines(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, CellO
     for why, which in left_out(rows):
         yield f"- {why}: {which}"
     yield ""
-    if (told := sensitivity_of(sweep, outcomes)) is not None:
+    if (measured := sensitivity_of(sweep, outcomes)) is not None:
         yield "## Sensitivity"
         yield ""
-        yield from markdown(told)
+        yield from markdown(measured)
     if reached := together(sweep, outcomes).figures():
         yield "Reached by all runs together:"
         yield ""
