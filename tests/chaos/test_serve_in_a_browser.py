@@ -71,15 +71,18 @@ def test_runs_are_chosen_and_compared(browser: Browser, address: str) -> None:
     page.ask(";".join(check.format(place) for place in (VALID, INVALID)))
     page.ask("document.querySelector('form[action=\"/compare\"]').submit()")
     assert page.until(f"location.pathname === '/compare' && {READY}", 60)
-    assert [page.ask(f"document.querySelectorAll('{what}').length") for what in ("thead th a", "tr.differs")][0] == 2
+    assert page.ask("document.querySelectorAll('thead th a').length") == 2
+    assert page.ask("document.querySelectorAll('tr.differs').length") >= 2
     assert VALID in page.text() and "invalid" in page.text()
     assert all(url.startswith(address) for url in page.urls if not url.startswith(("about:", "data:")))
 
 
 def test_a_report_cannot_run_scripts(browser: Browser, address: str) -> None:
     """It is shown, and its title stays."""
-    page = shown(browser, f"{address}/files/{VALID}/report.html")
-    assert "a report" in page.text() and page.ask("document.title") == "report"
+    page = browser.open(f"{address}/files/{VALID}/report.html")
+    # No timer runs there either, so the page cannot be told to wait.
+    assert any("a report" in page.text() for _ in range(5000))
+    assert page.ask("document.title") == "report"
 
 
 @pytest.mark.parametrize("width", [420, 1280])

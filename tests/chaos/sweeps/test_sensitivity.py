@@ -190,6 +190,9 @@ def test_the_page_in_docs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     page = capsys.readouterr().out
     assert "Not measured yet." in page
     assert all(f"| `{defect}` | `{each.exercise}` |" in page for defect, each in DEFECTS.items())
+    # What was measured is of another day; what is planted is of today.
+    planted = page.partition("## What is planted")[2]
+    assert (Path(__file__).resolve().parents[3] / "docs" / "sensitivity.md").read_text().endswith(planted)
     other = tmp_path / "sweep.json"
     other.write_text("{}")
     assert main([str(other)]) == 254
