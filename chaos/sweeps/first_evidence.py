@@ -19,7 +19,7 @@ from verifier.evidence.run_directory import RunDirectory, read_json
 
 #: Where an example is.
 _PLACE = ("partition", "stream", "sequence", "offset")
-#: What tells of a value or of an offset.
+#: What shows a value or an offset.
 _TELLING = ("send", "poll")
 
 
@@ -45,7 +45,7 @@ class _Columns(NamedTuple):
 
 
 def first_evidence(directory: RunDirectory, checks: Collection[str]) -> FirstEvidence | None:
-    """Of the examples that these checks left, the one that could be seen first; None if no operation tells of one.
+    """Of the examples that these checks left, the one that could be seen first; None if no operation shows one.
 
     Raises ``OSError`` or ``ValueError`` for a directory that is damaged.
     """

@@ -56,7 +56,7 @@ EXERCISES: Mapping[str, Exercise] = {
         client=NATIVE,
         options=_RESPONSES,
     ),
-    # Batches are stored and copied, nobody is told so, and then another broker leads.
+    # Batches are stored and copied, no producer is told so, and then another broker leads.
     "lost-responses-and-failover": Exercise(
         14.0,
         (

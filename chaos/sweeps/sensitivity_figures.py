@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import TypedDict
 
-from chaos.sweeps.bounds import CONFIDENCE, share_bounds
+from chaos.sweeps.confidence import CONFIDENCE, share_bounds
 from chaos.sweeps.model import SEED, Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome, is_found
 

@@ -19,7 +19,7 @@ from cluster.defects.model import Defect
 
 OF_REPLICATION = (
     Defect(elect_anybody.NAME, "acknowledge with one copy, and elect any live replica", elect_anybody.plant, False),
-    Defect(one_is_enough.NAME, "ignore min.insync.replicas", one_is_enough.plant, False),
+    Defect(one_is_enough.NAME, "ignore min.insync.replicas, also for acks=all", one_is_enough.plant, False),
     Defect(
         cut_to_the_watermark.NAME, "a follower truncates to its own high watermark", cut_to_the_watermark.plant, False
     ),

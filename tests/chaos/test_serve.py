@@ -19,11 +19,11 @@ from urllib.parse import quote
 import pytest
 
 from chaos.commands.main import run_command
-from chaos.commands.serve import pages
+from chaos.commands.serve import serve_pages
 from chaos.commands.serve.application import ServeApplication
 from chaos.commands.serve.choice import MOST_SHOWN, Choice, chosen, states_of
-from chaos.commands.serve.entries import QUIET_S, Entry, cells_of, entries_below
-from chaos.commands.serve.files import MOST_BYTES, inside
+from chaos.commands.serve.listed import QUIET_S, Listed, cells_of, entries_below
+from chaos.commands.serve.served_files import MOST_BYTES, inside
 from chaos.commands.serve.side_by_side import CannotCompare, compared
 from cluster.hosts import GuardedWsgi
 from cluster.seams.clock import SystemClock
@@ -122,8 +122,8 @@ def test_what_is_no_sweep_is_left_out(results: Path, text: str) -> None:
 # What is chosen
 
 
-def entry(place: str, **fields: object) -> Entry:
-    plain = Entry("run", place, "", "run", 1, "valid", "", "2026-01-01", 10)
+def entry(place: str, **fields: object) -> Listed:
+    plain = Listed("run", place, "", "run", 1, "valid", "", "2026-01-01", 10)
     return replace(plain, **fields)  # type: ignore[arg-type]
 
 
@@ -155,14 +155,14 @@ def test_what_a_form_asks_for(query: dict[str, list[str]], places: list[str]) ->
 
 
 def test_the_states_that_occur_can_be_chosen() -> None:
-    """Each once."""
+    """The form offers each of them, once."""
     assert states_of([*ENTRIES, *ENTRIES]) == ["invalid", "valid"]
 
 
 def test_a_page_has_so_many_at_most() -> None:
     """It says how many more there are."""
     many = [entry(f"run/{number:05}") for number in range(MOST_SHOWN + 7)]
-    page = pages.listing("all", "/", many, Choice())
+    page = serve_pages.listing("all", "/", many, Choice())
     assert page.count('type="checkbox"') == MOST_SHOWN
     assert "7 are not shown" in page
 
@@ -187,7 +187,7 @@ def test_sweeps_side_by_side(results: Path) -> None:
 
 
 def test_a_run_and_a_sweep_cannot_be_compared(results: Path) -> None:
-    """Nor what is neither."""
+    """Nor can what is neither of the two."""
     with pytest.raises(CannotCompare, match="A run and a sweep"):
         compared([results / VALID, results / SWEEP])
     with pytest.raises(CannotCompare, match="cannot be read"):
@@ -220,7 +220,7 @@ def test_no_path_leads_out(results: Path, place: str) -> None:
 
 
 def test_links_within_are_followed(results: Path) -> None:
-    """``latest`` is one."""
+    """``latest`` leads to a run, which is shown."""
     assert inside(results, "latest/run.json") == (results / VALID / "run.json").resolve()
 
 
@@ -344,7 +344,7 @@ def test_only_this_machine_can_ask(host: str, results: Path, capsys: pytest.Capt
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says how to get one."""
+    """The message says how to get one."""
     assert run_command(["serve", "--results", str(tmp_path / "absent")]) == 254
     assert "gapless run" in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""Stored runs side by side: what they were asked and the outcome, where that differs. Pure.
+"""StoredPair runs side by side: what they were asked and the outcome, where that differs. Pure.
 
 Owns which figures are compared. The verdicts stay those that are recorded.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from verifier.verdict import result_lines
 
 #: ``run.json`` and ``verdict.json`` of a run.
-Stored = tuple[Mapping[str, Any], Mapping[str, Any]]
+StoredPair = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 ABSENT = "-"
 #: Of who ran it and where it is written: no difference between two experiments.
@@ -20,12 +20,12 @@ _NOT_COMPARED = ("out", "name", "keep", "web", "web_port", "spark_master")
 _FIGURES = (int, float, str, bool)
 
 
-def differences(one: Stored, other: Stored) -> list[tuple[str, ...]]:
+def differences(one: StoredPair, other: StoredPair) -> list[tuple[str, ...]]:
     """(what, in the first, in the second) of two runs, where they differ. See ``side_by_side``."""
     return side_by_side([one, other])
 
 
-def side_by_side(runs: Sequence[Stored]) -> list[tuple[str, ...]]:
+def side_by_side(runs: Sequence[StoredPair]) -> list[tuple[str, ...]]:
     """What, and its value in each run, where not all are equal.
 
     The verdict, anomalies and counts come first and always; what is not there is ``-``.
@@ -44,7 +44,7 @@ def _rows(columns: Sequence[Mapping[str, str]], *, always: bool = False) -> Iter
             yield (what, *values)
 
 
-def _result(pair: Stored) -> Iterator[tuple[str, str]]:
+def _result(pair: StoredPair) -> Iterator[tuple[str, str]]:
     run, verdict = pair
     yield "verdict", str(verdict.get("verdict", ABSENT))
     yield "seed", str(run.get("seed", ABSENT))

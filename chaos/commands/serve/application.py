@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote
 
-from chaos.commands.serve import pages
+from chaos.commands.serve import serve_pages
 from chaos.commands.serve.choice import Choice
-from chaos.commands.serve.entries import cells_of, entries_below
-from chaos.commands.serve.files import SANDBOX, file_at, inside
+from chaos.commands.serve.listed import cells_of, entries_below
+from chaos.commands.serve.served_files import SANDBOX, file_at, inside
 from chaos.commands.serve.side_by_side import MOST_COMPARED, CannotCompare, compared
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
@@ -41,7 +41,7 @@ _HTML = "text/html; charset=utf-8"
 _MOST_QUERY = 64 * 1024
 
 
-class Answer(NamedTuple):
+class PageAnswer(NamedTuple):
     """``headers`` beside those that every answer has."""
 
     status: HTTPStatus
@@ -78,7 +78,7 @@ class ServeApplication:
         start_response(f"{answer.status.value} {answer.status.phrase}", headers)
         return [] if method == "HEAD" else [answer.body]
 
-    def _answer(self, method: str, path: str, query: str) -> Answer:
+    def _answer(self, method: str, path: str, query: str) -> PageAnswer:
         if method not in ("GET", "HEAD"):
             return _refused(HTTPStatus.METHOD_NOT_ALLOWED, "Nothing can be changed here.", (("Allow", "GET, HEAD"),))
         if len(query) > _MOST_QUERY:
@@ -99,20 +99,20 @@ class ServeApplication:
     def _now_s(self) -> float:
         return seconds_of_ms(self._clock.wall_ms())
 
-    def _list(self, asked: Mapping[str, list[str]]) -> Answer:
+    def _list(self, asked: Mapping[str, list[str]]) -> PageAnswer:
         entries = entries_below(self._results, self._now_s)
-        return _page(pages.listing("Runs and sweeps", "/", entries, Choice.of(asked)))
+        return _page(serve_pages.listing("Runs and sweeps", "/", entries, Choice.of(asked)))
 
-    def _sweep(self, place: str, asked: Mapping[str, list[str]]) -> Answer:
+    def _sweep(self, place: str, asked: Mapping[str, list[str]]) -> PageAnswer:
         path = inside(self._results, place)
         if path is None or not (path / "sweep.json").is_file():
             return _refused(HTTPStatus.NOT_FOUND, "There is no such sweep.")
         base = self._results.resolve()
         entries = cells_of(base, path, self._now_s)
         own = path.relative_to(base).as_posix()
-        return _page(pages.listing(f"Sweep {own}", f"/sweep/{quote(own)}", entries, Choice.of(asked), parent=own))
+        return _page(serve_pages.listing(f"Sweep {own}", f"/sweep/{quote(own)}", entries, Choice.of(asked), parent=own))
 
-    def _compare(self, places: list[str]) -> Answer:
+    def _compare(self, places: list[str]) -> PageAnswer:
         wanted = list(dict.fromkeys(places))
         if not 2 <= len(wanted) <= MOST_COMPARED:
             return _refused(HTTPStatus.BAD_REQUEST, f"Choose two to {MOST_COMPARED} runs, or sweeps, to compare.")
@@ -123,15 +123,15 @@ class ServeApplication:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         if rows is None:
             return _refused(HTTPStatus.NOT_FOUND, "One of these is not there.")
-        return _page(pages.comparison(wanted, rows))
+        return _page(serve_pages.comparison(wanted, rows))
 
-    def _file(self, place: str) -> Answer:
+    def _file(self, place: str) -> PageAnswer:
         path = inside(self._results, place)
         if path is None:
             return _refused(HTTPStatus.NOT_FOUND, "There is no such file.")
         if path.is_dir():
             own = path.relative_to(self._results.resolve()).as_posix()
-            return _page(pages.directory(own, sorted(path.iterdir())))
+            return _page(serve_pages.directory(own, sorted(path.iterdir())))
         try:
             found = file_at(path)
         except OSError as error:
@@ -140,12 +140,12 @@ class ServeApplication:
             return _refused(HTTPStatus.FORBIDDEN, "This file is too large for a page, or is not a file.")
         kept = () if found.is_shown else (("Content-Disposition", "attachment"),)
         policy = ("Content-Security-Policy", SANDBOX)
-        return Answer(HTTPStatus.OK, found.content, found.content_type, (policy, *kept))
+        return PageAnswer(HTTPStatus.OK, found.content, found.content_type, (policy, *kept))
 
 
-def _page(text: str) -> Answer:
-    return Answer(HTTPStatus.OK, text.encode("utf-8", "replace"))
+def _page(text: str) -> PageAnswer:
+    return PageAnswer(HTTPStatus.OK, text.encode("utf-8", "replace"))
 
 
-def _refused(status: HTTPStatus, why: str, headers: tuple[tuple[str, str], ...] = ()) -> Answer:
-    return Answer(status, pages.refusal(status.phrase, why).encode(), headers=headers)
+def _refused(status: HTTPStatus, why: str, headers: tuple[tuple[str, str], ...] = ()) -> PageAnswer:
+    return PageAnswer(status, serve_pages.refusal(status.phrase, why).encode(), headers=headers)

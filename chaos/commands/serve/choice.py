@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chaos.commands.serve.entries import Entry
+from chaos.commands.serve.listed import Listed
 
 #: Entries on one page: what is beyond is named by number.
 MOST_SHOWN = 300
 KINDS = ("run", "sweep")
 #: Order -> what it goes by.
-ORDERS: Mapping[str, Callable[[Entry], tuple[object, ...]]] = {
+ORDERS: Mapping[str, Callable[[Listed], tuple[object, ...]]] = {
     "started": lambda entry: (entry.started,),
     "name": lambda entry: (entry.name,),
     "seed": lambda entry: (-1 if entry.seed is None else entry.seed,),
@@ -44,7 +44,7 @@ class Choice:
         return cls(one("kind", KINDS), one("state"), one("text").strip(), order or DEFAULT_ORDER, not ascends)
 
 
-def chosen(entries: Sequence[Entry], choice: Choice) -> list[Entry]:
+def chosen(entries: Sequence[Listed], choice: Choice) -> list[Listed]:
     """Those that were asked for, in the order that was asked for; equals by their place."""
     wanted = choice.text.casefold()
     passed = [
@@ -61,6 +61,6 @@ def chosen(entries: Sequence[Entry], choice: Choice) -> list[Entry]:
     return passed
 
 
-def states_of(entries: Sequence[Entry]) -> list[str]:
+def states_of(entries: Sequence[Listed]) -> list[str]:
     """What can be chosen: each state that occurs."""
     return sorted({entry.state for entry in entries})

@@ -6,20 +6,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos.commands.runs.comparison import ABSENT, Stored, side_by_side
+from chaos.commands.runs.comparison import ABSENT, StoredPair, side_by_side
 from verifier.evidence.run_directory import RunDirectory, read_json
 
 MOST_COMPARED = 8
 
 #: What is compared, and its value in each.
-Row = tuple[str, ...]
+ComparedRow = tuple[str, ...]
 
 
 class CannotCompare(ValueError):
     """These cannot be compared; the text says why."""
 
 
-def compared(paths: Sequence[Path]) -> list[Row]:
+def compared(paths: Sequence[Path]) -> list[ComparedRow]:
     """The rows of a table of these runs, or sweeps. Raises CannotCompare."""
     sweeps = [(path / "sweep.json").is_file() for path in paths]
     if any(sweeps) and not all(sweeps):
@@ -30,7 +30,7 @@ def compared(paths: Sequence[Path]) -> list[Row]:
         raise CannotCompare(f"One of these cannot be read: {error}") from error
 
 
-def _stored(path: Path) -> Stored:
+def _stored(path: Path) -> StoredPair:
     directory = RunDirectory(path)
     run = directory.read_run()
     try:
@@ -39,7 +39,7 @@ def _stored(path: Path) -> Stored:
         return run, {}
 
 
-def _sweeps(paths: Sequence[Path]) -> list[Row]:
+def _sweeps(paths: Sequence[Path]) -> list[ComparedRow]:
     """The settings of all, each with its verdict and how much was found; first how many cells ended how."""
     columns = [dict(_settings(read_json(path / "sweep.json"))) for path in paths]
     names = dict.fromkeys(name for column in columns for name in column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.stats import beta
 
-from chaos.sweeps.bounds import share_bounds
+from chaos.sweeps.confidence import share_bounds
 
 
 @pytest.mark.parametrize(("happened", "of"), [(0, 1), (1, 1), (0, 5), (5, 5), (3, 7), (19, 20), (1, 1000), (700, 1500)])
@@ -24,7 +24,7 @@ def test_the_rule_of_three() -> None:
 
 
 def test_nothing_tried_says_nothing() -> None:
-    """Any share is possible."""
+    """Without a try, any share is possible."""
     assert share_bounds(0, 0) == (0.0, 1.0)
 
 

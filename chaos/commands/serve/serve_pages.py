@@ -11,18 +11,18 @@ from urllib.parse import quote, urlencode
 
 from chaos.commands.runs.found import size
 from chaos.commands.serve.choice import KINDS, MOST_SHOWN, ORDERS, Choice, chosen, states_of
-from chaos.commands.serve.entries import LIVE, Entry
+from chaos.commands.serve.listed import LIVE, Listed
 from verifier.report.html import self_contained
 
 _HERE = Path(__file__).parent
 _STYLED = ("valid", "invalid", "unknown", "live")
-#: A page that shows something live asks for itself again after so many seconds.
+#: After this time, a page that shows something live asks for itself again.
 REFRESH_S = 5
 #: Names of one directory on a page.
 MOST_NAMES = 2000
 
 
-def listing(title: str, here: str, entries: Sequence[Entry], choice: Choice, parent: str = "") -> str:
+def listing(title: str, here: str, entries: Sequence[Listed], choice: Choice, parent: str = "") -> str:
     """Entries in a table, below a form that chooses among them; ``parent`` is the sweep whose cells they are."""
     found = chosen(entries, choice)
     return _page(
@@ -77,7 +77,7 @@ def _files(place: str) -> str:
 
 
 def _head(order: str, here: str, choice: Choice) -> dict[str, str]:
-    """A heading that sorts by its column; once more, the other way around."""
+    """A heading that sorts by its column; again, the other way around."""
     is_current = choice.order == order
     direction = "ascending" if is_current and choice.descending else "descending"
     asked = {"kind": choice.kind, "state": choice.state, "text": choice.text, "order": order, "direction": direction}
@@ -85,7 +85,7 @@ def _head(order: str, here: str, choice: Choice) -> dict[str, str]:
     return {"name": order, "link": f"{here}?{urlencode(asked)}", "sorted": sorted_so}
 
 
-def _row(entry: Entry) -> dict[str, str]:
+def _row(entry: Listed) -> dict[str, str]:
     return {
         "kind": entry.kind,
         "place": entry.place,

@@ -19,12 +19,12 @@ Kind = Literal["run", "sweep"]
 
 #: What is being written now.
 LIVE = "live"
-#: What has had nothing written to it for so long is not live anymore: a run writes every second.
+#: What was not written to within this time is not live anymore: a run writes every second.
 QUIET_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Listed:
     """A run or a sweep. ``place`` is its directory below the results, ``page`` the file to read, "" without one.
 
     ``state`` is the verdict, ``LIVE``, or why there is no verdict; ``details`` are anomalies, the progress of what is
@@ -42,13 +42,13 @@ class Entry:
     size_bytes: int
 
 
-def entries_below(base: Path, now_s: float) -> list[Entry]:
+def entries_below(base: Path, now_s: float) -> list[Listed]:
     """All of a results directory; ``now_s`` is the time as files have it. A sweep's cells are the sweep's."""
     runs = (_run(base, row, now_s) for row in runs_below(base))
     return [*runs, *_sweeps(base, now_s)]
 
 
-def cells_of(base: Path, sweep: Path, now_s: float) -> list[Entry]:
+def cells_of(base: Path, sweep: Path, now_s: float) -> list[Listed]:
     """The runs of a sweep's cells, by name."""
     cells = sweep / CELLS
     paths = sorted(cells.iterdir()) if cells.is_dir() else []
@@ -56,12 +56,12 @@ def cells_of(base: Path, sweep: Path, now_s: float) -> list[Entry]:
     return [_run(base, row, now_s) for row in rows if row is not None]
 
 
-def _run(base: Path, row: RunRow, now_s: float) -> Entry:
+def _run(base: Path, row: RunRow, now_s: float) -> Listed:
     directory = RunDirectory(row.path)
     state, details = row.verdict, "" if row.anomalies in ("none", "?") else row.anomalies
     if state == UNFINISHED and _written_lately(row.path, now_s):
         state, details = LIVE, _progress(directory)
-    return Entry(
+    return Listed(
         "run",
         row.path.relative_to(base).as_posix(),
         directory.report_html.name if directory.report_html.is_file() else "",
@@ -74,7 +74,7 @@ def _run(base: Path, row: RunRow, now_s: float) -> Entry:
     )
 
 
-def _sweeps(base: Path, now_s: float) -> Iterator[Entry]:
+def _sweeps(base: Path, now_s: float) -> Iterator[Listed]:
     for path in sorted(base.glob("*/*/sweep.json")) if base.is_dir() else []:
         directory = path.parent
         if directory.is_symlink() or directory.parent.is_symlink():
@@ -89,7 +89,7 @@ def _sweeps(base: Path, now_s: float) -> Iterator[Entry]:
         state = LIVE if is_live else UNFINISHED if ended is None else _worst(counts)
         page = "sweep.html" if (directory / "sweep.html").is_file() else ""
         details = ", ".join(f"{count} {key}" for key, count in counts.items())
-        yield Entry("sweep", directory.relative_to(base).as_posix(), page, name, None, state, details, started, 0)
+        yield Listed("sweep", directory.relative_to(base).as_posix(), page, name, None, state, details, started, 0)
 
 
 def _cells(sweep: Path) -> list[Path]:
@@ -119,7 +119,7 @@ def _changed_s(path: Path) -> float:
 
 
 def _progress(directory: RunDirectory) -> str:
-    """What a run that someone watches tells of itself; nothing of others."""
+    """How far a run is that someone watches; other runs do not say."""
     try:
         live = LiveState.read(directory.live_json)
     except (OSError, ValueError):
