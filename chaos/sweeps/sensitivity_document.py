@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from chaos.sweeps.report.sensitivity import markdown
+from chaos.sweeps.report.sensitivity_words import markdown
 from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, HEALTHY
 from chaos.sweeps.sensitivity_figures import Sensitivity
 from verifier.evidence.run_directory import read_json

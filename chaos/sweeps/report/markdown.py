@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from chaos.sweeps.model import Sweep
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.reach import together
-from chaos.sweeps.report.sensitivity import markdown
+from chaos.sweeps.report.sensitivity_words import markdown
 from chaos.sweeps.report.words import HEADINGS, columns, figures
 from chaos.sweeps.sensitivity_figures import sensitivity_of
 from chaos.sweeps.summary import MatrixRow, claims_line, left_out, ran

@@ -19,7 +19,7 @@ from chaos.sweeps.exercises import NONE, Planted
 from chaos.sweeps.model import Cell, Wanted
 from chaos.sweeps.outcome import CellOutcome, judged_outcome
 from chaos.sweeps.report import write_reports
-from chaos.sweeps.report.sensitivity import markdown
+from chaos.sweeps.report.sensitivity_words import markdown
 from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, HEALTHY
 from chaos.sweeps.sensitivity_document import document, figures_in, main
 from chaos.sweeps.sensitivity_figures import Sensitivity, count_of, sensitivity_of
