@@ -46,6 +46,10 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("gapless runs", "all stored runs, newest first"),
         ("gapless runs prune --keep 20 --dry-run", "what pruning would remove"),
     ),
+    "serve": (
+        ("gapless serve", "the runs and sweeps of results/ at http://127.0.0.1:8080/"),
+        ("gapless serve --results /data/results --port 0", "of another directory, at a free port"),
+    ),
     "load": (
         ("gapless load --host localhost:9092 --run-time 60s", "a minute of load on your cluster"),
         ("gapless load --host localhost:9092 --web", "the same, started and watched in Locust's web UI"),

@@ -36,6 +36,7 @@ COMMANDS = {
     "verify": "verify",
     "report": "verify",
     "runs": "runs.command",
+    "serve": "serve.command",
     "export": "export",
     "load": "load",
     "up": "up",

@@ -10,7 +10,7 @@ LIKELY = 0.7
 
 #: An unknown command -> what to use instead.
 COMMANDS: Mapping[str, str] = {
-    "serve": "'gapless report' prints the path of a run's report; 'gapless run --web' shows a run in progress",
+    "browse": "use 'gapless serve' to show stored runs; 'gapless run --web' shows a run in progress",
     **dict.fromkeys(("analyze", "analyse", "check", "judge"), "use 'gapless verify PATH' to judge a stored run"),
     **dict.fromkeys(("test", "chaos"), "use 'gapless run' to break a cluster and judge it"),
     "stress": "use 'gapless run' to break a cluster and judge it, or 'gapless run --faults none' only to load it",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from typing import ClassVar
 
 from chaos.faults.admin_orders import ClusterOrders, SeenReplicas
 from chaos.faults.base import Fault, PreconditionMissing, until
+from chaos.schedules.kinds import Hits
 
 #: How long brokers may take to carry an order out, and all of them to learn of it.
 DONE_MS = 20_000
@@ -23,7 +25,7 @@ SOON_MS = "100"
 class OrderFault(Fault):
     """A fault by orders to the controller. It bites only where brokers run that carry them out."""
 
-    hits = "traffic"
+    hits: ClassVar[Hits] = "traffic"
     least_brokers = 2
 
     @property

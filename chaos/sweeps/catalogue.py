@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
-from chaos.sweeps import defects, delivery, in_flight, nightly, scenarios, seeds
+from chaos.sweeps import defects, delivery, in_flight, nightly, scenarios, seeds, sensitivity
 from chaos.sweeps.model import Sweep, SweepError, Wanted
 
 #: Name -> (what it is, how it is built).
 SWEEPS: dict[str, tuple[str, Callable[[Wanted], Sweep]]] = {
-    module.NAME: (module.SUMMARY, module.build) for module in (delivery, defects, seeds, in_flight, nightly, scenarios)
+    module.NAME: (module.SUMMARY, module.build)
+    for module in (delivery, defects, sensitivity, seeds, in_flight, nightly, scenarios)
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from chaos.exits import Exit
 from chaos.firings import fired
 from chaos.reached import REACHED_FILE, Reached
+from chaos.sweeps.first_evidence import first_evidence
 from chaos.sweeps.model import COUNTED, EFFECTS, UNKNOWN, Cell
 from cluster.seams.units import seconds_of_ns
 from verifier.evidence.phases import CHAOS
@@ -43,6 +44,11 @@ class CellOutcome:
     faults_effective: int = 0
     #: How often planted defects took effect.
     fired: int = 0
+    #: The same by defect.
+    fired_by: Mapping[str, int] = field(default_factory=dict)
+    #: After how many records and seconds there was evidence of what was planted.
+    evidence_records: int | None = None
+    evidence_s: float | None = None
     seconds: float | None = None
     reasons: tuple[str, ...] = ()
     repro: str = ""
@@ -80,6 +86,19 @@ def as_planted(cell: Cell, outcome: CellOutcome) -> CellOutcome:
         return outcome
     status = {None: Exit.UNKNOWN, False: Exit.INVALID, True: Exit.VALID}[is_found(cell, outcome)]
     return replace(outcome, exit_status=int(status))
+
+
+def judged_outcome(cell: Cell, directory: RunDirectory) -> CellOutcome:
+    """The outcome of a cell whose run is judged. Raises as ``outcome_of`` does."""
+    outcome = outcome_of(directory)
+    if not cell.finds:
+        return outcome
+    # Those beside it break no promise, and are not what is to be found.
+    planted = cell.asked.defects[0].partition(":")[0] if cell.asked.defects else ""
+    outcome = as_planted(cell, replace(outcome, fired=outcome.fired_by.get(planted, 0)))
+    named = [name for name in cell.finds if name in outcome.forbidden]
+    first = first_evidence(directory, named) if named else None
+    return outcome if first is None else replace(outcome, evidence_records=first.records, evidence_s=first.seconds)
 
 
 def is_judged(directory: RunDirectory) -> bool:
@@ -134,6 +153,7 @@ def outcome_of(directory: RunDirectory) -> CellOutcome:
     expectation = Expectation(run.settings)
     allowed = {effect.name: expectation.permitted(effect.check, effect.cause) for effect in EFFECTS}
     faults = stats.get("faults") or {}
+    times = fired(directory).times
     found: dict[str, int | None] = {
         effect.name: None if checks[effect.check].get("withheld") else checks[effect.check]["count"]
         for effect in EFFECTS
@@ -156,7 +176,8 @@ def outcome_of(directory: RunDirectory) -> CellOutcome:
         longest_gap_ms=verdict["availability"].get("longest_gap_ms"),
         faults_injected=int(faults.get("injected", 0)),
         faults_effective=int(faults.get("effective", 0)),
-        fired=sum(fired(directory).times.values()),
+        fired=sum(times.values()),
+        fired_by=dict(times),
         reached=_reached(directory),
         seconds=_seconds(run.phases),
         reasons=tuple(verdict["reasons"]),

@@ -11,6 +11,7 @@ from chaos.exits import Exit
 from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome, is_found, shows_what_is_claimed
 from chaos.sweeps.reach import kept, together
+from chaos.sweeps.sensitivity_figures import sensitivity_of
 
 #: 2: the runs of the cells have a ``run.json`` that is whole; sweeps before that are not resumed.
 SCHEMA = 2
@@ -218,6 +219,7 @@ def sweep_json(
         "counts": counted(list(outcomes.values())),
         "claims": claims_line(rows),
         "notes": list(sweep.notes),
+        "sensitivity": sensitivity_of(sweep, outcomes),
         "reached": together(sweep, outcomes).to_json(),
         "kept": [each.to_json() for each in kept(sweep, outcomes)],
         "rows": [row.to_json() for row in rows],

@@ -25,12 +25,11 @@ from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import COUNTED, Cell, Sweep
 from chaos.sweeps.outcome import (
     CellOutcome,
-    as_planted,
     interrupted,
     is_interrupted,
     is_judged,
     is_unjudged,
-    outcome_of,
+    judged_outcome,
 )
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
@@ -166,7 +165,7 @@ class SweepRunner:
             return CellOutcome("inapplicable")
         directory = self._directory.run(cell)
         if is_judged(directory):
-            return as_planted(cell, outcome_of(directory))
+            return judged_outcome(cell, directory)
         if is_unjudged(directory):
             return UNJUDGED
         return interrupted(directory) if is_interrupted(directory) else CellOutcome("not run")
@@ -206,7 +205,7 @@ class SweepRunner:
             raise
         if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN):
             if is_judged(directory):
-                return as_planted(cell, outcome_of(directory))
+                return judged_outcome(cell, directory)
             if is_unjudged(directory):
                 return UNJUDGED
         return CellOutcome(

@@ -8,6 +8,7 @@ of the command line, what checks a ``--defect`` and what lists the names.
 
 from __future__ import annotations
 
-from cluster.defects.catalogue import CATALOGUE, Defect, DefectError, DefectSpec, parse, with_defects
+from cluster.defects.catalogue import CATALOGUE, DefectError, DefectSpec, parse, with_defects
+from cluster.defects.model import Defect
 
 __all__ = ["CATALOGUE", "Defect", "DefectError", "DefectSpec", "parse", "with_defects"]

@@ -59,7 +59,7 @@ _TOLD = {
     "KIP": (re.compile(r"\bKIP-\d+\b"), re.compile(r"^\| (KIP-\d+) \|", re.MULTILINE), KAFKA),
     "KAFKA": (re.compile(r"\bKAFKA-\d+\b"), re.compile(r"^\| (KAFKA-\d+) \|", re.MULTILINE), BUGS),
     "Redpanda": (
-        re.compile(r"\bRedpanda (?:issue )?(\d{4})\b"),
+        re.compile(r"\bRedpanda (?:issue )?(\d{4,5})\b"),
         re.compile(r"^\| Redpanda (\d+) \|", re.MULTILINE),
         BUGS,
     ),

@@ -62,7 +62,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "cluster.defects": (
         "cluster.broker.rules",
         "cluster.broker.replicas.verified",
+        "cluster.controller.election",
         "cluster.coordinator",
+        "cluster.isr",
         "cluster.log",
         "cluster.protocol",
         "cluster.replication",

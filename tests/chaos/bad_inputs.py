@@ -260,7 +260,7 @@ BAD += [
     *(
         ([command], [f"unknown command '{command}'; ", says, "(see 'gapless --help')"])
         for command, says in (
-            *(("serve", "'gapless report'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' to break")),
+            *(("browse", "'gapless serve'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' to break")),
             *(("demo", "--defect lose-acked:0.01"), ("start", "'gapless up --detach'"), ("stop", "'gapless down'")),
             *(("check", "'gapless verify PATH'"), ("rerun", "'gapless replay RUN'"), ("help", "--help")),
             ("nightly", "'gapless sweep nightly --minutes 20'"),

@@ -39,6 +39,7 @@ COMMANDS = {
     "report": ("RUN", "run directory"),
     "load": ("--host", "--web", "--read-back", "--options", "--kafka-rate", "docs/load-options.md"),
     "runs": ("--results", "--json", "compare", "prune", "index"),
+    "serve": ("--results", "--port", "--host", "loopback"),
     "export": ("--edn", "--jsonl", "--out", "This or --jsonl is required", "This or --edn is required"),
     "up": (
         "--brokers",

@@ -58,9 +58,9 @@ def confirm_by_offset_alone(rules: Rules) -> Rules:
     return replace(rules, acknowledgement=acknowledge)
 
 
-def one_is_enough(**facts: object) -> LeaderState:
+def one_is_enough(rules: Rules) -> Rules:
     """KAFKA-1555: a leader that knows nothing of ``min.insync.replicas``."""
-    return LeaderState(**{**facts, "min_insync_replicas": 1})
+    return replace(rules, lead=lambda **facts: rules.lead(**{**facts, "min_insync_replicas": 1}))
 
 
 _advance = LeaderState.advance

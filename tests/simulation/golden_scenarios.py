@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from cluster.broker.control.controller import reassignments
 from cluster.broker.control.links.channels import BrokerChannel
-from cluster.broker.replicas import produce_checks, replica
+from cluster.broker.replicas import produce_checks
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.roles import Roles
 from cluster.controller import leadership, partitions, reassignment
@@ -163,7 +163,7 @@ SCENARIOS = {
     "a-producer-that-was-succeeded": Scenario(leads_with("a0", "b0", "a1"), without.obey_former_epochs),
     "five-in-flight": Scenario(refuses("m0"), without.remember_one_batch),
     "a-gap-after-an-unclean-election": Scenario(leads_with("m0", "m2"), without.take_gaps, loses_anyway=True),
-    "too-few-in-sync": Scenario(loses("m2"), patches=((replica, "LeaderState", without.one_is_enough),)),
+    "too-few-in-sync": Scenario(loses("m2"), without.one_is_enough),
     "a-watermark-that-waits-for-enough": Scenario(
         says("read from 0: 0:m1 1:m2", "read from 0: 0:m1 1:n2"),
         patches=((LeaderState, "advance", without.advance_alone),),

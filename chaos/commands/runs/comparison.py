@@ -1,14 +1,17 @@
-"""Two stored runs side by side: what they were asked and the outcome, where that differs. Pure.
+"""StoredPair runs side by side: what they were asked and the outcome, where that differs. Pure.
 
 Owns which figures are compared. The verdicts stay those that are recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from verifier.verdict import result_lines
+
+#: ``run.json`` and ``verdict.json`` of a run.
+StoredPair = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 ABSENT = "-"
 #: Of who ran it and where it is written: no difference between two experiments.
@@ -17,28 +20,31 @@ _NOT_COMPARED = ("out", "name", "keep", "web", "web_port", "spark_master")
 _FIGURES = (int, float, str, bool)
 
 
-def differences(
-    one: tuple[Mapping[str, Any], Mapping[str, Any]], other: tuple[Mapping[str, Any], Mapping[str, Any]]
-) -> list[tuple[str, str, str]]:
-    """(what, in the first, in the second) of two pairs of ``run.json`` and ``verdict.json``, where they differ.
+def differences(one: StoredPair, other: StoredPair) -> list[tuple[str, ...]]:
+    """(what, in the first, in the second) of two runs, where they differ. See ``side_by_side``."""
+    return side_by_side([one, other])
+
+
+def side_by_side(runs: Sequence[StoredPair]) -> list[tuple[str, ...]]:
+    """What, and its value in each run, where not all are equal.
 
     The verdict, anomalies and counts come first and always; what is not there is ``-``.
     """
-    rows = list(_both(dict(_result(one)), dict(_result(other)), always=True))
-    rows += _both(dict(_asked(one[0])), dict(_asked(other[0])))
-    told = {what for what, _, _ in rows}
-    figures = _both(dict(_figures(one[1].get("stats"))), dict(_figures(other[1].get("stats"))))
+    rows = list(_rows([dict(_result(each)) for each in runs], always=True))
+    rows += _rows([dict(_asked(run)) for run, _ in runs])
+    told = {row[0] for row in rows}
+    figures = _rows([dict(_figures(verdict.get("stats"))) for _, verdict in runs])
     return [*rows, *(row for row in figures if row[0] not in told)]
 
 
-def _both(one: Mapping[str, str], other: Mapping[str, str], *, always: bool = False) -> Iterator[tuple[str, str, str]]:
-    for what in dict.fromkeys((*one, *other)):
-        mine, theirs = one.get(what, ABSENT), other.get(what, ABSENT)
-        if always or mine != theirs:
-            yield what, mine, theirs
+def _rows(columns: Sequence[Mapping[str, str]], *, always: bool = False) -> Iterator[tuple[str, ...]]:
+    for what in dict.fromkeys(name for column in columns for name in column):
+        values = [column.get(what, ABSENT) for column in columns]
+        if always or len(set(values)) > 1:
+            yield (what, *values)
 
 
-def _result(pair: tuple[Mapping[str, Any], Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _result(pair: StoredPair) -> Iterator[tuple[str, str]]:
     run, verdict = pair
     yield "verdict", str(verdict.get("verdict", ABSENT))
     yield "seed", str(run.get("seed", ABSENT))

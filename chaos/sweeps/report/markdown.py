@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from chaos.sweeps.model import Sweep
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.reach import together
+from chaos.sweeps.report.sensitivity_words import markdown
 from chaos.sweeps.report.words import HEADINGS, columns, figures
+from chaos.sweeps.sensitivity_figures import sensitivity_of
 from chaos.sweeps.summary import MatrixRow, claims_line, left_out, ran
 
 
@@ -38,6 +40,10 @@ def _lines(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, CellO
     for why, which in left_out(rows):
         yield f"- {why}: {which}"
     yield ""
+    if (measured := sensitivity_of(sweep, outcomes)) is not None:
+        yield "## Sensitivity"
+        yield ""
+        yield from markdown(measured)
     if reached := together(sweep, outcomes).figures():
         yield "Reached by all runs together:"
         yield ""

@@ -8,8 +8,10 @@ from pathlib import Path
 from chaos.sweeps.model import EFFECTS, UNKNOWN, Sweep
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.reach import kept, together
+from chaos.sweeps.report import sensitivity_words
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.words import HEADINGS, WORDS, columns, figures
+from chaos.sweeps.sensitivity_figures import Sensitivity, sensitivity_of
 from chaos.sweeps.summary import MatrixRow, claims_line, counted, left_out, ran
 from verifier.report.html import self_contained
 
@@ -22,6 +24,7 @@ def sweep_html(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, C
     """The page as text."""
     shown = ran(rows)
     wanted = columns(shown)
+    told = sensitivity_of(sweep, outcomes)
     cells = [(cell, outcomes[cell.name]) for cell in sweep.cells if outcomes[cell.name].status not in _NOT_RUN]
     return self_contained(
         _HERE,
@@ -45,5 +48,17 @@ def sweep_html(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, C
         cells=cells,
         reached=together(sweep, outcomes).figures(),
         kept=kept(sweep, outcomes),
+        sensitivity=[] if told is None else sensitivity_words.sentences(told),
+        sensitivity_tables=[] if told is None else _sensitivity_tables(told),
+        sensitivity_words=("defect", "scenario", "as"),
         remarks=any(outcome.forbidden or outcome.reasons for _, outcome in cells),
     )
+
+
+def _sensitivity_tables(told: Sensitivity) -> list[tuple[Sequence[str], list[list[str]]]]:
+    """Headings and rows of each table that has any."""
+    tables = [
+        (sensitivity_words.HEADINGS, sensitivity_words.rows(told)),
+        (sensitivity_words.CONTROL_HEADINGS, sensitivity_words.control_rows(told)),
+    ]
+    return [(headings, rows) for headings, rows in tables if rows]

@@ -16,7 +16,7 @@ from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import parse_header
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.fetch import FetchPartition, FetchResult
-from cluster.replication.follower import FetchPosition, Reaction, reaction, restart_within, truncation_offset
+from cluster.replication.follower import FetchPosition, Reaction, restart_within, truncation_offset
 from cluster.replication.high_watermark import follower_high_watermark
 from cluster.topic_partition import TopicPartition
 
@@ -75,7 +75,7 @@ class FollowerLog:
         """
         log = self._log
         code, diverging = _error_code(result.error_code), result.diverging
-        what = reaction(sent, self.position(leader_epoch), code, diverges=diverging is not None)
+        what = self._rules.react(sent, self.position(leader_epoch), code, diverges=diverging is not None)
         if what is Reaction.TRUNCATE and diverging is not None:
             epoch, end_offset = diverging
             log_end_offset = log.log_end_offset
@@ -112,7 +112,7 @@ class FollowerLog:
     def _append_records(self, records: memoryview) -> None:
         log = self._log
         try:
-            log.append_as_follower(records)
+            self._rules.follow(log, records)
         except UnexpectedOffset:
             first = parse_header(records)
             again = restart_within(log.log_start_offset, log.log_end_offset, first.base_offset, first.last_offset)
@@ -122,7 +122,7 @@ class FollowerLog:
             return
         logger.info("%s-%d: the leader's log begins within a batch, starting at its %d", *self._key, again.offset)
         self._start_at(again.offset, "leader begins within a batch")
-        log.append_as_follower(records)
+        self._rules.follow(log, records)
 
     def cut(self, offset: int) -> None:
         """Let the log end at ``offset``, if it does not end before. Raises ``LogError``."""

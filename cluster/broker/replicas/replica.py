@@ -95,8 +95,7 @@ class Replica:
         """Become the leader of ``role.leader_epoch``, or continue leading in a newer one. Raises ``LogError``."""
         log_end_offset = self.log.log_end_offset
         self.log.epochs.assign(role.leader_epoch, log_end_offset)
-        before = self.leader
-        leader = LeaderState(
+        leader = self._host.rules.lead(
             broker_id=self._host.broker_id,
             replicas=role.replicas,
             adding=role.adding,
@@ -110,7 +109,7 @@ class Replica:
             now_ms=now_ms,
             eligible=self._host.is_alive,
             may_join=self._host.rules.may_join,
-            leading_since=role.leader_epoch if before is None else before.leading_since,
+            leading_since=role.leader_epoch if self.leader is None else self.leader.leading_since,
         )
         self.leader = leader
         self._take_over(role)
@@ -257,7 +256,8 @@ class Replica:
                 self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
                 return FetchFinding(answer(self.log, wanted, leader.high_watermark), 0, False)
-            found = self.log.read(wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
+            read = PartitionLog.read if reader.is_follower else rules.read
+            found = read(self.log, wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
         except (RequestRefused, LogError) as error:
             if isinstance(error.__cause__, OSError) and isinstance(error, LogError):
                 self._host.storage_failed(error)

@@ -11,13 +11,15 @@ import pytest
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import resolve
 from chaos.sweeps.catalogue import find_sweep
-from chaos.sweeps.defects import DEFECTS, EXERCISES, NONE
+from chaos.sweeps.defects import DEFECTS, EXERCISES
 from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.exercises import NONE
 from chaos.sweeps.model import Cell, Wanted
-from chaos.sweeps.outcome import CellOutcome, as_planted, is_found, outcome_of
+from chaos.sweeps.outcome import CellOutcome, is_found, judged_outcome
 from chaos.sweeps.report.words import planted
 from chaos.sweeps.summary import claims_line, rows_of
 from cluster.defects import CATALOGUE
+from cluster.defects.of_transactions import OF_TRANSACTIONS
 from tests.chaos.sweeps.finished import finish
 from tests.simulation.removals import REMOVALS
 from verifier.anomalies import NAMES
@@ -46,7 +48,7 @@ def test_each_is_planted_and_is_run_without() -> None:
         assert not any(cell.finds for cell in without)
         assert defect in CATALOGUE and defect in REMOVALS
         assert entry.finds and set(entry.finds) <= set(NAMES)
-    assert DEFECTS.keys() == CATALOGUE.keys() - {"lose-acked", "forget-sequences", "refuse-batches"}
+    assert DEFECTS.keys() == {defect.name for defect in OF_TRANSACTIONS}
     assert {entry.exercise for entry in DEFECTS.values()} == EXERCISES.keys()
 
 
@@ -110,4 +112,4 @@ def left(directory: SweepDirectory, cell: Cell, forbidden: Mapping[str, int], fi
     node.mkdir(parents=True)
     for _ in range(firings):
         append_json_line(node / "defects.jsonl", {"defect": "take-fenced-producers"})
-    return as_planted(cell, outcome_of(directory.run(cell)))
+    return judged_outcome(cell, directory.run(cell))

@@ -1,0 +1,66 @@
+"""Which entries are shown, and in which order: what a page's form asks for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from chaos.commands.serve.listed import Listed
+
+#: Entries on one page: what is beyond is named by number.
+MOST_SHOWN = 300
+KINDS = ("run", "sweep")
+#: Order -> what it goes by.
+ORDERS: Mapping[str, Callable[[Listed], tuple[object, ...]]] = {
+    "started": lambda entry: (entry.started,),
+    "name": lambda entry: (entry.name,),
+    "seed": lambda entry: (-1 if entry.seed is None else entry.seed,),
+    "state": lambda entry: (entry.state,),
+    "size": lambda entry: (entry.size_bytes,),
+}
+DEFAULT_ORDER = "started"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is asked for; empty is all. ``text`` is looked for in place, name and details, whatever its case."""
+
+    kind: str = ""
+    state: str = ""
+    text: str = ""
+    order: str = DEFAULT_ORDER
+    descending: bool = True
+
+    @classmethod
+    def of(cls, query: Mapping[str, Sequence[str]]) -> Choice:
+        """What a query says; what no form of ours would send counts as not said."""
+
+        def one(name: str, among: Sequence[str] | None = None) -> str:
+            value = (query.get(name) or [""])[0]
+            return value if among is None or value in among else ""
+
+        order = one("order", tuple(ORDERS))
+        ascends = one("direction", ("ascending", "descending")) == "ascending"
+        return cls(one("kind", KINDS), one("state"), one("text").strip(), order or DEFAULT_ORDER, not ascends)
+
+
+def chosen(entries: Sequence[Listed], choice: Choice) -> list[Listed]:
+    """Those that were asked for, in the order that was asked for; equals by their place."""
+    wanted = choice.text.casefold()
+    passed = [
+        entry
+        for entry in entries
+        if choice.kind in ("", entry.kind)
+        and choice.state in ("", entry.state)
+        and wanted in f"{entry.place} {entry.name} {entry.details}".casefold()
+    ]
+    passed.sort(key=lambda entry: entry.place)
+    key = ORDERS[choice.order]
+    # a stable sort keeps equals in the order of their places, in both directions
+    passed.sort(key=lambda entry: key(entry), reverse=choice.descending)
+    return passed
+
+
+def states_of(entries: Sequence[Listed]) -> list[str]:
+    """What can be chosen: each state that occurs."""
+    return sorted({entry.state for entry in entries})

@@ -1,0 +1,62 @@
+"""Several stored runs, or several sweeps, side by side. Owns what of a sweep is compared; of runs it is
+``chaos.commands.runs.comparison``'s."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from chaos.commands.runs.comparison import ABSENT, StoredPair, side_by_side
+from verifier.evidence.run_directory import RunDirectory, read_json
+
+MOST_COMPARED = 8
+
+#: What is compared, and its value in each.
+ComparedRow = tuple[str, ...]
+
+
+class CannotCompare(ValueError):
+    """These cannot be compared; the text says why."""
+
+
+def compared(paths: Sequence[Path]) -> list[ComparedRow]:
+    """The rows of a table of these runs, or sweeps. Raises CannotCompare."""
+    sweeps = [(path / "sweep.json").is_file() for path in paths]
+    if any(sweeps) and not all(sweeps):
+        raise CannotCompare("A run and a sweep cannot be compared.")
+    try:
+        return _sweeps(paths) if all(sweeps) else side_by_side([_stored(path) for path in paths])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CannotCompare(f"One of these cannot be read: {error}") from error
+
+
+def _stored(path: Path) -> StoredPair:
+    directory = RunDirectory(path)
+    run = directory.read_run()
+    try:
+        return run, read_json(directory.verdict_json)
+    except FileNotFoundError:
+        return run, {}
+
+
+def _sweeps(paths: Sequence[Path]) -> list[ComparedRow]:
+    """The settings of all, each with its verdict and how much was found; first how many cells ended how."""
+    columns = [dict(_settings(read_json(path / "sweep.json"))) for path in paths]
+    names = dict.fromkeys(name for column in columns for name in column)
+    return [(name, *(column.get(name, ABSENT) for column in columns)) for name in names]
+
+
+def _settings(whole: dict[str, object]) -> list[tuple[str, str]]:
+    told = [("sweep", str(whole["sweep"]))]
+    if isinstance(counts := whole["counts"], dict):
+        told += [(f"cells: {name}", str(count)) for name, count in counts.items()]
+    for row in whole["rows"] if isinstance(whole["rows"], list) else []:
+        verdicts, forbidden = row["verdicts"], row["forbidden"]
+        if not verdicts:
+            continue
+        shown = row["verdict"]
+        if len(verdicts) > 1:
+            shown += f" {verdicts.count(row['verdict'])}/{len(verdicts)}"
+        found = ", ".join(f"{name} {count:,}" for name, count in forbidden.items())
+        told.append((", ".join(row["labels"].values()), f"{shown}: {found}" if found else shown))
+    return told

@@ -1,0 +1,77 @@
+"""Sensitivity in words: the tables and sentences that every page of a sweep, and the one in docs/, has of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos.sweeps.sensitivity_figures import Count, Sensitivity
+from verifier.markdown import code, inline, table
+
+HEADINGS = ("defect", "scenario", "exercised", "found", "named", "true share", "as", "records", "seconds")
+CONTROL_HEADINGS = ("scenario", "faults", "false alarms", "unknown")
+
+
+def sentences(told: Sensitivity) -> list[str]:
+    """What all of it comes to."""
+    confidence = f"{told['confidence']:.0%}"
+    found = (
+        f"Defects were exercised in {_of(told['exercised'])} runs, found in {_of(told['found'])} of these, and rightly "
+        f"named in {_of(told['named'])}: a share of {_share(told['named'])}, with {confidence} confidence."
+    )
+    alarms = (
+        f"False alarms: {_of(told['alarms'])} runs without a defect ({_of(told['healthy_alarms'])} without faults, "
+        f"{_of(told['fault_alarms'])} with faults alone): a share of at most {told['alarms']['most']:.1%}, with "
+        f"{confidence} confidence."
+    )
+    return [*([found] if told["defects"] else []), *([alarms] if told["controls"] else [])]
+
+
+def rows(told: Sensitivity) -> list[list[str]]:
+    """The defects, below ``HEADINGS``."""
+    return [
+        [
+            each["defect"],
+            each["scenario"],
+            _of(each["exercised"]),
+            _of(each["found"]),
+            _of(each["named"]),
+            _share(each["named"]),
+            ", ".join(f"{name} {count:,}" for name, count in each["anomalies"].items()),
+            "" if each["records"] is None else f"{each['records']:,.0f}",
+            "" if each["seconds"] is None else f"{each['seconds']:.1f}",
+        ]
+        for each in told["defects"]
+    ]
+
+
+def control_rows(told: Sensitivity) -> list[list[str]]:
+    """The runs without a defect, below ``CONTROL_HEADINGS``."""
+    return [
+        [
+            each["scenario"],
+            "yes" if each["has_faults"] else "none",
+            f"{each['alarms']} of {each['judged']}",
+            str(each["unknown"]) if each["unknown"] else "",
+        ]
+        for each in told["controls"]
+    ]
+
+
+def markdown(told: Sensitivity) -> Iterator[str]:
+    """Sentences and tables, with an empty line after each."""
+    for sentence in sentences(told):
+        yield inline(sentence)
+        yield ""
+    if told["defects"]:
+        yield from table(HEADINGS, [[code(row[0]), *map(inline, row[1:])] for row in rows(told)])
+    if told["controls"]:
+        yield from table(CONTROL_HEADINGS, [[*map(inline, row)] for row in control_rows(told)])
+
+
+def _of(count: Count) -> str:
+    return f"{count['happened']} of {count['of']}"
+
+
+def _share(count: Count) -> str:
+    """Between which shares the true one lies; nothing if nothing was tried."""
+    return f"{count['least']:.0%} to {count['most']:.0%}" if count["of"] else ""

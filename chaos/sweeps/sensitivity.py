@@ -1,0 +1,134 @@
+"""The sweep ``sensitivity``: defects that need no transactions, under the scenarios that exercise them, and the same
+runs without.
+
+Owns the matrix: which scenario brings a defect to fire, and which checks name it. What a defect does is in
+``cluster.defects``, how cells are made of the matrix in ``exercises``, what is told of them in ``sensitivity_figures``.
+Each scenario is as short as it can be; those that are named in ``chaos/scenarios`` are played from their beginning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from chaos.schedules.model import Injection
+from chaos.sweeps.defects import SLOW_COPIES
+from chaos.sweeps.exercises import Exercise, Planted, defect_cells, opening
+from chaos.sweeps.model import Sweep, Wanted
+from loadgen.settings import NATIVE
+
+NAME = "sensitivity"
+SUMMARY = "defects that need no transactions, each under what exercises it: how many are found, how soon; false alarms"
+
+SEEDS = (1,)
+JUDGED_AT_ONCE = 20
+#: What is called so has no faults: a run of it without a defect is a healthy one.
+HEALTHY = "healthy"
+
+NOTES = (
+    "exercised: in how many runs the defect took effect, as the brokers noted (nodes/*/defects.jsonl). found: in how "
+    "many of these the verdict was invalid; named: in how many a check that names the defect found something that the "
+    "settings forbid.",
+    "records, seconds: the median of what had been acknowledged, and of the time since the load began, when the first "
+    "evidence of it could be seen.",
+    "A run with a defect ends with 0 if it was found by its name, with 1 if it was exercised and was not, with 2 if it "
+    "never fired. A run without one must be valid.",
+)
+
+#: Two partitions, and segments of which a short run fills several.
+_SMALL = {"partitions": 2, "rate": 2000, "topic_config": ("segment.bytes=131072",)}
+#: As many batches in flight as are remembered, sent at once: librdkafka has one for each partition.
+_IN_FLIGHT = ("batch.size=1000", "linger.ms=0", "max.in.flight.requests.per.connection=5")
+_RESPONSES = {"partitions": 1, "rate": 1000, "producer_config": _IN_FLIGHT}
+_FIRST = {"partition": 0}
+_HELD = {"direction": "response", "lossless": True}
+
+
+def _followers(at_s: float, duration_s: float) -> Injection:
+    """The followers of the first partition get nothing."""
+    return Injection(at_s, "cut-link", duration_s, {**_FIRST, "link": "followers"}, _HELD)
+
+
+EXERCISES: Mapping[str, Exercise] = {
+    HEALTHY: Exercise(10.0, options=_SMALL),
+    "lost-responses": Exercise(
+        16.0,
+        tuple(Injection(at_s, "drop-response", 0.8, _FIRST) for at_s in (2.0, 6.5, 11.0)),
+        client=NATIVE,
+        options=_RESPONSES,
+    ),
+    # Batches are stored and copied, no producer is told so, and then another broker leads.
+    "lost-responses-and-failover": Exercise(
+        14.0,
+        (
+            Injection(2.0, "drop-response", 2.0, _FIRST),
+            Injection(3.5, "kill-leader", 3.0, _FIRST, overlap=True),
+        ),
+        client=NATIVE,
+        options=_RESPONSES,
+    ),
+    "kip-101-truncate-to-watermark": opening("kip-101-truncate-to-watermark", 18.0),
+    "kip-279-fast-failovers": opening("kip-279-fast-failovers", 20.0),
+    "kafka-7128-lagging-follower": opening("kafka-7128-lagging-follower", 24.0),
+    "zombie-leader-in-isolation": opening("zombie-leader-in-isolation", 18.0),
+    # The leader is alone in the ISR before it dies, and those that were dropped are there.
+    "jepsen-2013": Exercise(
+        20.0,
+        (_followers(2.0, 12.0), Injection(9.0, "kill-leader", 6.0, _FIRST, overlap=True)),
+        options={"partitions": 1, "rate": 1000},
+    ),
+    # The same, and the settings let one of those lead.
+    "jepsen-2013-unclean": Exercise(
+        20.0,
+        (_followers(2.0, 12.0), Injection(9.0, "kill-leader", 6.0, _FIRST, overlap=True)),
+        options={"partitions": 1, "rate": 1000, "broker_config": ("unclean.leader.election.enable=true",)},
+    ),
+    "slow-elections": Exercise(
+        14.0,
+        (
+            *SLOW_COPIES,
+            Injection(3.0, "kill-leader", 2.0, _FIRST, overlap=True),
+            Injection(7.0, "kill-leader", 2.0, _FIRST, overlap=True),
+        ),
+        options={"partitions": 1, "rate": 1000},
+    ),
+}
+
+_LOSS = ("lost-write", "inconsistent-offsets", "log-divergence", "log-gap")
+_TWICE = ("log-duplicate", "duplicate", "sequence-duplicate")
+
+#: The names of the real bugs are those of docs/reference/anomalies-and-bugs.md.
+DEFECTS: Mapping[str, Planted] = {
+    "end-one-later": Planted(HEALTHY, ("wrong-end-offset",), source="KAFKA-5522"),
+    "answer-offset-zero": Planted(HEALTHY, ("inconsistent-offsets",), "0.01", source="Bufstream 0.1.0"),
+    "lose-acked": Planted(HEALTHY, ("lost-write",), "0.01", source="Bufstream 0.1.0"),
+    "begin-one-batch-late": Planted(HEALTHY, ("poll-skip", "int-poll-skip", "unseen"), source="a calibration"),
+    "swap-records": Planted(HEALTHY, ("log-reorder", "inconsistent-offsets"), "0.01", source="a calibration"),
+    "repeat-batches": Planted(HEALTHY, _TWICE, "0.01", source="a calibration"),
+    "change-a-byte": Planted(HEALTHY, ("log-corrupt", "phantom"), "0.01", source="a calibration"),
+    "damage-copies": Planted(HEALTHY, ("log-corrupt", "log-divergence"), "0.01", source="KAFKA-8722"),
+    "read-to-the-end": Planted(HEALTHY, ("read-above-watermark",), "0.1", source="KAFKA-9835"),
+    "forget-after-an-error": Planted(HEALTHY, _TWICE, "0.01", source="KAFKA-14034, KAFKA-5494"),
+    "take-gaps": Planted(
+        HEALTHY, ("log-reorder", "nonmonotonic-send"), beside=("refuse-batches:0.02",), source="KAFKA-8483, KAFKA-8484"
+    ),
+    "forget-sequences": Planted("lost-responses", _TWICE, source="Redpanda 3039"),
+    "remember-one-batch": Planted("lost-responses", _TWICE, source="Redpanda 3077, 3038"),
+    "shift-duplicates": Planted("lost-responses", ("inconsistent-offsets",), source="Redpanda 5355"),
+    "expire-early": Planted("lost-responses", _TWICE, source="KAFKA-5793, Redpanda 22670"),
+    "forget-on-failover": Planted("lost-responses-and-failover", _TWICE, source="no issue number"),
+    "cut-to-the-watermark": Planted("kip-101-truncate-to-watermark", _LOSS, source="KAFKA-1211 (KIP-101)"),
+    "guess-unknown-epochs": Planted("kip-279-fast-failovers", _LOSS, source="KAFKA-6361 (KIP-279)"),
+    "join-at-the-watermark": Planted("kafka-7128-lagging-follower", _LOSS, source="KAFKA-7128"),
+    "lead-alone": Planted("zombie-leader-in-isolation", (*_LOSS, "split-brain"), source="KAFKA-15489, KAFKA-14154"),
+    "confirm-on-stepping-down": Planted("zombie-leader-in-isolation", _LOSS, source="Redpanda 3003"),
+    "elect-anybody": Planted("jepsen-2013", _LOSS, source="KAFKA-1555"),
+    "one-is-enough": Planted("jepsen-2013-unclean", _LOSS, source="KAFKA-1555"),
+    "advance-alone": Planted("jepsen-2013-unclean", _LOSS, source="KAFKA-15583"),
+    "take-late-answers": Planted("slow-elections", (*_LOSS, "epoch-regression"), source="KAFKA-18723"),
+}
+
+
+def build(wanted: Wanted) -> Sweep:
+    """Of each scenario, the run without a defect and those with each of its defects, for each seed."""
+    cells = defect_cells(NAME, "scenario", EXERCISES, DEFECTS, wanted, SEEDS)
+    return Sweep(NAME, SUMMARY, "scenario", tuple(cells), notes=NOTES, judged_at_once=JUDGED_AT_ONCE)

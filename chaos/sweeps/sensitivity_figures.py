@@ -1,0 +1,144 @@
+"""How many planted defects are found, how soon, and how often a run without any is accused: figures of a sweep. Pure.
+
+Owns the arithmetic and the shape that ``sweep.json`` has of it. A defect that never fired was not exercised, which is
+something else than missed: shares count only runs in which it fired. False alarms are counted over runs in which
+nothing is planted, without faults and with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import TypedDict
+
+from chaos.sweeps.confidence import CONFIDENCE, share_bounds
+from chaos.sweeps.model import SEED, Cell, Sweep
+from chaos.sweeps.outcome import CellOutcome, is_found
+
+
+class Count(TypedDict):
+    """``happened`` of ``of``, and between which shares the true one lies."""
+
+    happened: int
+    of: int
+    least: float
+    most: float
+
+
+class DefectFigures(TypedDict):
+    """One defect under one scenario, all seeds together.
+
+    ``anomalies`` are those of the checks that name it; ``records`` and ``seconds`` the medians of when there was the
+    first evidence, None if no operation tells.
+    """
+
+    defect: str
+    scenario: str
+    exercised: Count
+    found: Count
+    named: Count
+    anomalies: dict[str, int]
+    records: float | None
+    seconds: float | None
+
+
+class AlarmFigures(TypedDict):
+    """The runs of one scenario in which nothing is planted: how many of those with a verdict were accused.
+
+    One that is unknown accuses no one and clears no one, and is counted apart.
+    """
+
+    scenario: str
+    has_faults: bool
+    alarms: int
+    judged: int
+    unknown: int
+
+
+class Sensitivity(TypedDict):
+    """All of a sweep. ``confidence`` is that of every bound; ``alarms`` are of all runs in which nothing is planted."""
+
+    confidence: float
+    exercised: Count
+    found: Count
+    named: Count
+    healthy_alarms: Count
+    fault_alarms: Count
+    alarms: Count
+    defects: list[DefectFigures]
+    controls: list[AlarmFigures]
+
+
+def sensitivity_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Sensitivity | None:
+    """The figures of a sweep in which defects are planted to be found; None of any other, or before anything ran."""
+    if not any(cell.finds for cell in sweep.cells):
+        return None
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in sweep.cells:
+        if outcomes[cell.name].status == "judged":
+            groups.setdefault(cell.setting, []).append(cell)
+    defects = [_defect(cells, outcomes) for cells in groups.values() if cells[0].finds]
+    controls = [_controls(cells, outcomes) for cells in groups.values() if not cells[0].asked.defects]
+    if not defects and not controls:
+        return None
+    return Sensitivity(
+        confidence=CONFIDENCE,
+        exercised=_together(each["exercised"] for each in defects),
+        found=_together(each["found"] for each in defects),
+        named=_together(each["named"] for each in defects),
+        healthy_alarms=_alarms(each for each in controls if not each["has_faults"]),
+        fault_alarms=_alarms(each for each in controls if each["has_faults"]),
+        alarms=_alarms(controls),
+        defects=defects,
+        controls=controls,
+    )
+
+
+def count_of(happened: int, of: int) -> Count:
+    """The count with its bounds."""
+    least, most = share_bounds(happened, of)
+    return Count(happened=happened, of=of, least=round(least, 6), most=round(most, 6))
+
+
+def _defect(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> DefectFigures:
+    first, own = cells[0], [outcomes[cell.name] for cell in cells]
+    fired = [each for each in own if each.fired]
+    named = sum(is_found(cell, outcomes[cell.name]) is True for cell in cells)
+    anomalies = {name: sum(each.forbidden.get(name, 0) for each in fired) for name in first.finds}
+    records = [each.evidence_records for each in fired if each.evidence_records is not None]
+    seconds = [each.evidence_s for each in fired if each.evidence_s is not None]
+    return DefectFigures(
+        defect=first.labels["defect"],
+        scenario=_scenario(first),
+        exercised=count_of(len(fired), len(own)),
+        found=count_of(sum(each.verdict == "invalid" for each in fired), len(fired)),
+        named=count_of(named, len(fired)),
+        anomalies={name: count for name, count in anomalies.items() if count},
+        records=median(records) if records else None,
+        seconds=median(seconds) if seconds else None,
+    )
+
+
+def _controls(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> AlarmFigures:
+    verdicts = [outcomes[cell.name].verdict for cell in cells]
+    return AlarmFigures(
+        scenario=_scenario(cells[0]),
+        has_faults=cells[0].schedule is not None,
+        alarms=verdicts.count("invalid"),
+        judged=len(verdicts) - verdicts.count("unknown"),
+        unknown=verdicts.count("unknown"),
+    )
+
+
+def _scenario(cell: Cell) -> str:
+    return ", ".join(value for name, value in cell.labels.items() if name not in (SEED, "defect"))
+
+
+def _together(counts: Iterable[Count]) -> Count:
+    known = [*counts]
+    return count_of(sum(each["happened"] for each in known), sum(each["of"] for each in known))
+
+
+def _alarms(controls: Iterable[AlarmFigures]) -> Count:
+    known = [*controls]
+    return count_of(sum(each["alarms"] for each in known), sum(each["judged"] for each in known))

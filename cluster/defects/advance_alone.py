@@ -1,0 +1,36 @@
+"""advance-alone: the high watermark moves however few are in sync (KAFKA-15583).
+
+Readers are handed what one replica alone may have.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from cluster.broker.rules import Rules
+from cluster.defects.firings import Firings
+from cluster.replication.leader import LeaderState
+
+NAME = "advance-alone"
+
+
+def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
+    """A firing is a watermark that moves although too few are in sync."""
+
+    class Hasty(LeaderState):
+        __slots__ = ()
+
+        def advance(self, log_end_offset: int, now_ms: int) -> bool:
+            if self.has_enough_in_sync:
+                return super().advance(log_end_offset, now_ms)
+            wanted, self.min_insync_replicas = self.min_insync_replicas, 1
+            try:
+                moved = super().advance(log_end_offset, now_ms)
+            finally:
+                self.min_insync_replicas = wanted
+            if moved:
+                firings.note(NAME, leader_epoch=self.leader_epoch, offset=self.high_watermark)
+            return moved
+
+    return replace(rules, lead=Hasty)

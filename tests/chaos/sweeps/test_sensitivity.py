@@ -1,0 +1,206 @@
+"""The sweep of sensitivity: its matrix, its arithmetic, and what its pages say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.resolve import resolve
+from chaos.scenarios.catalogue import find_scenario
+from chaos.scenarios.catalogue import names as scenario_names
+from chaos.sweeps.catalogue import find_sweep
+from chaos.sweeps.directory import SweepDirectory
+from chaos.sweeps.exercises import NONE, Planted
+from chaos.sweeps.model import Cell, Wanted
+from chaos.sweeps.outcome import CellOutcome, judged_outcome
+from chaos.sweeps.report import write_reports
+from chaos.sweeps.report.sensitivity_words import markdown
+from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, HEALTHY
+from chaos.sweeps.sensitivity_document import document, figures_in, main
+from chaos.sweeps.sensitivity_figures import Sensitivity, count_of, sensitivity_of
+from chaos.sweeps.summary import sweep_json
+from cluster.defects import CATALOGUE, parse
+from cluster.defects.of_producers import OF_PRODUCERS
+from cluster.defects.of_replication import OF_REPLICATION
+from tests.chaos.sweeps.finished import finish
+from verifier.anomalies import NAMES
+from verifier.evidence.run_directory import append_json_line, write_json_atomic
+
+SWEEP = find_sweep("sensitivity")(Wanted(seeds=(1, 2)))
+NOT_ASKED = CellOutcome("not asked")
+FOUND = CellOutcome("judged", "invalid", forbidden={"lost-write": 3}, fired=2, evidence_records=40, evidence_s=2.5)
+
+
+def cells(defect: str, scenario: str) -> list[Cell]:
+    wanted = {"scenario": scenario, "defect": defect}
+    return [cell for cell in SWEEP.cells if wanted.items() <= cell.labels.items()]
+
+
+def outcomes(told: Mapping[str, CellOutcome]) -> dict[str, CellOutcome]:
+    """Of all cells; those that are not told of were not asked for."""
+    return {cell.name: told.get(cell.name, NOT_ASKED) for cell in SWEEP.cells}
+
+
+def test_every_defect_without_transactions_is_planted() -> None:
+    """One that breaks no promise is planted only beside others; at least 24 of the catalogue are in it."""
+    here = {defect.name for defect in (*OF_PRODUCERS, *OF_REPLICATION)} - {"refuse-batches"}
+    assert DEFECTS.keys() == here | {"end-one-later"}
+    assert len(DEFECTS) >= 24
+    assert {each.exercise for each in DEFECTS.values()} == EXERCISES.keys()
+    for defect, each in DEFECTS.items():
+        assert each.finds and set(each.finds) <= set(NAMES)
+        for text in each.texts(defect):
+            assert parse(text).name in CATALOGUE
+        assert parse(each.texts(defect)[0]).name == defect
+
+
+def test_each_is_run_beside_the_same_without() -> None:
+    """The same settings, faults and seeds; and one of the scenarios has no faults at all."""
+    for defect, entry in DEFECTS.items():
+        with_it, without = cells(defect, entry.exercise), cells(NONE, entry.exercise)
+        assert len(with_it) == len(without) == 2
+        assert [replace(cell.asked, defects=()) for cell in with_it] == [cell.asked for cell in without]
+        assert [cell.schedule for cell in with_it] == [cell.schedule for cell in without]
+    assert {cell.labels["scenario"] for cell in SWEEP.cells if cell.schedule is None} == {HEALTHY}
+
+
+def test_every_cell_can_be_run() -> None:
+    """Its settings resolve, and so does its schedule, also where the load is shorter."""
+    for cell in (*SWEEP.cells, *find_sweep("sensitivity")(Wanted(time_limit_s=9.0)).cells):
+        if cell.schedule is None:
+            assert resolve(cell.asked)[0].faults == ()
+        else:
+            assert cell.schedule.injections
+            resolve(replace(cell.asked, schedule=ScheduleFile(Path("s.yaml"), cell.schedule)))
+
+
+def test_a_named_scenario_is_played_from_its_beginning() -> None:
+    """Its settings, and the faults that are over by then: all that follow are later."""
+    named = EXERCISES.keys() & set(scenario_names())
+    assert len(named) >= 4
+    for name in named:
+        whole = find_scenario(name).schedule.injections
+        played = EXERCISES[name].hits
+        assert played == whole[: len(played)] and len(played) >= 1
+        options = find_scenario(name).options
+        assert {key: options[key] for key in EXERCISES[name].options if key in options} == EXERCISES[name].options
+
+
+def test_what_is_beside_a_defect_is_no_firing(tmp_path: Path) -> None:
+    """Only the defect that is to be found counts as exercised."""
+    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells("take-gaps", HEALTHY)
+    assert cell.asked.defects == ("take-gaps", "refuse-batches:0.02")
+    finish(directory, cell)
+    node = directory.run(cell).node(1)
+    node.mkdir(parents=True)
+    for name in ("refuse-batches", "refuse-batches", "take-gaps"):
+        append_json_line(node / "defects.jsonl", {"defect": name})
+    outcome = judged_outcome(cell, directory.run(cell))
+    assert (outcome.fired, dict(outcome.fired_by)) == (1, {"refuse-batches": 2, "take-gaps": 1})
+
+
+def test_shares_count_runs_in_which_it_fired() -> None:
+    """Not exercised is not missed; found by another name is found and not named; records and seconds are medians."""
+    lost, swap = cells("lose-acked", HEALTHY), cells("swap-records", HEALTHY)
+    late = replace(FOUND, evidence_records=60, evidence_s=3.5)
+    told = sensitivity_of(
+        SWEEP,
+        outcomes(
+            {lost[0].name: FOUND, lost[1].name: late, swap[0].name: FOUND, swap[1].name: CellOutcome("judged", "valid")}
+        ),
+    )
+    assert told is not None
+    first, second = told["defects"]
+    assert (first["defect"], first["exercised"], first["named"]) == ("lose-acked", count_of(2, 2), count_of(2, 2))
+    assert (first["records"], first["seconds"], first["anomalies"]) == (50, 3.0, {"lost-write": 6})
+    assert (second["exercised"], second["found"], second["named"]) == (count_of(1, 2), count_of(1, 1), count_of(0, 1))
+    assert (told["exercised"], told["found"], told["named"]) == (count_of(3, 4), count_of(3, 3), count_of(2, 3))
+    assert count_of(2, 2)["most"] == 1.0 and 0.15 < count_of(2, 2)["least"] < 0.16
+
+
+def test_false_alarms_are_counted_apart() -> None:
+    """Of runs without a defect, those without faults and those with; a run that is unknown is neither accused nor
+    cleared."""
+    healthy, faulty = cells(NONE, HEALTHY), cells(NONE, "lost-responses")
+    told = sensitivity_of(
+        SWEEP,
+        outcomes(
+            {
+                healthy[0].name: CellOutcome("judged", "valid"),
+                healthy[1].name: CellOutcome("judged", "unknown"),
+                faulty[0].name: CellOutcome("judged", "invalid", forbidden={"phantom": 1}),
+                faulty[1].name: CellOutcome("judged", "valid"),
+            }
+        ),
+    )
+    assert told is not None and told["defects"] == []
+    assert told["healthy_alarms"] == count_of(0, 1)
+    assert told["fault_alarms"] == count_of(1, 2)
+    assert told["alarms"] == count_of(1, 3)
+    assert [each["unknown"] for each in told["controls"]] == [1, 0]
+
+
+def test_other_sweeps_have_none() -> None:
+    """Nothing is planted there to be found; and where nothing ran, nothing is known."""
+    seeds = find_sweep("seeds")(Wanted())
+    assert sensitivity_of(seeds, {cell.name: FOUND for cell in seeds.cells}) is None
+    assert sensitivity_of(SWEEP, outcomes({})) is None
+
+
+@pytest.fixture
+def told() -> Sensitivity:
+    run = {cells("lose-acked", HEALTHY)[0].name: FOUND, cells(NONE, HEALTHY)[0].name: CellOutcome("judged", "valid")}
+    figures = sensitivity_of(SWEEP, outcomes(run))
+    assert figures is not None
+    return figures
+
+
+def test_the_table(told: Sensitivity) -> None:
+    """What was exercised, found and named, with bounds; how soon; and false alarms beside it."""
+    page = "\n".join(markdown(told))
+    assert "| `lose-acked` | healthy | 1 of 1 | 1 of 1 | 1 of 1 | 2% to 100% | lost-write 3 | 40 | 2.5 |" in page
+    assert "| healthy | none | 0 of 1 |  |" in page
+    assert "rightly named in 1 of 1: a share of 2% to 100%, with 95% confidence." in page
+    assert "at most 97.5%, with 95% confidence." in page
+
+
+def test_all_pages_have_it(tmp_path: Path) -> None:
+    """sweep.json, sweep.md and sweep.html; the page in docs/ is made of the first."""
+    directory, [cell, _] = SweepDirectory.at(tmp_path / "sweep"), cells("lose-acked", HEALTHY)
+    finish(directory, cell, verdict="invalid", forbidden={"lost-write": 3})
+    run = outcomes({cell.name: FOUND})
+    write_json_atomic(directory.sweep_json, sweep_json(SWEEP, {}, run, {}))
+    write_reports(directory, SWEEP, run)
+    figures = figures_in(directory.sweep_json)
+    assert figures == json.loads(json.dumps(sensitivity_of(SWEEP, run)))
+    for text in (directory.sweep_md.read_text(), document(figures)):
+        assert "| `lose-acked` | healthy | 1 of 1 |" in text
+    html = directory.sweep_html.read_text()
+    assert "<h2>Sensitivity</h2>" in html and 'data-label="true share">2% to 100%<' in html
+
+
+def test_the_page_in_docs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It names all that is planted, measured or not; what is no sweep of defects is refused."""
+    assert main([]) == 0
+    page = capsys.readouterr().out
+    assert "Not measured yet." in page
+    assert all(f"| `{defect}` | `{each.exercise}` |" in page for defect, each in DEFECTS.items())
+    # What was measured is of another day; what is planted is of today.
+    planted = page.partition("## What is planted")[2]
+    assert (Path(__file__).resolve().parents[3] / "docs" / "sensitivity.md").read_text().endswith(planted)
+    other = tmp_path / "sweep.json"
+    other.write_text("{}")
+    assert main([str(other)]) == 254
+    assert main([str(tmp_path / "absent.json")]) == 254
+    assert main(["a", "b"]) == 254
+
+
+def test_a_probability_is_part_of_what_is_planted() -> None:
+    """The defect itself is the first of what a run is given."""
+    assert Planted("x", (), "0.01", ("b",)).texts("a") == ("a:0.01", "b")
+    assert Planted("x", ()).texts("a") == ("a",)
