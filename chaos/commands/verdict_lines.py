@@ -40,6 +40,8 @@ def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool
     # what was found first, with its example; an overloaded harness is no anomaly
     for line in (*found, *shown, *(f"in doubt: {doubt}" if found else doubt for doubt in doubts)):
         print(f"  {printable(line)}", file=sys.stderr)
+    for line in verdict.get("narrowed", ()):
+        print(f"  {printable(line)}", file=sys.stderr)
     if as_json:
         print(json.dumps(verdict), flush=True)
     return str(verdict["verdict"])

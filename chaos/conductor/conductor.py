@@ -14,8 +14,9 @@ from typing import Any
 
 from chaos.conductor.broker_machine import ports_for
 from chaos.conductor.declared import create_topics, declared_evidence, topic_ids
-from chaos.conductor.deployment import Deployment, StartFailure
+from chaos.conductor.deployment import Deployment
 from chaos.conductor.final import FinalState
+from chaos.conductor.foreign_cluster import ForeignCluster
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
 from chaos.conductor.live import Live
@@ -25,6 +26,8 @@ from chaos.conductor.producer_ids import producer_ids_below
 from chaos.conductor.progress import under_load
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
+from chaos.conductor.run_cluster import RunCluster
+from chaos.conductor.starting import StartFailure
 from chaos.conductor.target import Target
 from chaos.conductor.witnesses import Witnesses
 from chaos.conductor.workbench import Workbench
@@ -62,7 +65,12 @@ class Conductor:
         self._bench = bench
         self._record = record
         self._observer = Observer(bench.transport, bench.clock, settings.topic)
-        self._deployment = Deployment(settings, bench.directory, bench.supervisor, self._observer, ports_for(schedule))
+        whose = settings, bench.directory, bench.supervisor, self._observer
+        self._deployment: RunCluster = (
+            Deployment(*whose, ports_for(schedule))
+            if settings.asked.target is None
+            else ForeignCluster(*whose, bench.transport)
+        )
         self._load = Load(settings, bench, self._deployment, record.model.run_id)
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
@@ -260,7 +268,8 @@ class Conductor:
             for problem in await self._load.final_read(final.partitions):
                 self._record.problem(problem)
         finally:
-            below = await producer_ids_below(self._deployment.zookeeper_address)
+            zookeeper = self._deployment.zookeeper_address
+            below = await producer_ids_below(zookeeper) if zookeeper else None
             ids = await topic_ids(self._observer, settings.topic)
             self._record.update(final=final.partitions, final_topic_ids=ids, producer_ids_below=below)
 
@@ -281,6 +290,8 @@ class Conductor:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
             except (OSError, LinkError) as error:
                 progress.note(f"the harness's own health could not be read: {error!r}")
+            for problem in await self._deployment.collect(self._record.model.final):
+                self._record.problem(problem)
             for broker_id in await self._deployment.stop():
                 self._record.problem(f"broker {broker_id} did not stop cleanly and was killed")
 

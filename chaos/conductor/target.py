@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from chaos.conductor.broker_machine import BrokerMachine
-from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
+from chaos.conductor.run_cluster import RunCluster
 from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.damage import Direction, FrameAct, FrameCounts, LinkTraffic, Marks
@@ -97,7 +97,7 @@ class Target:
 
     def __init__(
         self,
-        deployment: Deployment,
+        deployment: RunCluster,
         observer: Observer,
         directory: RunDirectory,
         topic: str,

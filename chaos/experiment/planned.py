@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Iterator
 
 from chaos.experiment.asked import Asked
@@ -27,6 +28,8 @@ from loadgen.workload import Workload
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
 MOST_NAMED = 4
+#: The links that there are to a cluster that others started.
+_CLIENT_LINK = re.compile(rf"(?:{'|'.join(LOAD_GROUPS)})-b\d+")
 #: Segments of this size are closed within seconds.
 SMALL_SEGMENT = 131_072
 
@@ -93,6 +96,8 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
         return f"it needs a workload with {kind.needs_of_workload()}, and workload {workload.name} has none"
     if kind.acts_on_frames and asked.toxiproxy is not None:
         return "it needs gapless's own proxy, and --toxiproxy names another: Toxiproxy knows no frames of Kafka's"
+    if asked.target is not None and (why := _out_of_reach(kind, asked)) is not None:
+        return why
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
         return "a ZooKeeper given with --zookeeper is never broken"
     if kind.needs_closed_segments and not _rolls(asked):
@@ -107,6 +112,15 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
             f"it needs {kind.least_replicas} replicas to take effect, but there is "
             f"--replication-factor {asked.replication_factor}"
         )
+    return None
+
+
+def _out_of_reach(kind: type[Fault], asked: Asked) -> str | None:
+    """Why it cannot be made in a cluster that others started; None if it can."""
+    if kind.reach == "inside":
+        return "it needs a cluster that gapless starts, and --target names another: of that, it reaches clients' links"
+    if kind.reach == "processes" and asked.nodes is None:
+        return "it needs the brokers' processes: say with --nodes FILE how those of --target are killed and started"
     return None
 
 
@@ -138,6 +152,10 @@ def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[s
 
 def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Iterator[str]:
     brokers = experiment.asked.brokers
+    if experiment.asked.target is not None:
+        if not re.fullmatch(_CLIENT_LINK, str(link)):
+            yield f"of the cluster of --target only the links of clients are there, as producers-b1; not {link!r}"
+        return
     if link == FOLLOWERS and fault.takes_followers:
         if brokers == 1:
             yield f"target link {FOLLOWERS}: with --brokers 1 there are no followers"

@@ -13,6 +13,7 @@ class KillLeader(Kill):
 
     name = "kill-leader"
     summary = "SIGKILL the broker that leads a partition; restart it on its own data directory"
+    reach = "processes"
     least_replicas = 2
 
     async def choose(self) -> str:
