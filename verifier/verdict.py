@@ -1,4 +1,4 @@
-"""The verdict: from facts to valid, invalid or unknown. Pure; owns the lattice, ``verdict.json`` and the RESULT lines.
+"""The verdict: from facts to valid, invalid or unknown. Pure; owns the lattice and ``verdict.json``.
 
 Within a run invalid outranks unknown, and unknown outranks valid: incomplete evidence never hides what was found, and
 nothing found in incomplete evidence is never called valid.
@@ -207,7 +207,7 @@ def decide(run: RunModel, audit: Audit, closing: Closing, further: Sequence[Doub
 
 
 def _asked(check: CheckResult, narrow: Narrowing) -> CheckResult:
-    """The same check, or why it was not asked. What one found all the same counts: no evidence is ever passed over."""
+    """The same check, or why it was not asked. What one found nevertheless counts: no evidence is ever passed over."""
     why = narrow.unasked.get(check.name)
     if why is None or check.forbidden_count or check.failure or check.withheld:
         return check
@@ -285,32 +285,3 @@ def _leader(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None
     while leader is not None and checks[leader].explained_by is not None:
         leader = checks[leader].explained_by
     return leader if leader is not None and checks[leader].forbidden_count else None
-
-
-def result_lines(
-    verdict: Mapping[str, Any], *, repro: str, seed: int | None = None, report: str | None = None
-) -> list[str]:
-    """The lines that end a run, or the judging of a history, from ``verdict.json``'s object.
-
-    A history has no seed, and a report only if one was asked for. ``?`` stands for what was never counted.
-    """
-    forbidden, allowed = [], []
-    for name, check in verdict["checks"].items():
-        let_off = int(check.get("allowed_count", check["count"] if check["allowed"] else 0))
-        if check["count"] > let_off:
-            forbidden.append(f"{name}:{check['count'] - let_off}")
-        if let_off:
-            allowed.append(f"{name}:{let_off}")
-    stats = verdict["stats"]
-    # a check that was withheld or failed has found neither something nor nothing
-    silent = any(check.get("withheld") or check.get("failure") for check in verdict["checks"].values())
-    none = "none" if stats and not silent else UNCOUNTED
-    words = [
-        f"RESULT {verdict['verdict']}",
-        *([] if seed is None else [f"seed={seed}"]),
-        f"acked={stats.get('acked', UNCOUNTED)}",
-        f"read={stats.get('read', UNCOUNTED)}",
-        f"anomalies={','.join(forbidden) or none}",
-        f"allowed={','.join(allowed) or none}",
-    ]
-    return [" ".join(words), *([] if report is None else [f"report: {report}"]), f"repro: {repro}"]

@@ -1,7 +1,7 @@
 """``gapless run --target``: what a run takes from the cluster that it is pointed at, before it is resolved.
 
-Owns the look before anything is started, and its refusals. What is kept of it stands in ``run.json`` as if it had been
-asked for: the number of brokers, and those of their settings on which a verdict depends.
+Owns the look before anything is started, and its refusals. What is kept of it is in ``run.json`` as if it were asked
+for: the number of brokers, and those of their settings on which a verdict depends.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.conductor.nodes import Nodes, NodesError
+from chaos.conductor.nodes import ForeignNodes, NodesError
 from chaos.conductor.target_look import NotSeen, SeenTarget, look
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import FIELDS
 from chaos.experiment.errors import ExperimentError
-from chaos.experiment.target import check_target, replica_directories, target_addresses
+from chaos.experiment.target_options import check_target, replica_directories, target_addresses
 from cluster.seams.asyncio_transport import AsyncioTransport
 
 
@@ -51,7 +51,7 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
         if not Path(place).is_dir():
             raise BadRequest(f"--replica-dir {broker}={place}: there is no such directory; give one of log.dirs")
     try:
-        if absent := [broker for broker in brokers if asked.nodes and broker not in Nodes.of(asked.nodes).known]:
+        if absent := [broker for broker in brokers if asked.nodes and broker not in ForeignNodes.of(asked.nodes).known]:
             raise BadRequest(f"--nodes {asked.nodes} does not name broker {absent[0]}; add it to 'nodes'")
     except NodesError as error:
         raise BadRequest(str(error)) from error

@@ -14,7 +14,7 @@ from typing import Any
 from chaos.commands.verdict_details import examples, planted
 from cluster.process.one_line import printable
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.verdict import result_lines
+from verifier.result_lines import result_lines
 
 
 def say(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any] | None = None) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chaos.conductor.nodes import Nodes
+from chaos.conductor.nodes import ForeignNodes
 from chaos.conductor.observer import Observer
 from chaos.conductor.run_cluster import BrokerProcess
 from chaos.conductor.served_logs import NotServed, save_served_log
@@ -20,7 +20,7 @@ from chaos.conductor.starting import StartFailure, message, start_proxy
 from chaos.conductor.target_look import NotSeen, look
 from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.experiment import Experiment
-from chaos.experiment.target import replica_directories, target_addresses
+from chaos.experiment.target_options import replica_directories, target_addresses
 from cluster.client.errors import AdminError
 from cluster.process.supervisor import Supervisor
 from cluster.process.topology import LinkName, Topology
@@ -58,7 +58,7 @@ class ForeignCluster:
         self._supervisor = supervisor
         self._observer = observer
         self._transport = transport
-        self._nodes = Nodes.of(settings.asked.nodes)
+        self._nodes = ForeignNodes.of(settings.asked.nodes)
         self._replicas = replica_directories(settings.asked)
         self._addresses: Mapping[int, str] = {}
         self._links: Links | None = None
@@ -118,7 +118,7 @@ class ForeignCluster:
         child = await asyncio.to_thread(
             self._supervisor.start_python,
             "relays",
-            "chaos.rewriting.server:serve",
+            "chaos.rewriting.relay_process:serve",
             {"links": links},
             str(self._directory.path / "relays.log"),
             service=True,

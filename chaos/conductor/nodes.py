@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, Self
 
 import psutil
-import yaml
 
 from chaos.conductor.starting import StartFailure
 from cluster.process.processes import is_alive, signal_quietly, until
-from loadgen.documents import DocumentError, read_text
+from loadgen.documents import DocumentError, load_yaml, read_text
 
 COMMAND_S = 60.0
 SIGNAL_S = 5.0
@@ -35,7 +34,7 @@ class NodesError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """What the file says of one broker. Commands are split as a shell does, and run without one."""
+    """What the file says about one broker. Commands are split as a shell does, and run without one."""
 
     pid_file: str = ""
     kill: str = ""
@@ -104,14 +103,16 @@ class NodeProcess:
         """Start it, and wait until it runs. Raises StartFailure."""
         if not self._spec.start:
             raise StartFailure(f"broker {self._broker_id} does not run, and --nodes has no 'start' for it")
-        # not waited for: it may be the broker itself
-        subprocess.Popen(
-            shlex.split(self._spec.start),
+        # In the background of a shell that ends at once: it may be the broker itself, and is to be no child of ours.
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" &', "sh", *shlex.split(self._spec.start)],
             env=_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            check=True,
+            timeout=COMMAND_S,
         )
         if not until(self.is_running, START_S):
             raise StartFailure(f"broker {self._broker_id} does not run {START_S:g} s after: {self._spec.start}")
@@ -141,7 +142,7 @@ class NodeProcess:
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class ForeignNodes:
     """All of them. Of a broker that no one described nothing is known but that it runs."""
 
     processes: Mapping[int, NodeProcess] = field(default_factory=dict)
@@ -171,9 +172,9 @@ class Nodes:
 def parse(text: str) -> dict[int, NodeSpec]:
     """The brokers of a file; ``commands`` hold for all ``nodes``, ``{id}`` stands for the broker. Raises NodesError."""
     try:
-        whole = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise NodesError(f"it is no YAML: {' '.join(str(error).split())}") from error
+        whole = load_yaml(text)
+    except DocumentError as error:
+        raise NodesError(str(error)) from error
     if not isinstance(whole, dict) or not isinstance(whole.get("nodes"), dict) or not whole["nodes"]:
         raise NodesError("it needs 'nodes', with a broker's id and what is known of it")
     if unknown := set(whole) - {"nodes", "commands"}:

@@ -1,4 +1,4 @@
-"""The cluster of a run, whoever started it: what conductor, load and faults ask of it. Owns only the shape.
+"""The cluster of a run, no matter who started it: what conductor, load and faults ask of it. Owns only the shape.
 
 ``chaos.conductor.deployment`` is the cluster that gapless starts, ``chaos.conductor.foreign_cluster`` one that others
 started.

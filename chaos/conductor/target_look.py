@@ -28,7 +28,7 @@ class NotSeen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SeenTarget:
-    """``addresses`` are the brokers' own, by their ids; ``settings`` what they say of those that are wanted."""
+    """``addresses`` are the brokers' own, by their ids; ``settings`` what they say about those that are wanted."""
 
     addresses: Mapping[int, str]
     settings: Mapping[str, str]
@@ -55,7 +55,7 @@ async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
 
 
 def settings_of_brokers(config: Mapping[str, str | None]) -> dict[str, str]:
-    """What the brokers say of the settings that a verdict depends on. Pure."""
+    """What the brokers say about the settings that a verdict depends on. Pure."""
     found = {name: value for name in WANTED if (value := config.get(name)) is not None}
     if (session := config.get(_KRAFT_SESSION)) is not None:
         found[_SESSION] = session

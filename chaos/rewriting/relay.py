@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from chaos.rewriting.rewriter import AddressRewriter, BrokerAddress
+from chaos.rewriting.rewriter import AddressRewriter, ToldAddress
 from cluster.protocol.errors import ProtocolError
 from cluster.seams.transport import Connection, Listener, Transport
 
@@ -30,12 +30,12 @@ Rewriting = Callable[[], AddressRewriter]
 class Relay:
     """One listener before one link. ``upstream`` is where the link listens."""
 
-    def __init__(self, name: str, upstream: BrokerAddress, rewriting: Rewriting, transport: Transport) -> None:
+    def __init__(self, name: str, upstream: ToldAddress, rewriting: Rewriting, transport: Transport) -> None:
         self._name = name
         self._upstream = upstream
         self._rewriting = rewriting
         self._transport = transport
-        self._listener: Listener | None = None
+        self._bound: Listener | None = None
         self._pairs: set[Pair] = set()
 
     def __repr__(self) -> str:
@@ -43,13 +43,13 @@ class Relay:
 
     async def start(self) -> int:
         """Listen; the port. Raises ``OSError``."""
-        self._listener = await self._transport.listen(HOST, 0, self._accept)
-        return self._listener.port
+        self._bound = await self._transport.listen(HOST, 0, self._accept)
+        return self._bound.port
 
     async def stop(self) -> None:
         """Stop listening, and end every connection."""
-        if self._listener is not None:
-            await self._listener.close()
+        if self._bound is not None:
+            await self._bound.close()
         for pair in list(self._pairs):
             pair.end("the relay stops")
 
@@ -79,12 +79,12 @@ class Pair:
     def __repr__(self) -> str:
         return f"Pair({self._name}, {self._client.peer}, ended={self._ended})"
 
-    def dial(self, transport: Transport, upstream: BrokerAddress) -> None:
-        """Connect to the link; the client is not read until it is there."""
+    def dial(self, transport: Transport, upstream: ToldAddress) -> None:
+        """Connect to the link; the client is not read before."""
         self._client.pause_reading()
         self._dialing = asyncio.create_task(self._dial(transport, upstream))
 
-    async def _dial(self, transport: Transport, upstream: BrokerAddress) -> None:
+    async def _dial(self, transport: Transport, upstream: ToldAddress) -> None:
         def attach(connection: Connection) -> _Side:
             self._broker = connection
             return self._broker_side
@@ -170,16 +170,16 @@ class Relays:
     def __repr__(self) -> str:
         return f"Relays({len(self._relays)} relays)"
 
-    async def start(self, links: Mapping[str, Mapping[int, BrokerAddress]]) -> dict[str, dict[int, int]]:
+    async def start(self, links: Mapping[str, Mapping[int, ToldAddress]]) -> dict[str, dict[int, int]]:
         """Listen before each link of each group, ``{group: {broker: link}}``; the ports, likewise."""
         ports: dict[str, dict[int, int]] = {}
         for group, brokers in links.items():
-            book: dict[int, BrokerAddress] = {}
+            book: dict[int, ToldAddress] = {}
             ports[group] = {}
             for broker, upstream in brokers.items():
                 relay = Relay(f"{group}-b{broker}", upstream, self._rewriting(book), self._transport)
                 ports[group][broker] = await relay.start()
-                book[broker] = BrokerAddress(HOST, ports[group][broker])
+                book[broker] = ToldAddress(HOST, ports[group][broker])
                 self._relays.append(relay)
         return ports
 
@@ -188,7 +188,7 @@ class Relays:
         for relay in self._relays:
             await relay.stop()
 
-    def _rewriting(self, book: Mapping[int, BrokerAddress]) -> Rewriting:
+    def _rewriting(self, book: Mapping[int, ToldAddress]) -> Rewriting:
         return lambda: AddressRewriter(book, self._stranger)
 
     def _stranger(self, broker_id: int) -> None:

@@ -26,7 +26,7 @@ _NEVER_OFFERED = frozenset((78, 79))
 _NOWHERE = (-1, "", -1)
 
 
-class BrokerAddress(NamedTuple):
+class ToldAddress(NamedTuple):
     """Where a client is to find a broker."""
 
     host: str
@@ -44,7 +44,7 @@ class AddressRewriter:
     their links.
     """
 
-    def __init__(self, book: Mapping[int, BrokerAddress], on_stranger: Callable[[int], None]) -> None:
+    def __init__(self, book: Mapping[int, ToldAddress], on_stranger: Callable[[int], None]) -> None:
         self._book = book
         self._on_stranger = on_stranger
         #: correlation id -> API key and version of what was asked

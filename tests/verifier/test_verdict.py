@@ -27,7 +27,8 @@ from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, RETURNED,
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.report.summary import summary_md
 from verifier.report.tiles import tiles
-from verifier.verdict import Verdict, result_lines, undecidable, worst
+from verifier.result_lines import result_lines
+from verifier.verdict import Verdict, undecidable, worst
 
 
 def a_run(**changes: Any) -> RunModel:

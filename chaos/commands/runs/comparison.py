@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from verifier.verdict import result_lines
+from verifier.result_lines import result_lines
 
 ABSENT = "-"
 #: Of who ran it and where it is written: no difference between two experiments.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 
+from chaos.faults.base import until
 from chaos.rewriting.relay import HOST, Relays
-from chaos.rewriting.rewriter import BrokerAddress
+from chaos.rewriting.rewriter import ToldAddress
 from cluster.client.connection import BrokerConnection
 from cluster.protocol import messages
 from cluster.protocol.message_classes import MetadataRequest, MetadataResponse
 from cluster.seams.asyncio_transport import AsyncioTransport
+from cluster.seams.clock import SystemClock
 
 METADATA = 3
 
@@ -57,7 +59,7 @@ async def behind_relays():
     transport, broker = AsyncioTransport(), FakeBroker()
     listener = await transport.listen(HOST, 0, broker.accept)
     relays = Relays(transport)
-    there = BrokerAddress(HOST, listener.port)
+    there = ToldAddress(HOST, listener.port)
     ports = await relays.start({"producers": {1: there, 2: there}})
     try:
         yield broker, ports["producers"], transport
@@ -70,10 +72,13 @@ async def opened(transport, port):
     return await BrokerConnection.open(transport, HOST, port, client_id="c", timeout_ms=5_000)
 
 
-async def gone(broker):
-    async with asyncio.timeout(5):
-        while broker.connections:
-            await asyncio.sleep(0.01)
+async def comes(condition):
+    """Whether it comes true within some seconds."""
+
+    async def asked():
+        return condition()
+
+    return await until(asked, clock=SystemClock(), timeout_ms=5_000, interval_ms=10)
 
 
 def test_clients_learn_of_relays_alone():
@@ -90,7 +95,7 @@ def test_clients_learn_of_relays_alone():
                 }
             assert broker.requests == 3
             client.close()
-            await gone(broker)
+            assert await comes(lambda: not broker.connections)
 
     asyncio.run(scenario())
 
@@ -103,15 +108,11 @@ def test_a_connection_ends_with_its_other_half():
             client = await opened(transport, ports[1])
             await client.send(MetadataRequest(topics=[]), 9)
             broker.connections[0].abort()
-            async with asyncio.timeout(5):
-                while not client.is_closed:
-                    await asyncio.sleep(0.01)
+            assert await comes(lambda: client.is_closed)
         relays = Relays(transport)
-        nowhere = await relays.start({"producers": {1: BrokerAddress(HOST, 1)}})
+        nowhere = await relays.start({"producers": {1: ToldAddress(HOST, 1)}})
         client = await opened(transport, nowhere["producers"][1])
-        async with asyncio.timeout(5):
-            while not client.is_closed:
-                await asyncio.sleep(0.01)
+        assert await comes(lambda: client.is_closed)
         await relays.stop()
 
     asyncio.run(scenario())

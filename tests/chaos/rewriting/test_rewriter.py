@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chaos.rewriting.rewriter import AddressRewriter, BrokerAddress, CannotRewrite, offered
+from chaos.rewriting.rewriter import AddressRewriter, CannotRewrite, ToldAddress, offered
 from cluster.protocol import messages
 from cluster.protocol.apis import SUPPORTED, ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -33,7 +33,7 @@ class EveryBroker(dict):
 
 
 def address_of(broker_id):
-    return BrokerAddress(HERE, broker_id & 0x7FFF)
+    return ToldAddress(HERE, broker_id & 0x7FFF)
 
 
 def rewriter(book=None, strangers=None):
@@ -115,7 +115,7 @@ def test_an_answer_is_matched_to_its_request_by_its_correlation_id(requests, dat
 def test_a_broker_without_a_link_is_never_named():
     """Clients do not learn of a broker that is not in the book, and it is told: they would go around the links."""
     strangers = []
-    book = {1: BrokerAddress(HERE, 9001)}
+    book = {1: ToldAddress(HERE, 9001)}
     brokers = [
         MetadataResponse.MetadataResponseBroker(node_id=number, host="real", port=1, rack=None) for number in (1, 2)
     ]

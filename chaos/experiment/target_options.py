@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.errors import ExperimentError
-from cluster.client.retried_calls import parse_address
+from loadgen.workload import Workload
 
 SCHEME = "kafka://"
 _FORM = "--target takes kafka://HOST:PORT,HOST:PORT,..."
@@ -20,6 +20,9 @@ def target_addresses(text: str) -> list[str]:
     """The addresses of a target, ``host:port`` each. Raises ExperimentError."""
     if not text.startswith(SCHEME):
         raise ExperimentError(f"{_FORM}, not {text!r}")
+    # here: it loads the protocol, and most commands need none of it
+    from cluster.client.retried_calls import parse_address
+
     addresses = text.removeprefix(SCHEME).rstrip("/").split(",")
     for address in addresses:
         try:
@@ -40,6 +43,15 @@ def replica_directories(asked: Asked) -> Mapping[int, Path]:
             raise ExperimentError(f"--replica-dir names broker {broker} twice; leave one of them out")
         found[int(broker)] = Path(path)
     return found
+
+
+def check_workload(asked: Asked, workload: Workload) -> None:
+    """Raises ExperimentError for a load that is judged by the coordinators' logs: no one else's cluster leaves them."""
+    if asked.target is not None and (workload.is_transactional or workload.members is not None):
+        raise ExperimentError(
+            f"--workload {workload.name} is judged by the logs of the cluster's coordinators, and of --target those "
+            "are not seen; use a workload without transactions and groups"
+        )
 
 
 def check_target(asked: Asked) -> None:

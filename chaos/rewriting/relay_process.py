@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chaos.rewriting.relay import Relays
-from chaos.rewriting.rewriter import BrokerAddress
+from chaos.rewriting.rewriter import ToldAddress
 from cluster.process.child import ChildChannel
 from cluster.process.one_line import log_to
 from cluster.seams.asyncio_transport import AsyncioTransport
@@ -23,13 +23,13 @@ def serve(arguments: Mapping[str, Any], channel: ChildChannel) -> None:
     """
     log_to(logging.StreamHandler(sys.stderr))
     links = {
-        group: {int(broker): BrokerAddress(*address) for broker, address in brokers.items()}
+        group: {int(broker): ToldAddress(*address) for broker, address in brokers.items()}
         for group, brokers in arguments["links"].items()
     }
     asyncio.run(_serve(links, channel))
 
 
-async def _serve(links: Mapping[str, Mapping[int, BrokerAddress]], channel: ChildChannel) -> None:
+async def _serve(links: Mapping[str, Mapping[int, ToldAddress]], channel: ChildChannel) -> None:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
