@@ -16,7 +16,7 @@ from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import FIELDS
 from chaos.experiment.errors import ExperimentError
-from chaos.experiment.target_options import check_target, replica_directories, target_addresses
+from chaos.experiment.target_options import check_target, own_topic, replica_directories, target_addresses
 from cluster.seams.asyncio_transport import AsyncioTransport
 
 
@@ -45,6 +45,11 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
     brokers = sorted(found.addresses)
     if asked.brokers not in (FIELDS["brokers"].default, len(brokers)):
         raise BadRequest(f"--brokers {asked.brokers}: the cluster of --target has {len(brokers)}; leave it out")
+    if (topic := own_topic(asked)) in found.topics:
+        raise BadRequest(
+            f"--target {asked.target} has a topic {topic} already, and a run makes its own; delete it if it is left "
+            "from a run that was killed, or give another --seed"
+        )
     for broker, place in replica_directories(asked).items():
         if broker not in brokers:
             raise BadRequest(f"--replica-dir {broker}={place}: the cluster has brokers {', '.join(map(str, brokers))}")

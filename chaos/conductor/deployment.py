@@ -24,7 +24,7 @@ from cluster.process.supervisor import Child, Supervisor
 from cluster.process.topology import ZOOKEEPER, LinkName, Topology, link_names
 from cluster.process.zookeeper import ZooKeeperFailure, ZooKeeperHandle, restart_zookeeper, start_zookeeper
 from verifier.evidence.run_directory import RunDirectory
-from verifier.evidence.run_model import FinalPartition
+from verifier.evidence.run_model import FinalPartition, TopicSpec
 
 if TYPE_CHECKING:
     from chaos.links import Links
@@ -152,7 +152,7 @@ class Deployment:
                 killed.append(broker_id)
         return killed
 
-    async def collect(self, finals: Sequence[FinalPartition]) -> list[str]:
+    async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
         """What the brokers leave is in the run's directory already."""
         return []
 

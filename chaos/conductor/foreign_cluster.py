@@ -27,7 +27,7 @@ from cluster.process.topology import LinkName, Topology
 from cluster.process.zookeeper import ZooKeeperHandle
 from cluster.seams.transport import Transport
 from verifier.evidence.run_directory import RunDirectory
-from verifier.evidence.run_model import FinalPartition
+from verifier.evidence.run_model import FinalPartition, TopicSpec
 
 if TYPE_CHECKING:
     from chaos.links import Links
@@ -143,10 +143,8 @@ class ForeignCluster:
     async def stop_broker(self, broker_id: int, timeout_s: float) -> bool:
         raise StartFailure(f"broker {broker_id} is not this run's own and is not stopped by it")
 
-    async def collect(self, finals: Sequence[FinalPartition]) -> list[str]:
+    async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
         """Copy the replica files that were named, fetch the other leaders' logs, and delete the run's topic."""
-        if not self._addresses:
-            return []
         problems: list[str] = []
         for final in finals:
             name = f"{final.topic}-{final.partition}"
@@ -162,17 +160,20 @@ class ForeignCluster:
                     await save_served_log(final, address, place, self._transport)
                 except (NotServed, OSError) as error:
                     problems.append(f"the log of {name} could not be fetched from broker {final.leader}: {error}")
-        return [*problems, *await self._delete_topic()]
+        return [*problems, *await self._delete([each.name for each in topics])]
 
     def _data(self, broker_id: int) -> Path:
         return self._directory.node(broker_id) / "data"
 
-    async def _delete_topic(self) -> list[str]:
+    async def _delete(self, topics: Sequence[str]) -> list[str]:
+        """Only what this run made: a topic that was there before is someone's."""
+        if not topics:
+            return []
         admin = self._observer.admin(DELETE_MS)
         try:
-            await admin.delete_topics([self._settings.topic])
+            await admin.delete_topics(topics)
         except (OSError, AdminError) as error:
-            return [f"topic {self._settings.topic} is left in the cluster, and could not be deleted: {error}"]
+            return [f"topic {', '.join(topics)} is left in the cluster, and could not be deleted: {error}"]
         finally:
             await admin.close()
         return []

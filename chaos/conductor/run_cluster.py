@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from chaos.faults.breakable import Process
 from cluster.process.topology import Topology
 from cluster.process.zookeeper import ZooKeeperHandle
-from verifier.evidence.run_model import FinalPartition
+from verifier.evidence.run_model import FinalPartition, TopicSpec
 
 if TYPE_CHECKING:
     from chaos.links import Links
@@ -78,8 +78,9 @@ class RunCluster(Protocol):
         """Ask one broker to stop cleanly; whether it did, in time."""
         ...
 
-    async def collect(self, finals: Sequence[FinalPartition]) -> list[str]:
-        """Gather what the brokers leave as evidence, and undo what was made; answers with what went wrong."""
+    async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
+        """Gather what the brokers leave of these partitions as evidence, and undo that these topics were made; answers
+        with what went wrong."""
         ...
 
     async def stop(self) -> list[int]:

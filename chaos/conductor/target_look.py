@@ -28,10 +28,12 @@ class NotSeen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SeenTarget:
-    """``addresses`` are the brokers' own, by their ids; ``settings`` what they say about those that are wanted."""
+    """``addresses`` are the brokers' own, by their ids; ``settings`` what they say about those that are wanted;
+    ``topics`` all that there are."""
 
     addresses: Mapping[int, str]
     settings: Mapping[str, str]
+    topics: frozenset[str] = frozenset()
 
 
 async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
@@ -39,7 +41,7 @@ async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
     admin = AsyncAdmin(list(addresses), transport, SystemClock(), LOOK_MS)
     named = ",".join(addresses)
     try:
-        view = await admin.metadata([])
+        view = await admin.metadata()
         if not view.brokers:
             raise NotSeen(f"{named} names no broker; wait until the cluster is up")
         broker = min(view.brokers)
@@ -51,7 +53,7 @@ async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
     finally:
         await admin.close()
     found = {broker_id: f"{each.host}:{each.port}" for broker_id, each in view.brokers.items()}
-    return SeenTarget(found, settings_of_brokers(config))
+    return SeenTarget(found, settings_of_brokers(config), frozenset(view.topics))
 
 
 def settings_of_brokers(config: Mapping[str, str | None]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from chaos.experiment.asked import Asked
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolved import TOPIC, Resolved
+from chaos.experiment.target_options import own_topic
 from chaos.schedules.model import Schedule
 
 #: Seconds of load before the first fault.
@@ -31,7 +32,7 @@ class Experiment(Resolved):
     @property
     def topic(self) -> str:
         """The one topic of the workload: of a cluster that others use too, one that is this run's alone."""
-        return TOPIC if self.asked.target is None else f"{TOPIC}-{self.asked.seed}"
+        return TOPIC if self.asked.target is None else own_topic(self.asked)
 
     @property
     def web_port(self) -> int | None:

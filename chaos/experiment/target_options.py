@@ -12,8 +12,15 @@ from chaos.experiment.asked import Asked
 from chaos.experiment.errors import ExperimentError
 from loadgen.workload import Workload
 
+#: What the topic of a run in a cluster that others use begins with; the seed follows.
+OWN_TOPIC = "gapless"
 SCHEME = "kafka://"
 _FORM = "--target takes kafka://HOST:PORT,HOST:PORT,..."
+
+
+def own_topic(asked: Asked) -> str:
+    """The topic that a run makes in such a cluster, and deletes."""
+    return f"{OWN_TOPIC}-{asked.seed}"
 
 
 def target_addresses(text: str) -> list[str]:

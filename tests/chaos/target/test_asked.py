@@ -21,7 +21,7 @@ SETTINGS = {"replica.lag.time.max.ms": "30000", "zookeeper.session.timeout.ms": 
 
 
 def asked(**changes):
-    return Asked(seed=3, target=TARGET, **{"faults": "none", **changes})
+    return Asked(**{"seed": 3, "target": TARGET, "faults": "none", **changes})
 
 
 def test_addresses_are_read():
@@ -92,7 +92,7 @@ def test_a_run_has_a_topic_of_its_own():
 
 def test_a_run_takes_brokers_and_settings_from_the_cluster(tmp_path):
     """Their number and what decides excuses; what contradicts the cluster is refused before anything starts."""
-    found = SeenTarget({1: "h:1", 4: "h:2"}, SETTINGS)
+    found = SeenTarget({1: "h:1", 4: "h:2"}, SETTINGS, frozenset(("gapless-8",)))
     taken = fitted(asked(), found)
     assert taken.brokers == 2
     settings = settings_of(resolve(Asked(seed=3, target=TARGET, replication_factor=2, faults="none",
@@ -100,6 +100,7 @@ def test_a_run_takes_brokers_and_settings_from_the_cluster(tmp_path):
     assert (settings.replica_lag_time_max_ms, settings.session_timeout_ms) == (30_000, 9_000)
     for changes, why in (
         ({"brokers": 5}, "--brokers 5: the cluster of --target has 2"),
+        ({"seed": 8}, "has a topic gapless-8 already"),
         ({"replica_dirs": (f"2={tmp_path}",)}, "the cluster has brokers 1, 4"),
         ({"replica_dirs": (f"4={tmp_path}/none",)}, "there is no such directory"),
     ):
