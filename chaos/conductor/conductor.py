@@ -279,8 +279,7 @@ class Conductor:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
             except (OSError, LinkError) as error:
                 progress.note(f"the harness's own health could not be read: {error!r}")
-            model = self._record.model
-            problems = await self._deployment.collect(model.final, model.topics)
+            problems = await self._deployment.collect(self._record.model.final, self._record.model.topics)
             killed = await self._deployment.stop()
             for problem in (*problems, *(f"broker {each} did not stop cleanly and was killed" for each in killed)):
                 self._record.problem(problem)

@@ -78,8 +78,8 @@ class Others:
         more = "" if defect is None else f" --defect {defect}"
         (self.directory / f"{broker}.sh").write_text(
             f"echo $$ > '{self.directory}/{broker}.pid'\nexport PYTHONPATH='{ROOT}'\n"
-            f"exec '{sys.executable}' -m chaos.commands.main broker --config '{config}' --node-directory '{home}'{more} "
-            f"> '{home}/output' 2>&1\n"
+            f"exec '{sys.executable}' -m chaos.commands.main broker --config '{config}' --node-directory '{home}'"
+            f"{more} > '{home}/output' 2>&1\n"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a cluster of others leaves, and what a run leaves there: copies of segments, and no topic that it did not make."""
+"""What a cluster of others leaves to a run, and a run to it: copies of segments, and no topic that it made."""
 
 from __future__ import annotations
 
@@ -43,15 +43,11 @@ def test_segments_are_copied_and_nothing_that_changes(tmp_path):
     source.mkdir()
     with pytest.raises(FileNotFoundError, match="no segment"):
         copy_replica(source, tmp_path / "copy")
-    for name in (
-        "00000000000000000000.log",
-        "00000000000000000000.index",
-        "partition.metadata",
-        "leader-epoch-checkpoint",
-    ):
+    kept = ("00000000000000000000.log", "partition.metadata")
+    for name in (*kept, "00000000000000000000.index", "leader-epoch-checkpoint"):
         (source / name).write_text(name)
     copy_replica(source, tmp_path / "copy")
-    assert {path.name for path in (tmp_path / "copy").iterdir()} == {"00000000000000000000.log", "partition.metadata"}
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == {*kept}
 
 
 def test_what_is_missing_is_a_problem(tmp_path):
