@@ -38,7 +38,7 @@ from verifier.witness import sightings
 #: what faults are for, and its history has the rest.
 _ALARM = re.compile(r"^Traceback \(most recent call last\)|(?<= )(?:ERROR|CRITICAL) (?!kafka[.:])")
 #: Logs that are examined: the brokers', the proxy's, the load's.
-_LOGS = ("nodes/*/broker.log", "nodes/*/process.log", "proxy.log", "loadgen/*.log")
+_LOGS = ("nodes/*/broker.log", "nodes/*/process.log", "proxy.log", "relays.log", "loadgen/*.log")
 LONGEST_LINE = 200
 #: Characters of a log that are examined at a time.
 _PIECE = 1 << 16

@@ -12,6 +12,9 @@ from verifier.verdict import CheckResult, Verdict
 #: Heads the doubts where an anomaly was found too: an overloaded harness is none.
 IN_DOUBT = "Beside that, the evidence is not sufficient"
 
+#: Heads what a verdict on a cluster that others started says nothing about.
+NARROWED = "What this verdict says nothing about"
+
 #: Examples that a summary shows of one anomaly.
 SHOWN = 3
 
@@ -47,6 +50,11 @@ def reasons(verdict: Verdict) -> Iterator[str]:
         yield from (f"- {inline(reason)}" for reason in part)
         if part:
             yield ""
+    if verdict.narrowed:
+        yield f"{NARROWED}:"
+        yield ""
+        yield from (f"- {inline(line)}" for line in verdict.narrowed)
+        yield ""
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """JUnit XML of a verdict, of a run's or a history's: one suite, one case per check. Owns the mapping to JUnit's words.
 
 ``<failure>`` is an anomaly that counts, ``<error>`` a check whose answer is unknown (never skipped, which would read as
-harmless), and one more case, ``evidence``, carries what keeps the verdict from being valid.
+harmless), ``<skipped>`` one that is not asked of a cluster that others started. One more case, ``evidence``, carries
+what keeps the verdict from being valid.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def suite_xml(suite: Suite, verdict: Verdict) -> str:
         tests=str(len(cases)),
         failures=str(sum(case.find("failure") is not None for case in cases)),
         errors=str(sum(case.find("error") is not None for case in cases)),
-        skipped="0",
+        skipped=str(sum(case.find("skipped") is not None for case in cases)),
         time=f"{suite.seconds:g}",
         **suite.attributes,
     )
@@ -66,6 +67,8 @@ def _case(suite: Suite, check: CheckResult) -> ET.Element:
     if check.state == "invalid":
         message = f"{suite.summaries[check.name]} ({check.forbidden_count})"
         case.append(_element("failure", text, message=message, type=check.name))
+    elif check.unasked is not None:
+        case.append(_element("skipped", message=check.unasked))
     elif check.state == "unknown":
         case.append(_element("error", text, message=check.failure or suite.unanswered, type="unknown"))
     elif check.allowed_count:

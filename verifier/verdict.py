@@ -1,4 +1,4 @@
-"""The verdict: from facts to valid, invalid or unknown. Pure; owns the lattice, ``verdict.json`` and the RESULT lines.
+"""The verdict: from facts to valid, invalid or unknown. Pure; owns the lattice and ``verdict.json``.
 
 Within a run invalid outranks unknown, and unknown outranks valid: incomplete evidence never hides what was found, and
 nothing found in incomplete evidence is never called valid.
@@ -22,6 +22,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
 from verifier.facts import Audit, Found
 from verifier.figures import stats
+from verifier.narrowed import Narrowing, narrowing
 from verifier.unavailability import longest_gaps
 
 SCHEMA = 1
@@ -74,7 +75,8 @@ class CheckResult:
     """What one check says. ``count`` is all it found, ``allowed_count`` how much of it the settings allow.
 
     ``explained_by`` names the anomaly whose consequence this is, ``failure`` why the check could not be made.
-    ``withheld``: the evidence that it needs cannot be believed, so it says nothing, whatever it found.
+    ``withheld``: the evidence that it needs cannot be believed, so it says nothing, whatever it found. ``unasked``: why
+    it was not asked in a run whose cluster others started; that makes no verdict unknown.
     """
 
     name: str
@@ -85,6 +87,7 @@ class CheckResult:
     explained_by: str | None = None
     failure: str | None = None
     withheld: bool = False
+    unasked: str | None = None
 
     @property
     def forbidden_count(self) -> int:
@@ -100,6 +103,7 @@ class CheckResult:
             "explained_by": self.explained_by,
             "failure": self.failure,
             "withheld": self.withheld,
+            "unasked": self.unasked,
             "examples": [example.to_json() for example in self.examples],
         }
 
@@ -108,7 +112,8 @@ class CheckResult:
 class Verdict:
     """The judgment of one run. ``verdict`` is ``valid``, ``invalid`` or ``unknown``.
 
-    ``accusations`` say what was found, one line per anomaly that leads; ``doubts`` why it could not be called valid.
+    ``accusations`` say what was found, one line per anomaly that leads; ``doubts`` why it could not be called valid;
+    ``narrowed`` what it says nothing about, since others started the cluster.
     """
 
     verdict: State
@@ -117,6 +122,7 @@ class Verdict:
     checks: Mapping[str, CheckResult]
     stats: Mapping[str, Any] = field(default_factory=dict)
     availability: Mapping[str, Any] = field(default_factory=dict)
+    narrowed: tuple[str, ...] = ()
 
     def leader(self, name: str) -> str | None:
         """The anomaly that counts and under which this one is grouped, if there is one."""
@@ -155,6 +161,7 @@ class Verdict:
             "valid": _VALID[self.verdict],
             "reasons": list(self.reasons),
             "doubts": list(self.doubts),
+            "narrowed": list(self.narrowed),
             "checks": {name: check.to_json() for name, check in self.checks.items()},
             "stats": dict(self.stats),
             "availability": dict(self.availability),
@@ -178,8 +185,10 @@ def decide(run: RunModel, audit: Audit, closing: Closing, further: Sequence[Doub
     if not have_begun(run, closing.accounts):
         # with nothing deleted no journal is asked where a replica begins: damage to one must hide no divergence
         blind -= JOURNALS
-    checks = _results(Expectation(run.settings), audit, blind, complete=not gaps_in_evidence)
-    states: list[State] = [check.state for check in checks.values()]
+    narrow = narrowing(run)
+    found = _results(Expectation(run.settings), audit, blind, complete=not gaps_in_evidence)
+    checks = {name: _asked(each, narrow) for name, each in found.items()}
+    states: list[State] = [check.state for check in checks.values() if check.unasked is None]
     if doubts:
         states.append("unknown")
     off = [check.name for check in checks.values() if check.withheld]
@@ -193,7 +202,16 @@ def decide(run: RunModel, audit: Audit, closing: Closing, further: Sequence[Doub
         checks=checks,
         stats=stats(injected, audit, uncountable(run, closing)),
         availability=longest_gaps(run, audit.gaps),
+        narrowed=narrow.lines,
     )
+
+
+def _asked(check: CheckResult, narrow: Narrowing) -> CheckResult:
+    """The same check, or why it was not asked. What one found nevertheless counts: no evidence is ever passed over."""
+    why = narrow.unasked.get(check.name)
+    if why is None or check.forbidden_count or check.failure or check.withheld:
+        return check
+    return replace(check, state="unknown", unasked=why)
 
 
 def undecidable(*reasons: str) -> Verdict:
@@ -267,32 +285,3 @@ def _leader(check: CheckResult, checks: Mapping[str, CheckResult]) -> str | None
     while leader is not None and checks[leader].explained_by is not None:
         leader = checks[leader].explained_by
     return leader if leader is not None and checks[leader].forbidden_count else None
-
-
-def result_lines(
-    verdict: Mapping[str, Any], *, repro: str, seed: int | None = None, report: str | None = None
-) -> list[str]:
-    """The lines that end a run, or the judging of a history, from ``verdict.json``'s object.
-
-    A history has no seed, and a report only if one was asked for. ``?`` stands for what was never counted.
-    """
-    forbidden, allowed = [], []
-    for name, check in verdict["checks"].items():
-        let_off = int(check.get("allowed_count", check["count"] if check["allowed"] else 0))
-        if check["count"] > let_off:
-            forbidden.append(f"{name}:{check['count'] - let_off}")
-        if let_off:
-            allowed.append(f"{name}:{let_off}")
-    stats = verdict["stats"]
-    # a check that was withheld or failed has found neither something nor nothing
-    silent = any(check.get("withheld") or check.get("failure") for check in verdict["checks"].values())
-    none = "none" if stats and not silent else UNCOUNTED
-    words = [
-        f"RESULT {verdict['verdict']}",
-        *([] if seed is None else [f"seed={seed}"]),
-        f"acked={stats.get('acked', UNCOUNTED)}",
-        f"read={stats.get('read', UNCOUNTED)}",
-        f"anomalies={','.join(forbidden) or none}",
-        f"allowed={','.join(allowed) or none}",
-    ]
-    return [" ".join(words), *([] if report is None else [f"report: {report}"]), f"repro: {repro}"]

@@ -177,6 +177,7 @@ def _settings(start: LoadStart) -> RunSettings:
         unknown_producer="gapless", brokers=0, partitions=len(start.ends), replication_factor=0,
         replica_lag_time_max_ms=0, session_timeout_ms=0, producer_id_expiration_ms=0, rate=0.0, users=0,
         load_processes=1, readers=(), final_readers=(), stalled_after_s=0.0,
+        target=None, replica_dirs=(),
     )  # fmt: skip
 
 

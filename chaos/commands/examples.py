@@ -16,6 +16,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("gapless run --faults kill-leader,cut-link --seed 7", "only these, on a repeatable schedule"),
         ("gapless run --acks 1 --name weak", "what weaker settings lose: results/weak/..."),
         ("gapless run --schedule results/latest/schedule.yaml", "replay the last schedule"),
+        ("gapless run --target kafka://localhost:9092 --faults reset,cut-link", "a cluster that others started"),
         ("gapless run -q --json", "for scripts: one JSON object on stdout, no progress"),
     ),
     "replay": (

@@ -101,7 +101,8 @@ def conduct(
                     bench = Workbench(clock, storage, AsyncioTransport(), supervisor, directory, progress)
                     conductor = Conductor(experiment, schedule, bench, record)
                     asyncio.run(_conduct(conductor, interrupts, progress))
-                _tell_reached(directory, progress)
+                if experiment.asked.target is None:
+                    _tell_reached(directory, progress)
                 record.seal()
                 interrupts.raise_if_insistent()
                 is_judged = not experiment.asked.unjudged

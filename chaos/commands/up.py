@@ -21,10 +21,11 @@ import typer
 from chaos.commands.preflight import check_outside, check_port
 from chaos.commands.received import check_continued
 from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, on, other_brokers, running, state_of
-from chaos.conductor.deployment import Deployment, StartFailure
+from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FixedPorts
 from chaos.conductor.manual_faults import ByHand, Deployed
 from chaos.conductor.observer import Observer
+from chaos.conductor.starting import StartFailure
 from chaos.exits import BadRequest, Exit
 from chaos.experiment.asked import Asked
 from chaos.experiment.experiment import Experiment

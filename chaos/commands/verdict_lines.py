@@ -14,7 +14,7 @@ from typing import Any
 from chaos.commands.verdict_details import examples, planted
 from cluster.process.one_line import printable
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.verdict import result_lines
+from verifier.result_lines import result_lines
 
 
 def say(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any] | None = None) -> str:
@@ -39,6 +39,8 @@ def say_lines(lines: Sequence[str], verdict: Mapping[str, Any], *, as_json: bool
     found = reasons[: len(reasons) - len(doubts)]
     # what was found first, with its example; an overloaded harness is no anomaly
     for line in (*found, *shown, *(f"in doubt: {doubt}" if found else doubt for doubt in doubts)):
+        print(f"  {printable(line)}", file=sys.stderr)
+    for line in verdict.get("narrowed", ()):
         print(f"  {printable(line)}", file=sys.stderr)
     if as_json:
         print(json.dumps(verdict), flush=True)

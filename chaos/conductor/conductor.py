@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chaos.conductor.broker_machine import ports_for
+from chaos.conductor.clusters import cluster_of
 from chaos.conductor.declared import create_topics, declared_evidence, topic_ids
-from chaos.conductor.deployment import Deployment, StartFailure
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
@@ -25,6 +24,7 @@ from chaos.conductor.producer_ids import producer_ids_below
 from chaos.conductor.progress import under_load
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
+from chaos.conductor.starting import StartFailure
 from chaos.conductor.target import Target
 from chaos.conductor.witnesses import Witnesses
 from chaos.conductor.workbench import Workbench
@@ -59,18 +59,16 @@ class Conductor:
 
     def __init__(self, settings: Experiment, schedule: Schedule, bench: Workbench, record: RunRecord) -> None:
         self._settings, self._schedule = settings, schedule
-        self._bench = bench
-        self._record = record
+        self._bench, self._record = bench, record
         self._observer = Observer(bench.transport, bench.clock, settings.topic)
-        self._deployment = Deployment(settings, bench.directory, bench.supervisor, self._observer, ports_for(schedule))
+        self._deployment = cluster_of(settings, schedule, bench, self._observer)
         self._load = Load(settings, bench, self._deployment, record.model.run_id)
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
-        self._lag = LagMeter(bench.clock)
+        self._interrupted, self._lag = False, LagMeter(bench.clock)
         self._resources = Resources(bench.clock, bench.storage, str(bench.directory.resources_jsonl))
         self._witnesses = Witnesses(settings, bench, self._observer, self._load.output_topic)
         self._task: asyncio.Task[None] | None = None
-        self._interrupted = False
         self._output_replicas: dict[str, list[int]] = {}
         self._load_died = asyncio.Event()
 
@@ -281,8 +279,10 @@ class Conductor:
                 self._record.update(harness=await harness_health(self._deployment, self._observer, self._lag))
             except (OSError, LinkError) as error:
                 progress.note(f"the harness's own health could not be read: {error!r}")
-            for broker_id in await self._deployment.stop():
-                self._record.problem(f"broker {broker_id} did not stop cleanly and was killed")
+            problems = await self._deployment.collect(self._record.model.final, self._record.model.topics)
+            killed = await self._deployment.stop()
+            for problem in (*problems, *(f"broker {each} did not stop cleanly and was killed" for each in killed)):
+                self._record.problem(problem)
 
     async def _open_links(self) -> None:
         """Whatever a fault that was cut short may have left on a link: the brokers are to stop cleanly."""

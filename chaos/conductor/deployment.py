@@ -12,10 +12,11 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chaos.conductor.fixed_ports import FREE_PORTS, HOST, FixedPorts
 from chaos.conductor.observer import Observer
+from chaos.conductor.starting import START_TIMEOUT_S, StartFailure, message, start_proxy
 from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.experiment import Experiment
 from cluster.process.java import JavaHome, find_java
@@ -23,6 +24,7 @@ from cluster.process.supervisor import Child, Supervisor
 from cluster.process.topology import ZOOKEEPER, LinkName, Topology, link_names
 from cluster.process.zookeeper import ZooKeeperFailure, ZooKeeperHandle, restart_zookeeper, start_zookeeper
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import FinalPartition, TopicSpec
 
 if TYPE_CHECKING:
     from chaos.links import Links
@@ -31,12 +33,6 @@ logger = logging.getLogger(__name__)
 
 #: Where a proxy leads before its broker has bound its ports: nothing listens on port 1.
 NOWHERE = f"{HOST}:1"
-#: A machine that does much else may take most of a minute for what takes a second.
-START_TIMEOUT_S = 90.0
-
-
-class StartFailure(Exception):
-    """A part of the cluster did not come up; the message names it and its log."""
 
 
 class Deployment:
@@ -156,6 +152,10 @@ class Deployment:
                 killed.append(broker_id)
         return killed
 
+    async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
+        """What the brokers leave is in the run's directory already."""
+        return []
+
     async def _start_zookeeper(self) -> None:
         if self._settings.asked.zookeeper is not None:
             self.zookeeper_address = self._settings.asked.zookeeper
@@ -181,7 +181,8 @@ class Deployment:
 
     async def _start_proxy(self, link_names: Sequence[str]) -> tuple[str, dict[str, str]]:
         """The proxy's URL, and where these links listen. They lead nowhere yet."""
-        url = self._settings.asked.toxiproxy or await self._start_own_proxy()
+        url = self._settings.asked.toxiproxy
+        url = url or await start_proxy(self._supervisor, self._directory, self._settings.asked.seed)
         # Here because it costs 60 ms, in which the other processes are loading their code too.
         from chaos.links import LinkError, Links
 
@@ -193,19 +194,6 @@ class Deployment:
             }
         except LinkError as error:
             raise StartFailure(f"the proxy made no link: {error}") from error
-
-    async def _start_own_proxy(self) -> str:
-        """Start the proxy's server; its URL."""
-        child = await asyncio.to_thread(
-            self._supervisor.start_python,
-            "proxy",
-            "chaos.proxy.server:serve",
-            {"host": HOST, "port": 0, "seed": self._settings.asked.seed},
-            str(self._directory.path / "proxy.log"),
-            service=True,
-        )
-        message = await self._message(child, "proxy", "bound")
-        return f"http://{HOST}:{message['port']}"
 
     async def _bear_broker(self, broker_id: int) -> None:
         """Start a broker's process. It loads its code and waits for its configuration."""
@@ -238,12 +226,12 @@ class Deployment:
 
     async def _introduce(self, broker_id: int, name: str, child: Child) -> None:
         """Learn on which ports a new broker listens, and tell all parts."""
-        ports: Mapping[str, int] = (await self._message(child, name, "bound"))["ports"]
+        ports: Mapping[str, int] = (await message(child, name, "bound"))["ports"]
         bound = {name: f"{HOST}:{port}" for name, port in ports.items()}
         self.topology = replace(self.topology, listeners={**self.topology.listeners, broker_id: bound})
         await self._point_links_at(broker_id, bound)
         self._observer.set_addresses(broker_id, bound["CONTROL"], bound["METRICS"])
-        await self._message(child, name, "started")
+        await message(child, name, "started")
 
     async def _point_links_at(self, broker_id: int, bound: Mapping[str, str]) -> None:
         target = f"b{broker_id}"
@@ -254,18 +242,6 @@ class Deployment:
                 for link in leading_here
             )
         )
-
-    async def _message(self, child: Child, name: str, event: str) -> dict[str, Any]:
-        """Wait for one message of a child, by its event."""
-        while True:
-            try:
-                message = await asyncio.to_thread(child.wait_message, START_TIMEOUT_S)
-            except (TimeoutError, EOFError) as error:
-                raise StartFailure(f"{name} did not come up ({error}); see its log: {child.log_path}") from error
-            if message.get("event") == event:
-                return message
-            if message.get("event") == "failed":
-                raise StartFailure(f"{name} did not come up: {message.get('error')}; see its log: {child.log_path}")
 
     def properties(self, broker_id: int) -> dict[str, str]:
         """The broker's own configuration: the profile's, the user's, and where it listens and whom it reaches."""

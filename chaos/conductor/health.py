@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 
-from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
+from chaos.conductor.run_cluster import RunCluster
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms, seconds_of_ns
 from verifier.evidence.run_model import HarnessHealth
@@ -37,7 +37,7 @@ class LagMeter:
             self.worst_s = max(self.worst_s, late_s)
 
 
-async def harness_health(deployment: Deployment, observer: Observer, own: LagMeter) -> HarnessHealth:
+async def harness_health(deployment: RunCluster, observer: Observer, own: LagMeter) -> HarnessHealth:
     """The worst event-loop lag of each process that has a loop, in seconds. Those that do not answer are left out."""
     lags = {"conductor": own.worst_s}
     proxy = await asyncio.to_thread(deployment.links.server_stats) if deployment.is_proxied else None

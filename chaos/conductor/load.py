@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chaos.conductor.breakable_load import BreakableLoad
-from chaos.conductor.deployment import Deployment
 from chaos.conductor.final import run_json_program
+from chaos.conductor.run_cluster import RunCluster
 from chaos.conductor.workbench import Workbench
 from chaos.experiment.experiment import Experiment
 from chaos.faults.breakable import LoadPart
@@ -64,7 +64,7 @@ class LoadStatus:
 class Load:
     """Producers and readers, in Locust processes: one or several of producers, one of readers for each client."""
 
-    def __init__(self, settings: Experiment, bench: Workbench, deployment: Deployment, run_id: int) -> None:
+    def __init__(self, settings: Experiment, bench: Workbench, deployment: RunCluster, run_id: int) -> None:
         self._settings = settings
         self._bench = bench
         self._deployment = deployment

@@ -52,7 +52,7 @@ class Observer:
         return other
 
     def set_addresses(self, broker_id: int, control: str, metrics: str) -> None:
-        """``host:port`` of a broker's control listener and metrics port; they change at each restart."""
+        """``host:port`` of a broker's control listener and metrics port ("": none); they change at each restart."""
         self._control[broker_id] = control
         self._metrics[broker_id] = metrics
 
@@ -144,7 +144,7 @@ class Observer:
     async def metrics(self, broker_id: int) -> ObservedSamples | None:
         """All samples of a broker by name, with their labels; None if it does not answer."""
         address = self._metrics.get(broker_id)
-        return None if address is None else await asyncio.to_thread(scrape, _url(address))
+        return await asyncio.to_thread(scrape, _url(address)) if address else None
 
     async def counter(self, broker_id: int, name: str) -> float | None:
         """A counter summed over its labels; 0 if the broker has not counted yet, None if it does not answer."""

@@ -19,7 +19,9 @@ ASK_MS = 30_000
 
 
 async def producer_ids_below(zookeeper: str) -> int | None:
-    """Every id that was handed out is below; 0 if none ever was, None if ZooKeeper cannot be asked."""
+    """Every id that was handed out is below; 0 if none ever was, None if ZooKeeper is not known or cannot be asked."""
+    if not zookeeper:
+        return None
     # loaded when it is first used: starting a cluster asks nothing
     from cluster.metadata.zookeeper import ZooKeeperStore
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from chaos.conductor.async_links import AsyncLinks
 from chaos.conductor.broker_machine import BrokerMachine
-from chaos.conductor.deployment import Deployment
 from chaos.conductor.observer import Observer
+from chaos.conductor.run_cluster import RunCluster
 from chaos.faults.admin_orders import ClusterOrders
 from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
@@ -32,7 +32,7 @@ class Target:
 
     def __init__(
         self,
-        deployment: Deployment,
+        deployment: RunCluster,
         observer: Observer,
         directory: RunDirectory,
         topic: str,

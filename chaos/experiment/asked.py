@@ -258,6 +258,28 @@ class Asked:
     zookeeper: str | None = declared(
         "Use this ZooKeeper instead of starting one.", CLUSTER, default=None, metavar="HOST:PORT"
     )
+    target: str | None = declared(
+        "Run against a Kafka cluster that others started, at these addresses (docs/target.md).",
+        CLUSTER,
+        default=None,
+        metavar="kafka://HOST:PORT,...",
+        verdict={"target": None},
+    )
+    replica_dirs: tuple[str, ...] = declared(
+        "Where a broker of --target keeps its replicas, which are then judged; repeatable.",
+        CLUSTER,
+        option="--replica-dir",
+        default=(),
+        form=REPEATED,
+        metavar="ID=DIR",
+        verdict={"replica_dirs": None},
+    )
+    nodes: str | None = declared(
+        "How the brokers of --target are killed, paused and started again: a YAML file (docs/target.md).",
+        CLUSTER,
+        default=None,
+        metavar="FILE",
+    )
     name: str = declared("Name of the experiment: results/NAME/...", OUTPUT, default="run")
     out: str | None = declared(
         "Run directory, instead of results/NAME/TIME-sSEED.", OUTPUT, default=None, outside_repro=_WHERE

@@ -8,7 +8,8 @@ from typing import Any
 from chaos.experiment.asked import Asked
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
-from chaos.experiment.resolved import Resolved
+from chaos.experiment.resolved import TOPIC, Resolved
+from chaos.experiment.target_options import own_topic
 from chaos.schedules.model import Schedule
 
 #: Seconds of load before the first fault.
@@ -27,6 +28,11 @@ class Experiment(Resolved):
     def schedule(self) -> Schedule | None:
         """The schedule that was given; None if it is to be generated from ``faults`` and the seed."""
         return None if self.asked.schedule is None else self.asked.schedule.schedule
+
+    @property
+    def topic(self) -> str:
+        """The one topic of the workload: of a cluster that others use too, one that is this run's alone."""
+        return TOPIC if self.asked.target is None else own_topic(self.asked)
 
     @property
     def web_port(self) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Iterator
 
 from chaos.experiment.asked import Asked
@@ -27,6 +28,8 @@ from loadgen.workload import Workload
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
 MOST_NAMED = 4
+#: The links that there are to a cluster that others started.
+_CLIENT_LINK = re.compile(rf"(?:{'|'.join(LOAD_GROUPS)})-b\d+")
 #: Segments of this size are closed within seconds.
 SMALL_SEGMENT = 131_072
 
@@ -95,6 +98,8 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
         return "it needs gapless's own proxy, and --toxiproxy names another: Toxiproxy knows no frames of Kafka's"
     if kind.needs_idempotence and not _is_idempotent(asked):
         return "it delivers batches twice, which brokers notice only with --idempotence true and --acks all"
+    if asked.target is not None and (why := _out_of_reach(kind, asked)) is not None:
+        return why
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
         return "a ZooKeeper given with --zookeeper is never broken"
     if kind.kills_load == "producers" and asked.load_processes < 2:
@@ -122,6 +127,15 @@ def _is_idempotent(asked: Asked) -> bool:
     acks = given.get("acks", given.get("request.required.acks", asked.acks or "all"))
     is_wanted = given.get("enable.idempotence", str(asked.idempotence is not False)).lower() == "true"
     return is_wanted and acks in ("all", "-1")
+
+
+def _out_of_reach(kind: type[Fault], asked: Asked) -> str | None:
+    """Why it cannot be made in a cluster that others started; None if it can."""
+    if kind.reach == "inside":
+        return "it needs a cluster that gapless starts, and --target names another: of that, it reaches clients' links"
+    if kind.reach == "processes" and asked.nodes is None:
+        return "it needs the brokers' processes: say with --nodes FILE how those of --target are killed and started"
+    return None
 
 
 def _rolls(asked: Asked) -> bool:
@@ -152,6 +166,10 @@ def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[s
 
 def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Iterator[str]:
     brokers = experiment.asked.brokers
+    if experiment.asked.target is not None:
+        if not re.fullmatch(_CLIENT_LINK, str(link)):
+            yield f"of the cluster of --target only the links of clients are there, as producers-b1; not {link!r}"
+        return
     if link == FOLLOWERS and fault.takes_followers:
         if brokers == 1:
             yield f"target link {FOLLOWERS}: with --brokers 1 there are no followers"

@@ -17,6 +17,7 @@ from chaos.experiment.experiment import WARMUP_S, Experiment, check
 from chaos.experiment.in_use import consumer_in_use, producer_in_use
 from chaos.experiment.planned import check_schedule, faults_of
 from chaos.experiment.swarmed import base_of, drawn_for, over
+from chaos.experiment.target_options import check_target, check_workload
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
@@ -43,8 +44,10 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     """The experiment, and warnings for the user. Raises ExperimentError, ConfigError, UnknownFault."""
     _check_what_excludes(asked)
     check_declared(asked, ExperimentError)
+    check_target(asked)
     profile = base_of(asked.profile)
     workload = _workload(asked)
+    check_workload(asked, workload)
     given, drawn = asked, drawn_for(asked, workload)
     asked = asked if drawn is None else over(drawn, asked)
     broker_text = _pairs("--broker-config", asked.broker_config)

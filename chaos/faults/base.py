@@ -24,6 +24,8 @@ from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 
+#: How far into a cluster a fault must reach (docs/target.md).
+Reach = Literal["client-links", "processes", "inside"]
 #: What has a coordinator: a transactional id, or a consumer group.
 CoordinatorOf = Literal["transaction", "group"]
 
@@ -208,6 +210,8 @@ class Fault(ABC):
     needs_idempotence: ClassVar[bool] = False
     #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
     needs_fault_port: ClassVar[bool] = False
+    #: What it must reach: the links of clients alone, the brokers' processes, or what only our own cluster lets it do.
+    reach: ClassVar[Reach] = "inside"
     #: Whether logs must have closed segments, which they have soon if segments are small.
     needs_closed_segments: ClassVar[bool] = False
 

@@ -29,6 +29,7 @@ class CutLink(LinkFault):
     name = "cut-link"
     summary = "stop one directed link, requests or responses only, lossless or lossy"
     duration_s = (2.0, 5.0)
+    reach = "client-links"
     recovery_s = 2.5
     hits = "link"
     targets = ("partition", "link")
@@ -39,6 +40,8 @@ class CutLink(LinkFault):
         wanted = self.injection.target.get("link")
         leader, _ = await self._leader()
         fetching = [f"b{broker}-b{leader}" for broker in await self._followers(leader)]
+        # of a cluster that others started, the links of clients alone are there
+        fetching = [link for link in fetching if link in self.cluster.link_names]
         if wanted == "followers":
             if not fetching:
                 raise PreconditionMissing(f"no follower of broker {leader} runs")

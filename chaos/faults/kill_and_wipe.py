@@ -22,6 +22,7 @@ class KillAndWipe(KillLeader):
     #: Who else went away now could take the only copy of what is lost here.
     hits = "everything"
     loses_data = True
+    reach = "inside"
     needs_sync = True
 
     _lost_bytes = 0

@@ -14,6 +14,7 @@ class KillController(Kill):
 
     name = "kill-controller"
     summary = "SIGKILL the controller; restart it on its own data directory"
+    reach = "processes"
 
     async def choose(self) -> str:
         found = await self.cluster.controller()

@@ -18,6 +18,7 @@ class KillFollower(Kill):
 
     name = "kill-follower"
     summary = "SIGKILL a follower of a partition; restart it on its own data directory"
+    reach = "processes"
 
     async def choose(self) -> str:
         leader, _ = await self._leader()

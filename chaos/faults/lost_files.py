@@ -14,6 +14,7 @@ class LostFiles(KillLeader):
     """Bites when non-empty files and the process are gone, and another broker leads the partition. It is over when the
     broker has rebuilt the files from what is left, and every replica is in sync."""
 
+    reach = "inside"
     needs_sync = True
 
     _lost: list[LostFile]

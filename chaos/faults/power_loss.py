@@ -23,6 +23,7 @@ class PowerLoss(KillLeader):
     #: Who else went away now could take the only copy of what is lost here.
     hits = "everything"
     loses_data = True
+    reach = "inside"
     needs_sync = True
     needs_fault_port = True
 

@@ -47,6 +47,15 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
         ("os.open", "rmtree", "rmdir"),
         "it removes a stored run, under the verifier's lock",
     ),
+    "chaos.conductor.foreign_cluster": (
+        ("mkdir", "shutil.copyfile"),
+        "it copies the replica files of a cluster that others started into the run",
+    ),
+    "chaos.conductor.nodes": (
+        ("subprocess", "read_text"),
+        "it reads pid files, and what it starts is not the run's own and outlives it",
+    ),
+    "chaos.conductor.served_logs": (("mkdir", "touch", "open"), "it writes what a leader serves into the run"),
     "chaos.conductor.leftovers": (("unlink",), "it removes its record of what runs, also that of a dead conductor"),
     "chaos.shrinking.shrinker": (("mkdir",), "it makes the directory of a search"),
     "chaos.sweeps.directory": (("mkdir", "rename"), "it makes the directory of a sweep, and puts files in place whole"),

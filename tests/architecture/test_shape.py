@@ -19,6 +19,7 @@ SHORTEST_RULE = 25
 
 #: Modules that are longer, how long at most, and why.
 LONG_MODULES: dict[str, tuple[int, str]] = {
+    "chaos.experiment.asked": (317, "every option of a run, each declared once"),
     "cluster.broker.node": (340, "the wiring of one broker, and the order in which it starts and stops"),
     "cluster.broker.replicas.replica": (350, "one replica's face towards requests, roles and settings"),
     "cluster.seams.asyncio_connection": (370, "one socket: reading, sending, pausing and ending share its state"),
@@ -186,12 +187,13 @@ def test_packing_is_found(text: str, count: int) -> None:
 MOST_ANY = {
     "chaos": 9,
     "chaos.commands": 49,
-    "chaos.conductor": 27,
+    "chaos.conductor": 28,
     "chaos.experiment": 38,
     "chaos.faults": 35,
     "chaos.links": 17,
     "chaos.proxy": 2,
     "chaos.replay": 10,
+    "chaos.rewriting": 8,
     "chaos.scenarios": 3,
     "chaos.schedules": 4,
     "chaos.shrinking": 14,

@@ -33,7 +33,7 @@ ANOTHER: dict[str, Any] = {
     "partitions": 2, "replication_factor": 2, "unclean_leader_election": True, "unknown_producer": "kafka",
     "replica_lag_time_max_ms": 900_000, "session_timeout_ms": 900_000, "producer_id_expiration_ms": 5,
     "rate": 1.0, "users": 7, "load_processes": 2, "readers": ("confluent",), "final_readers": ("confluent",),
-    "stalled_after_s": 900.0,
+    "stalled_after_s": 900.0, "target": "kafka://h:1", "replica_dirs": ("1=/d",),
 }  # fmt: skip
 
 

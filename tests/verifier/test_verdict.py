@@ -27,7 +27,8 @@ from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, RETURNED,
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.report.summary import summary_md
 from verifier.report.tiles import tiles
-from verifier.verdict import Verdict, result_lines, undecidable, worst
+from verifier.result_lines import result_lines
+from verifier.verdict import Verdict, undecidable, worst
 
 
 def a_run(**changes: Any) -> RunModel:
@@ -359,7 +360,17 @@ def test_what_was_counted_stays_counted() -> None:
 def test_the_object_has_the_keys_of_the_contract() -> None:
     """Every field that docs/verifier.md and CI read is in ``verdict.json``."""
     verdict = decide(a_run(), audit(found("lost-write")), closing()).to_json()
-    assert list(verdict) == ["schema", "verdict", "valid", "reasons", "doubts", "checks", "stats", "availability"]
+    assert list(verdict) == [
+        "schema",
+        "verdict",
+        "valid",
+        "reasons",
+        "doubts",
+        "narrowed",
+        "checks",
+        "stats",
+        "availability",
+    ]
     assert (verdict["schema"], verdict["verdict"], verdict["valid"]) == (1, "invalid", False)
     check = verdict["checks"]["lost-write"]
     assert {"valid", "allowed", "count", "examples"} <= set(check)

@@ -14,12 +14,13 @@ from verifier.evidence.fault_kinds import FAILING_DISKS
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
 from verifier.evidence.units import ms_of_seconds, seconds_of_ms, seconds_of_ns
+from verifier.narrowed import is_foreign
 from verifier.witness import CONNECTION_NS, SLACK_NS
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")
 #: The processes that every run may have and none declares: they leave no evidence that is read.
-OF_HARNESS = frozenset(("warden", "proxy", "zookeeper"))
+OF_HARNESS = frozenset(("warden", "proxy", "zookeeper", "relays"))
 
 
 def problems(run: RunModel) -> Iterator[Doubt]:
@@ -133,7 +134,8 @@ def _children(run: RunModel, closing: Closing) -> Iterator[str]:
     lives: dict[str, list[ChildProcess]] = {}
     for child in run.children:
         lives.setdefault(child.name, []).append(child)
-    named = [(f"broker {broker}", f"broker-{broker}") for broker in run.evidence.brokers]
+    own = [] if is_foreign(run) else run.evidence.brokers
+    named = [(f"broker {broker}", f"broker-{broker}") for broker in own]
     named += [(process.name, process.child) for process in run.evidence.processes]
     for what, name in named:
         if name not in lives:

@@ -8,6 +8,7 @@ from verifier.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import FINAL, Doubt
 from verifier.evidence.run_model import FinalPartition, RunModel
+from verifier.narrowed import given_files, is_foreign
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
@@ -18,7 +19,7 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
         yield Doubt("run.json names no topic", FINAL)
     for reason in _finals(run):
         yield Doubt(reason)
-    if run.final and run.producer_ids_below is None:
+    if run.final and run.producer_ids_below is None and not is_foreign(run):
         # the check that needs them judges only those that no cluster hands out: it accuses no one falsely
         yield Doubt("run.json does not say which producer ids were handed out")
     for reason in [*_contradictions(run), *_topic_ids(run, closing), *_below_what_was_told(run, closing)]:
@@ -111,6 +112,8 @@ def _topic_ids(run: RunModel, closing: Closing) -> Iterator[str]:
             yield f"{topic.name} was created again during the run: its topic id {topic.topic_id} became {ended}"
         for partition in range(topic.partitions):
             for broker in run.evidence.replicas.get(f"{topic.name}-{partition}", []):
+                if is_foreign(run) and broker not in given_files(run):
+                    continue  # its log is what the leader served
                 found = closing.topic_ids.get((broker, topic.name, partition))
                 if found != topic.topic_id:
                     reason = f"its partition.metadata has topic id {found or 'unknown'}, not {topic.topic_id}"

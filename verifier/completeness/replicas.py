@@ -10,6 +10,7 @@ from verifier.completeness.together import together
 from verifier.doubts import EXCUSES, Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.facts import MAXIMUM_READERS, Facts
+from verifier.narrowed import due_files
 
 #: The most pairs of stream and producer id that do not belong together that a doubt names.
 MOST_UNTOLD = 5
@@ -37,7 +38,7 @@ def _replicas(run: RunModel, facts: Facts) -> Iterator[str]:
         yield f"{facts.segments_listed} segment files were found, {files_read} were read"
     complaints = []
     for final in run.final:
-        for broker in sorted(final.log_end_offsets):
+        for broker in sorted(due_files(run, final)):
             files = read.get((final.topic, final.partition, broker))
             end = final.log_end_offsets[broker]
             if files is None:

@@ -41,6 +41,8 @@ STANDS: Mapping[str, tuple[SettingPlace, ...]] = {
     "readers": ((*_ASKED, "readers"),),
     "final_readers": ((*_ASKED, "final_readers"),),
     "stalled_after_s": ((*_ASKED, "stalled_after_s"),),
+    "target": ((*_ASKED, "target"),),
+    "replica_dirs": ((*_ASKED, "replica_dirs"),),
 }
 
 #: What ``loadgen/settings.json`` calls them; and the keys of the producers, which are text where they were given.

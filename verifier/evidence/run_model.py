@@ -69,6 +69,8 @@ class RunSettings(Model):
     readers: tuple[str, ...]  # clients that read while the load lasts
     final_readers: tuple[str, ...]  # clients that read everything at the end
     stalled_after_s: float
+    target: str | None  # the addresses of a cluster that others started; None for one of the run's own
+    replica_dirs: tuple[str, ...]  # ID=DIR: where brokers of such a cluster keep their files
 
 
 @dataclass(frozen=True, slots=True)

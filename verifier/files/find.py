@@ -8,6 +8,7 @@ from pathlib import Path
 from verifier.bounds import expired_ms
 from verifier.evidence.run_model import RunModel
 from verifier.files.replica import ReplicaDirectory
+from verifier.narrowed import is_foreign
 from verifier.segments.rows import SegmentFile
 from verifier.wall_clock import STEADY, ClockShift
 
@@ -16,6 +17,8 @@ def replica_directories(
     model: RunModel, segments: Iterable[SegmentFile], shift: ClockShift = STEADY
 ) -> list[ReplicaDirectory]:
     """The directories that these segments lie in, each once, in their order. ``shift`` is of the run's wall clock."""
+    if is_foreign(model):
+        return []  # its brokers ran on
     finals = {(final.topic, final.partition): final for final in model.final}
     # a broker that was restarted is there several times: its last process is the one that left the files
     exits = {child.name: child.exit_code for child in model.children}

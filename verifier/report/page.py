@@ -17,7 +17,7 @@ from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.expectation import EVENTS, Expectation
-from verifier.markdown import IN_DOUBT
+from verifier.markdown import IN_DOUBT, NARROWED
 from verifier.report import tables
 from verifier.report.drawing import NARROW, WIDTH
 from verifier.report.dumps import program
@@ -99,6 +99,8 @@ def _page(
         reasons=verdict.reasons[: amount.rows],
         accused=len(verdict.accusations),
         in_doubt=IN_DOUBT,
+        narrowed=verdict.narrowed,
+        narrowed_head=NARROWED,
         more_reasons=max(0, len(verdict.reasons) - amount.rows),
         words=headline(verdict),
         stood_still=stood_still_text(run),

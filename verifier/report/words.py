@@ -39,6 +39,12 @@ def headline(verdict: Verdict) -> str:
     allowed = _allowed(verdict)
     if allowed:
         return f"{_sentence(allowed)} Nothing that the settings forbid was found, and the evidence is complete."
+    if verdict.narrowed:
+        unasked = sum(check.unasked is not None for check in verdict.checks.values())
+        return (
+            "Nothing acknowledged was lost, repeated, reordered or damaged, and the evidence for that is complete; "
+            f"{unasked} checks were not asked, since others started the cluster."
+        )
     return "Nothing acknowledged was lost, repeated, reordered or damaged, and the evidence is complete."
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.verdict import result_lines
+from verifier.result_lines import result_lines
 
 #: What a run is called that no one gave a place of its own (``--out``).
 _OURS = re.compile(r"\d{8}T\d{6}Z-s(?P<seed>\d+)(-\d+)?\Z")

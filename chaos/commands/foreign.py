@@ -1,0 +1,64 @@
+"""``gapless run --target``: what a run takes from the cluster that it is pointed at, before it is resolved.
+
+Owns the look before anything is started, and its refusals. What is kept of it is in ``run.json`` as if it were asked
+for: the number of brokers, and those of their settings on which a verdict depends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+from chaos.conductor.nodes import ForeignNodes, NodesError
+from chaos.conductor.target_look import NotSeen, SeenTarget, look
+from chaos.exits import BadRequest
+from chaos.experiment.asked import Asked
+from chaos.experiment.command_line import FIELDS
+from chaos.experiment.errors import ExperimentError
+from chaos.experiment.target_options import check_target, own_topic, replica_directories, target_addresses
+from cluster.seams.asyncio_transport import AsyncioTransport
+
+
+def seen(asked: Asked) -> Asked:
+    """The same, with what the target says about itself; unchanged without ``--target``. Raises BadRequest."""
+    try:
+        check_target(asked)
+    except ExperimentError as error:
+        raise BadRequest(str(error)) from error
+    if asked.target is None:
+        return asked
+    if asked.broker_config:
+        raise BadRequest(
+            f"--broker-config {asked.broker_config[0]}: gapless does not start the brokers of --target; "
+            "leave it out, or configure them where they are started"
+        )
+    try:
+        found = asyncio.run(look(target_addresses(asked.target), AsyncioTransport()))
+    except NotSeen as error:
+        raise BadRequest(f"--target {asked.target}: {error}") from error
+    return fitted(asked, found)
+
+
+def fitted(asked: Asked, found: SeenTarget) -> Asked:
+    """What was asked of a cluster that looks like this. Raises BadRequest for what contradicts it."""
+    brokers = sorted(found.addresses)
+    if asked.brokers not in (FIELDS["brokers"].default, len(brokers)):
+        raise BadRequest(f"--brokers {asked.brokers}: the cluster of --target has {len(brokers)}; leave it out")
+    if (topic := own_topic(asked)) in found.topics:
+        raise BadRequest(
+            f"--target {asked.target} has a topic {topic} already, and a run makes its own; delete it if it is left "
+            "from a run that was killed, or give another --seed"
+        )
+    for broker, place in replica_directories(asked).items():
+        if broker not in brokers:
+            raise BadRequest(f"--replica-dir {broker}={place}: the cluster has brokers {', '.join(map(str, brokers))}")
+        if not Path(place).is_dir():
+            raise BadRequest(f"--replica-dir {broker}={place}: there is no such directory; give one of log.dirs")
+    try:
+        if absent := [broker for broker in brokers if asked.nodes and broker not in ForeignNodes.of(asked.nodes).known]:
+            raise BadRequest(f"--nodes {asked.nodes} does not name broker {absent[0]}; add it to 'nodes'")
+    except NodesError as error:
+        raise BadRequest(str(error)) from error
+    config = tuple(f"{name}={value}" for name, value in found.settings.items())
+    return replace(asked, brokers=len(brokers), broker_config=config)

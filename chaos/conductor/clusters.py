@@ -1,0 +1,19 @@
+"""Which cluster a run has: one of its own, or one that others started. Owns the choice alone."""
+
+from __future__ import annotations
+
+from chaos.conductor.broker_machine import ports_for
+from chaos.conductor.deployment import Deployment
+from chaos.conductor.foreign_cluster import ForeignCluster
+from chaos.conductor.observer import Observer
+from chaos.conductor.run_cluster import RunCluster
+from chaos.conductor.workbench import Workbench
+from chaos.experiment.experiment import Experiment
+from chaos.schedules.model import Schedule
+
+
+def cluster_of(settings: Experiment, schedule: Schedule, bench: Workbench, observer: Observer) -> RunCluster:
+    """The cluster that this experiment is about; nothing of it is started yet."""
+    if settings.asked.target is not None:
+        return ForeignCluster(settings, bench.directory, bench.supervisor, observer, bench.transport)
+    return Deployment(settings, bench.directory, bench.supervisor, observer, ports_for(schedule))

@@ -1,0 +1,193 @@
+"""A cluster that others started (docs/target.md): gapless adds a proxy and relays before the links of its clients.
+
+Client -> relay, which rewrites addresses -> link, with its toxics -> broker. Owns these, and the evidence that such a
+cluster leaves. How its processes are killed and started is ``chaos.conductor.nodes``'.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chaos.conductor.nodes import ForeignNodes
+from chaos.conductor.observer import Observer
+from chaos.conductor.run_cluster import BrokerProcess
+from chaos.conductor.served_logs import NotServed, save_served_log
+from chaos.conductor.starting import StartFailure, message, start_proxy
+from chaos.conductor.target_look import NotSeen, look
+from chaos.experiment.choices import LOAD_GROUPS
+from chaos.experiment.experiment import Experiment
+from chaos.experiment.target_options import replica_directories, target_addresses
+from cluster.client.errors import AdminError
+from cluster.process.supervisor import Supervisor
+from cluster.process.topology import LinkName, Topology
+from cluster.process.zookeeper import ZooKeeperHandle
+from cluster.seams.transport import Transport
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import FinalPartition, TopicSpec
+
+if TYPE_CHECKING:
+    from chaos.links import Links
+
+#: Where Topology keeps the addresses that the cluster told us.
+LISTENER = "CLIENTS"
+DELETE_MS = 20_000
+#: Of a replica's directory, what is still while the broker runs.
+_STILL = ("*.log", "partition.metadata")
+
+
+class ForeignCluster:
+    """``RunCluster`` over brokers that are not ours."""
+
+    zookeeper: ZooKeeperHandle | None = None
+    zookeeper_address = ""
+
+    def __init__(
+        self,
+        settings: Experiment,
+        directory: RunDirectory,
+        supervisor: Supervisor,
+        observer: Observer,
+        transport: Transport,
+    ) -> None:
+        self._settings = settings
+        self._directory = directory
+        self._supervisor = supervisor
+        self._observer = observer
+        self._transport = transport
+        self._nodes = ForeignNodes.of(settings.asked.nodes)
+        self._replicas = replica_directories(settings.asked)
+        self._addresses: Mapping[int, str] = {}
+        self._links: Links | None = None
+        self.broker_ids: tuple[int, ...] = ()
+        self.link_names: tuple[str, ...] = ()
+        self.topology = Topology(())
+
+    def __repr__(self) -> str:
+        return f"ForeignCluster({self._settings.asked.target}, brokers {self.broker_ids})"
+
+    @property
+    def is_proxied(self) -> bool:
+        return self._links is not None
+
+    @property
+    def links(self) -> Links:
+        if self._links is None:
+            raise StartFailure("the proxy has not been started")
+        return self._links
+
+    async def start(self) -> None:
+        """Look who is there, and put a link and a relay before every broker for each group of clients."""
+        asked = self._settings.asked
+        try:
+            seen = await look(target_addresses(asked.target or ""), self._transport)
+        except NotSeen as error:
+            raise StartFailure(f"--target: {error}") from error
+        if len(seen.addresses) != asked.brokers:
+            raise StartFailure(f"--target has {len(seen.addresses)} brokers now, and had {asked.brokers}")
+        self._addresses = seen.addresses
+        self.broker_ids = tuple(sorted(seen.addresses))
+        names = [LinkName(group, f"b{broker}") for group in LOAD_GROUPS for broker in self.broker_ids]
+        self.link_names = tuple(map(str, names))
+        url = asked.toxiproxy or await start_proxy(self._supervisor, self._directory, asked.seed)
+        from chaos.links import LinkError, Links
+
+        links = self._links = Links(url)
+        listen: dict[str, str] = {}
+        try:
+            for name in names:
+                upstream = seen.addresses[int(name.target[1:])]
+                listen[str(name)] = await asyncio.to_thread(links.create, str(name), upstream)
+        except LinkError as error:
+            raise StartFailure(f"the proxy made no link: {error}") from error
+        told = await self._start_relays(listen)
+        listeners = {broker: {LISTENER: address} for broker, address in seen.addresses.items()}
+        self.topology = Topology(self.broker_ids, told, "", listeners, url)
+        for broker_id, address in seen.addresses.items():
+            self._observer.set_addresses(broker_id, address, "")
+
+    async def _start_relays(self, listen: Mapping[str, str]) -> dict[str, str]:
+        """Where clients find each link: its relay."""
+        links: dict[str, dict[str, list[object]]] = {group: {} for group in LOAD_GROUPS}
+        for text, address in listen.items():
+            name, (host, _, port) = LinkName.parse(text), address.rpartition(":")
+            links[name.opener][name.target[1:]] = [host, int(port)]
+        child = await asyncio.to_thread(
+            self._supervisor.start_python,
+            "relays",
+            "chaos.rewriting.relay_process:serve",
+            {"links": links},
+            str(self._directory.path / "relays.log"),
+            service=True,
+        )
+        ports = (await message(child, "relays", "bound"))["ports"]
+        return {
+            f"{group}-b{broker}": f"127.0.0.1:{port}"
+            for group, by_broker in ports.items()
+            for broker, port in by_broker.items()
+        }
+
+    def process(self, broker_id: int) -> BrokerProcess:
+        return self._nodes.process(broker_id)
+
+    async def restart(self, broker_id: int) -> None:
+        """Start a dead broker again, as ``--nodes`` says."""
+        await asyncio.to_thread(self._nodes.start, broker_id)
+
+    async def restart_zookeeper(self) -> None:
+        raise StartFailure("ZooKeeper is not this run's own and cannot be started by it")
+
+    async def stop_broker(self, broker_id: int, timeout_s: float) -> bool:
+        raise StartFailure(f"broker {broker_id} is not this run's own and is not stopped by it")
+
+    async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
+        """Copy the replica files that were named, fetch the other leaders' logs, and delete the run's topic."""
+        problems: list[str] = []
+        for final in finals:
+            name = f"{final.topic}-{final.partition}"
+            for broker, place in self._replicas.items():
+                if broker in final.log_end_offsets:
+                    try:
+                        await asyncio.to_thread(copy_replica, place / name, self._data(broker) / name)
+                    except OSError as error:
+                        problems.append(f"--replica-dir {broker}={place}: {name} cannot be read: {error}")
+            if final.status == "ok" and final.leader not in self._replicas:
+                address, place = self._addresses[final.leader], self._data(final.leader) / name
+                try:
+                    await save_served_log(final, address, place, self._transport)
+                except (NotServed, OSError) as error:
+                    problems.append(f"the log of {name} could not be fetched from broker {final.leader}: {error}")
+        return [*problems, *await self._delete([each.name for each in topics])]
+
+    def _data(self, broker_id: int) -> Path:
+        return self._directory.node(broker_id) / "data"
+
+    async def _delete(self, topics: Sequence[str]) -> list[str]:
+        """Only what this run made: a topic that was there before is someone's."""
+        if not topics:
+            return []
+        admin = self._observer.admin(DELETE_MS)
+        try:
+            await admin.delete_topics(topics)
+        except (OSError, AdminError) as error:
+            return [f"topic {', '.join(topics)} is left in the cluster, and could not be deleted: {error}"]
+        finally:
+            await admin.close()
+        return []
+
+    async def stop(self) -> list[int]:
+        """Nothing of the cluster is ours to stop."""
+        return []
+
+
+def copy_replica(source: Path, target: Path) -> None:
+    """The segments of one replica. Blocks; raises ``OSError``, also if there are none."""
+    target.mkdir(parents=True, exist_ok=True)
+    found = [path for pattern in _STILL for path in sorted(source.glob(pattern))]
+    if not any(path.suffix == ".log" for path in found):
+        raise FileNotFoundError(f"{source} has no segment")
+    for path in found:
+        shutil.copyfile(path, target / path.name)

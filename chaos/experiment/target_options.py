@@ -1,0 +1,79 @@
+"""A cluster that others started, as it is asked for: ``--target``, ``--replica-dir`` and ``--nodes``. Pure.
+
+Owns the form of these options and what excludes what. Reaches no one; what a run does with them is the conductor's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from chaos.experiment.asked import Asked
+from chaos.experiment.errors import ExperimentError
+from loadgen.workload import Workload
+
+#: What the topic of a run in a cluster that others use begins with; the seed follows.
+OWN_TOPIC = "gapless"
+SCHEME = "kafka://"
+_FORM = "--target takes kafka://HOST:PORT,HOST:PORT,..."
+
+
+def own_topic(asked: Asked) -> str:
+    """The topic that a run makes in such a cluster, and deletes."""
+    return f"{OWN_TOPIC}-{asked.seed}"
+
+
+def target_addresses(text: str) -> list[str]:
+    """The addresses of a target, ``host:port`` each. Raises ExperimentError."""
+    if not text.startswith(SCHEME):
+        raise ExperimentError(f"{_FORM}, not {text!r}")
+    # here: it loads the protocol, and most commands need none of it
+    from cluster.client.retried_calls import parse_address
+
+    addresses = text.removeprefix(SCHEME).rstrip("/").split(",")
+    for address in addresses:
+        try:
+            parse_address(address)
+        except ValueError as error:
+            raise ExperimentError(f"{_FORM}: {error}") from None
+    return addresses
+
+
+def replica_directories(asked: Asked) -> Mapping[int, Path]:
+    """Where brokers keep their replicas, by their ids. Raises ExperimentError."""
+    found: dict[int, Path] = {}
+    for text in asked.replica_dirs:
+        broker, separator, path = text.partition("=")
+        if not separator or not broker.isdecimal() or not path:
+            raise ExperimentError(f"--replica-dir takes ID=DIR (1=/var/lib/kafka/data), not {text!r}")
+        if int(broker) in found:
+            raise ExperimentError(f"--replica-dir names broker {broker} twice; leave one of them out")
+        found[int(broker)] = Path(path)
+    return found
+
+
+def check_workload(asked: Asked, workload: Workload) -> None:
+    """Raises ExperimentError for a load that is judged by the coordinators' logs: no one else's cluster leaves them."""
+    if asked.target is not None and (workload.is_transactional or workload.members is not None):
+        raise ExperimentError(
+            f"--workload {workload.name} is judged by the logs of the cluster's coordinators, and of --target those "
+            "are not seen; use a workload without transactions and groups"
+        )
+
+
+def check_target(asked: Asked) -> None:
+    """Raises ExperimentError for what contradicts a cluster that others started, or needs one."""
+    if asked.target is None:
+        for option, given in (("--replica-dir", asked.replica_dirs), ("--nodes", asked.nodes)):
+            if given:
+                raise ExperimentError(f"{option} is for a cluster that others started: give --target, or leave it out")
+        return
+    target_addresses(asked.target)
+    replica_directories(asked)
+    others = {
+        "--defect": (asked.defects, "plant it where the brokers are started"),
+        "--zookeeper": (asked.zookeeper, "leave it out"),
+    }
+    for option, (given, fix) in others.items():
+        if given:
+            raise ExperimentError(f"{option} is for brokers that gapless starts, and --target names others; {fix}")

@@ -1,0 +1,1 @@
+"""Tests of runs on a cluster that others started."""

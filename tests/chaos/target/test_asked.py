@@ -1,0 +1,121 @@
+"""``--target`` and what belongs to it: the forms, what excludes what, and what a run takes from the cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chaos.commands.foreign import fitted
+from chaos.conductor.target_look import SeenTarget, settings_of_brokers
+from chaos.exits import BadRequest
+from chaos.experiment.asked import Asked
+from chaos.experiment.errors import ExperimentError
+from chaos.experiment.resolve import resolve
+from chaos.experiment.target_options import replica_directories, target_addresses
+from chaos.experiment.verdict_settings import settings_of
+from chaos.faults.catalogue import FAULTS
+
+TARGET = "kafka://h:9092,[::1]:9093"
+SETTINGS = {"replica.lag.time.max.ms": "30000", "zookeeper.session.timeout.ms": "9000"}
+
+
+def asked(**changes):
+    return Asked(**{"seed": 3, "target": TARGET, "faults": "none", **changes})
+
+
+def test_addresses_are_read():
+    """The addresses of a target stand behind kafka://; anything else is refused in one line that says the form."""
+    assert target_addresses(TARGET) == ["h:9092", "[::1]:9093"]
+    assert target_addresses("kafka://h:1/") == ["h:1"]
+    for wrong in ("h:9092", "http://h:1", "kafka://", "kafka://h", "kafka://h:0", "kafka://h:1,"):
+        with pytest.raises(ExperimentError, match="--target takes kafka://HOST:PORT"):
+            target_addresses(wrong)
+
+
+def test_replica_directories_are_read():
+    """ID=DIR, each broker once; a path may have an equals sign in it."""
+    assert replica_directories(asked(replica_dirs=("1=/a=b", "2=c"))) == {1: Path("/a=b"), 2: Path("c")}
+    for wrong in (("1",), ("=d",), ("1=",), ("x=/d",)):
+        with pytest.raises(ExperimentError, match="takes ID=DIR"):
+            replica_directories(asked(replica_dirs=wrong))
+    with pytest.raises(ExperimentError, match="broker 1 twice"):
+        replica_directories(asked(replica_dirs=("1=a", "1=b")))
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"target": None, "replica_dirs": ("1=/d",)}, "--replica-dir is for a cluster that others started"),
+        ({"target": None, "nodes": "n.yaml"}, "--nodes is for a cluster that others started"),
+        ({"defects": ("lose-acked",)}, "--defect is for brokers that gapless starts"),
+        ({"zookeeper": "h:1"}, "--zookeeper is for brokers that gapless starts"),
+        ({"workload": "groups"}, "judged by the logs of the cluster's coordinators"),
+        ({"workload": "transactions"}, "judged by the logs of the cluster's coordinators"),
+        ({"faults": "kill-leader"}, "--faults kill-leader: it needs the brokers' processes: say with --nodes FILE"),
+        ({"faults": "isolate-broker"}, "--faults isolate-broker: it needs a cluster that gapless starts"),
+    ],
+)
+def test_what_a_target_has_not_is_refused(changes, why):
+    """One line names the option or the fault, and the fix."""
+    given = {**changes}
+    with pytest.raises(ExperimentError, match=why):
+        resolve(Asked(seed=3, **{"target": TARGET, "faults": "none", **given}))
+
+
+def test_a_set_of_faults_keeps_those_that_reach():
+    """Of a set that was asked for, what needs more than the target shows is left out, and said."""
+    experiment, warnings = resolve(asked(faults="basic"))
+    assert experiment.faults == ("cut-link", "drop-packets")
+    assert any("without kill-leader: it needs the brokers' processes" in line for line in warnings)
+    with_nodes, _ = resolve(asked(faults="basic", nodes="n.yaml"))
+    assert set(with_nodes.faults) == {"kill-leader", "pause-leader", "cut-link", "kill-controller", "drop-packets"}
+
+
+def test_every_fault_says_how_far_it_must_reach():
+    """What only puts toxics on clients' links, or ends and pauses processes, says so; nothing else is possible."""
+    reaches = {name: fault.reach for name, fault in FAULTS.items() if fault.reach != "inside"}
+    assert reaches == {
+        **dict.fromkeys(("cut-link", "drop-packets", "reset", "slow-link"), "client-links"),
+        **dict.fromkeys(("kill-leader", "kill-follower", "kill-controller", "pause-leader"), "processes"),
+    }
+
+
+def test_a_run_has_a_topic_of_its_own():
+    """Others use the cluster too: the topic has the seed in its name, and the verifier knows whose cluster it is."""
+    experiment, _ = resolve(asked(replica_dirs=("1=/d",)))
+    assert experiment.topic == "gapless-3" and experiment.to_json()["resolved"]["topic_name"] == "gapless-3"
+    settings = settings_of(experiment)
+    assert (settings.target, settings.replica_dirs) == (TARGET, ("1=/d",))
+    assert settings_of(resolve(Asked(seed=3))[0]).target is None
+
+
+def test_a_run_takes_brokers_and_settings_from_the_cluster(tmp_path):
+    """Their number and what decides excuses; what contradicts the cluster is refused before anything starts."""
+    found = SeenTarget({1: "h:1", 4: "h:2"}, SETTINGS, frozenset(("gapless-8",)))
+    taken = fitted(asked(), found)
+    assert taken.brokers == 2
+    settings = settings_of(resolve(Asked(seed=3, target=TARGET, replication_factor=2, faults="none",
+                                         brokers=taken.brokers, broker_config=taken.broker_config))[0])  # fmt: skip
+    assert (settings.replica_lag_time_max_ms, settings.session_timeout_ms) == (30_000, 9_000)
+    for changes, why in (
+        ({"brokers": 5}, "--brokers 5: the cluster of --target has 2"),
+        ({"seed": 8}, "has a topic gapless-8 already"),
+        ({"replica_dirs": (f"2={tmp_path}",)}, "the cluster has brokers 1, 4"),
+        ({"replica_dirs": (f"4={tmp_path}/none",)}, "there is no such directory"),
+    ):
+        with pytest.raises(BadRequest, match=why):
+            fitted(asked(**changes), found)
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text("nodes: {1: {pid_file: p, start: s}}")
+    with pytest.raises(BadRequest, match="does not name broker 4"):
+        fitted(asked(nodes=str(nodes)), found)
+
+
+def test_settings_of_other_brokers_are_understood():
+    """KRaft names its session otherwise, and a broker that is not ours treats unknown producers as Kafka does."""
+    assert settings_of_brokers({"broker.session.timeout.ms": "9000", "x": "1", "replica.lag.time.max.ms": None}) == {
+        "zookeeper.session.timeout.ms": "9000",
+        "gapless.unknown.producer": "kafka",
+    }
+    assert settings_of_brokers({"gapless.unknown.producer": "gapless"}) == {"gapless.unknown.producer": "gapless"}

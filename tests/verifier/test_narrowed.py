@@ -1,0 +1,93 @@
+"""A run on a cluster that others started: what is not asked, what is still due, and that the verdict says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.verifier.test_verdict import a_run, closing, decide, facts, found
+from verifier.facts import Audit, ReplicaFiles
+from verifier.narrowed import due_files, given_files, narrowing
+from verifier.report.junit import junit_xml
+from verifier.report.summary import summary_md
+from verifier.report.words import headline
+
+BESIDE = {"torn-tail", "checkpoint-mismatch", "snapshot-mismatch", "aborted-index-audit", "index-mismatch"}
+
+
+def foreign(*replica_dirs, **changes):
+    """A run as ``a_run``, on a cluster of others."""
+    own = a_run().settings
+    run = a_run(settings=replace(own, target="kafka://h:1", replica_dirs=replica_dirs))
+    brokers = [child for child in run.children if not child.name.startswith("broker-")]
+    return replace(run, children=brokers, producer_ids_below=None, **changes)
+
+
+def logs(*brokers):
+    """Facts that have the logs of these brokers alone."""
+    kept = tuple(ReplicaFiles(each, "t", 0, 1, 900, 900, 9, 900, 25) for each in brokers)
+    return facts(replicas=kept, segments_listed=len(kept))
+
+
+def without_ids(*brokers):
+    """What closes the evidence, with the partition.metadata of these brokers alone."""
+    known = closing()
+    return replace(known, topic_ids={key: each for key, each in known.topic_ids.items() if key[0] in brokers})
+
+
+def test_a_run_of_our_own_is_not_narrowed():
+    """Where gapless started the cluster everything is asked, and the verdict says nothing else."""
+    verdict = decide(a_run(), Audit(facts()), closing())
+    assert (verdict.verdict, verdict.narrowed) == ("valid", ())
+    assert not [check for check in verdict.checks.values() if check.unasked]
+    assert decide(a_run(), Audit(logs(1)), closing()).verdict == "unknown"
+
+
+def test_a_leaders_log_suffices_and_the_verdict_says_what_it_does_not_tell(tmp_path):
+    """Valid by clients and one log a partition; each check that was not asked is unknown, with its reason."""
+    run = foreign()
+    leader = run.final[0].leader
+    verdict = decide(run, Audit(logs(leader)), without_ids())
+    assert (verdict.verdict, verdict.doubts) == ("valid", ())
+    unasked = {check.name for check in verdict.checks.values() if check.unasked}
+    assert unasked == {*BESIDE, "unknown-producer-id", "log-divergence"}
+    assert all(verdict.checks[name].state == "unknown" for name in unasked)
+    written = verdict.to_json()
+    assert written["narrowed"] == list(verdict.narrowed) and written["checks"]["torn-tail"]["valid"] == "unknown"
+    assert "7 checks were not asked" in headline(verdict)
+    summary = summary_md(run, (), verdict)
+    assert "What this verdict says nothing about" in summary and "log-divergence" in summary
+    suite = ET.fromstring(junit_xml(tmp_path, run, verdict))
+    assert suite.get("skipped") == "7" and suite.get("errors") == "0"
+
+
+def test_replica_files_that_were_given_are_due():
+    """With directories the replicas are compared; one that was promised and is not there makes the run unknown."""
+    whole = foreign("1=/a", "2=/b", "3=/c")
+    verdict = decide(whole, Audit(facts()), closing())
+    assert verdict.verdict == "valid" and verdict.checks["log-divergence"].unasked is None
+    assert decide(whole, Audit(logs(1, 2)), closing()).verdict == "unknown"
+    some = foreign("2=/b")
+    assert given_files(some) == {2}
+    assert due_files(some, some.final[0]) == {2, some.final[0].leader}
+    assert any("brokers 1, 3" in line for line in narrowing(some).lines)
+    assert decide(some, Audit(logs(some.final[0].leader)), without_ids(2)).verdict == (
+        "valid" if some.final[0].leader == 2 else "unknown"
+    )
+
+
+def test_a_leaders_log_is_due():
+    """Without the log of its leader a partition cannot be judged: unknown, never a silent pass."""
+    run = foreign()
+    other = next(broker for broker in (1, 2, 3) if broker != run.final[0].leader)
+    assert decide(run, Audit(logs(other)), without_ids()).verdict == "unknown"
+
+
+@pytest.mark.parametrize("name", ["lost-write", "log-divergence", "torn-tail"])
+def test_what_is_found_counts(name):
+    """An anomaly is one, also of a check that is otherwise not asked there."""
+    run = foreign()
+    verdict = decide(run, Audit(logs(run.final[0].leader), (found(name),)), without_ids())
+    assert verdict.verdict == "invalid" and verdict.checks[name].unasked is None

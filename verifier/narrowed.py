@@ -1,0 +1,72 @@
+"""What a run on a cluster that gapless did not start cannot show, and what its verdict is narrowed to. Pure.
+
+Such a cluster leaves no journals, and of its replicas' files only those that the run was told of; of any other
+partition the run keeps its leader's log, as the leader served it (docs/target.md). A check that needs what is not there
+is not asked: that makes no verdict unknown, and the verdict names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from verifier.evidence.run_model import FinalPartition, RunModel
+
+#: What a broker leaves beside its logs, and how a log ends when it stops: nothing to judge while it runs.
+_BESIDE_THE_LOGS = ("torn-tail", "checkpoint-mismatch", "snapshot-mismatch", "aborted-index-audit", "index-mismatch")
+_RAN_ON = "the brokers of --target ran on: the files beside their logs change, and are not copied"
+_NO_IDS = "which producer ids the cluster handed out is not known"
+#: Checks of one replica beside another.
+_REPLICAS = ("log-divergence",)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """``unasked``: the checks that are not asked, and why. ``notes``: what else was not seen."""
+
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """All of it for people: a line for each reason, with its checks, then the rest."""
+        by_reason: dict[str, list[str]] = {}
+        for name, why in self.unasked.items():
+            by_reason.setdefault(why, []).append(name)
+        return (*(f"not asked: {', '.join(names)}: {why}" for why, names in by_reason.items()), *self.notes)
+
+
+def is_foreign(run: RunModel) -> bool:
+    """Whether the run's cluster was started by others."""
+    return run.settings.target is not None
+
+
+def given_files(run: RunModel) -> frozenset[int]:
+    """The brokers of a foreign cluster whose directories the run was told of."""
+    ids = (text.partition("=")[0] for text in run.settings.replica_dirs)
+    return frozenset(int(each) for each in ids if each.isdecimal())
+
+
+def due_files(run: RunModel, final: FinalPartition) -> frozenset[int]:
+    """The brokers of whose replica of this partition the run must have the log."""
+    replicas = frozenset(final.log_end_offsets)
+    return replicas if not is_foreign(run) else replicas & (given_files(run) | {final.leader})
+
+
+def narrowing(run: RunModel) -> Narrowing:
+    """What the verdict of this run says nothing about; nothing for a cluster of our own."""
+    if not is_foreign(run):
+        return Narrowing()
+    given = given_files(run)
+    unasked = {**dict.fromkeys(_BESIDE_THE_LOGS, _RAN_ON), "unknown-producer-id": _NO_IDS}
+    notes = ["not seen: the brokers' journals, logs, clocks and event loops"]
+    unseen = sorted(set(run.evidence.brokers) - given)
+    if unseen:
+        named = ", ".join(map(str, unseen))
+        notes.append(
+            f"not seen: the replica files of broker{'s' * (len(unseen) > 1)} {named}; of a partition that one of them "
+            "leads, its log is judged as it was served: give them with --replica-dir ID=DIR"
+        )
+    if not given:
+        unasked |= dict.fromkeys(_REPLICAS, "no --replica-dir was given: of each partition one replica's log is there")
+    return Narrowing(unasked, tuple(notes))
