@@ -53,7 +53,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 _NOT_HERE: Mapping[str, str] = {
     **dict.fromkeys(
         ("-b", "--bootstrap-server", "--bootstrap-servers", "--broker-list", "--target"),
-        "a run starts its own cluster; to load yours, see docs/load.md",
+        "a run starts its own cluster; for yours, use --target kafka://HOST:PORT (docs/target.md)",
     ),
     **dict.fromkeys(
         ("--messages", "--records", "--num-records", "--count", "--test-count"), "use --rate and --time-limit instead"

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from chaos.conductor.broker_question import ask
-from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import ProducerSeen, SeenMember
+from chaos.faults.under_test import CoordinatorOf
 from cluster.client.coordinator_lookup import GROUP, TRANSACTION, find_coordinator_request, found_coordinator
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chaos.conductor.fault_lines import FaultLines, FaultSink
-from chaos.faults.base import ClusterUnderTest, Fault, PreconditionMissing, Probe
+from chaos.faults.base import Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import FAULTS
+from chaos.faults.under_test import ClusterUnderTest
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import Clock
 from cluster.seams.randomness import derive

@@ -22,13 +22,14 @@ from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import CLIENTS
 from chaos.conductor.injector import Injector, NotHealed
 from chaos.conductor.observer import Observer
-from chaos.faults.base import ClusterUnderTest, Fault
+from chaos.conductor.told_client import ToldClient
+from chaos.faults.base import Fault
 from chaos.faults.catalogue import FAULTS, UnknownFault, check_faults
+from chaos.faults.under_test import ClusterUnderTest
 from chaos.schedules.model import Injection
 from cluster.process.local_socket import listening
 from cluster.seams.clock import Clock
 from cluster.seams.storage import Storage
-from verifier.evidence.probes import probe_words
 from verifier.evidence.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
@@ -262,7 +263,7 @@ class ByHand:
             self._note(text)
             tell({"said": text})
 
-        lines = _ToldClient(self._storage, lambda text: tell({"said": text}))
+        lines = ToldClient(self._storage, lambda text: tell({"said": text}))
         injector = Injector(target, self._clock, lines, str(self._directory.faults_jsonl), note)
         try:
             await injector.inject(self._seed, next(self._numbers), plan.injection)
@@ -277,24 +278,3 @@ class ByHand:
                 "text": f"{plan.injection.fault} did not bite: {lines.missed(plan.injection.fault)}",
             }
         return {"end": BIT, "text": last.detail}
-
-
-class _ToldClient:
-    """The record, with a line on the first probe for the caller."""
-
-    def __init__(self, storage: Storage, tell: Callable[[str], None]) -> None:
-        self._storage, self._tell = storage, tell
-        self._seen: Mapping[str, Any] = {}
-
-    def missed(self, fault: str) -> str:
-        """Why this fault did not bite: as the probe that was to show it saw it, or why there was none."""
-        return str(self._seen.get("reason") or FAULTS[fault].missed(self._seen))
-
-    def append_line(self, path: str, line: str) -> None:
-        self._storage.append_line(path, line)
-        entry = json.loads(line)
-        if entry["phase"] in ("inject", "skip"):
-            self._seen = entry["probe"]
-        if entry["phase"] == "inject":
-            seen = probe_words(entry["probe"])
-            self._tell(f"  injected; {'it bites' if entry['effective'] else 'no effect seen so far'}: {seen}")

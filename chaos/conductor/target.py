@@ -14,10 +14,10 @@ from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.observer import Observer
 from chaos.conductor.run_cluster import RunCluster
 from chaos.faults.admin_orders import ClusterOrders
-from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.machine import Machine
 from chaos.faults.reaction import ClusterReaction, epochs_for, reaction
+from chaos.faults.under_test import CoordinatorOf
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
 from cluster.seams.units import seconds_of_ms

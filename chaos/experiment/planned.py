@@ -17,9 +17,10 @@ from chaos.experiment.choices import DEFAULT_FAULTS, LOAD_GROUPS
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import Experiment
 from chaos.faults.accepted import integer
-from chaos.faults.base import CoordinatorOf, Fault
+from chaos.faults.base import Fault
 from chaos.faults.breakable import LoadPart
 from chaos.faults.catalogue import FAULTS, GROUPS, UnknownFault, check_faults, parse_faults
+from chaos.faults.under_test import CoordinatorOf
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
 from loadgen.group_plan import parse_members

@@ -9,8 +9,9 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from chaos.faults.base import CoordinatorOf, Fault, Probe
+from chaos.faults.base import Fault, Probe
 from chaos.faults.steps import STEPS, CoordinatorStep, Trap, choose_seat, has_moved
+from chaos.faults.under_test import CoordinatorOf
 
 #: How an injection names whose coordinator is its target.
 NAMED_AS: Mapping[CoordinatorOf, str] = {"group": "group", "transaction": "transactional_id"}

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Literal
 
-from chaos.faults.base import ClusterUnderTest, CoordinatorOf, PreconditionMissing, until
+from chaos.faults.base import PreconditionMissing, until
 from chaos.faults.damage import Damage, FrameAct
+from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
 from cluster.protocol.apis import ApiKey
 from cluster.seams.clock import Clock
 

@@ -237,7 +237,7 @@ BAD += [
         (["run", option, "30"], [f"unknown option {option}; did you mean {ours}? (see 'gapless run --help')"])
         for option, ours in (
             *(("-t", "--time-limit"), ("--duration", "--time-limit"), ("--run-time", "--time-limit")),
-            *(("--nemesis", "--faults"), ("--fault", "--faults"), ("--nodes", "--brokers"), ("-n", "--brokers")),
+            *(("--nemesis", "--faults"), ("--fault", "--faults"), ("--node-count", "--brokers"), ("-n", "--brokers")),
             *(("--concurrency", "--users"), ("--rf", "--replication-factor"), ("--output", "--out"), ("-r", "--rate")),
             *(("--message-size", "--record-bytes"), ("--ui", "--web"), ("--bug", "--defect"), ("--zk", "--zookeeper")),
             *(("--sed", "--seed"), ("--time-limt", "--time-limit"), ("-s", "--seed"), ("-p", "--partitions")),
@@ -253,7 +253,9 @@ BAD += [
     ),
     (
         ["run", "--bootstrap-server", "h:1"],
-        ["--bootstrap-server; a run starts its own cluster; to load yours, see docs/load.md"],
+        [
+            "--bootstrap-server; a run starts its own cluster; for yours, use --target kafka://HOST:PORT (docs/target.md)"
+        ],
     ),
     (["run", "--topic", "mine"], ["--topic; a run creates its own topic; --topic-config"]),
     (["run", "--messages", "9"], ["--messages; use --rate and --time-limit instead"]),
@@ -292,6 +294,8 @@ BAD += [
         ["--brokers works only with 'gapless list links'", "leave it out"],
     ),
     (["list", "links", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
+    (["serve", "--host", "0.0.0.0"], ["--host 0.0.0.0 is not a loopback address", "no access control", "tunnel"]),
+    (["serve", "--results", "nowhere"], ["there is no directory nowhere", "'gapless run'", "--results"]),
 ]
 
 #: Values that are not numbers, settings that belong to the run itself, and names that do not exist.

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from chaos.faults.base import CoordinatorOf
 from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.reaction import ClusterReaction
+from chaos.faults.under_test import CoordinatorOf
 from cluster.process.topology import link_names
 from loadgen.group_plan import MemberName
 from tests.chaos.fake_machine import FakeMachine
