@@ -61,6 +61,13 @@ def follow(log: PartitionLog, records: memoryview) -> AppendInfo | None:
     return log.append_as_follower(records)
 
 
+def read(
+    log: PartitionLog, fetch_offset: int, max_bytes: int, upper_bound_offset: int, at_least_one: bool
+) -> ReadResult:
+    """What a consumer is given."""
+    return log.read(fetch_offset, max_bytes, upper_bound_offset, at_least_one)
+
+
 def truncate(log: PartitionLog, offset: int) -> int:
     """Let a follower's log end at ``offset``; returns the records removed."""
     return log.truncate_to(offset)
@@ -92,7 +99,7 @@ class Rules:
     fetch_end: ReadableEnd = readable_end
     listed_end: ReadableEnd = readable_end
     #: One partition's part of a consumer's fetch.
-    read: ReadLog = field(default_factory=lambda: PartitionLog.read)
+    read: ReadLog = read
     #: (log, high watermark, a consumer's position) -> the last one that is in range
     last_position: Callable[[PartitionLog, int, int], int] = last_position
     #: The transactions that a reader of committed records is told to leave out.

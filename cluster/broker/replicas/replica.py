@@ -256,8 +256,8 @@ class Replica:
                 self._follower_fetched(leader, reader, wanted, now_ms)
             if wanted.fetch_offset >= upper_bound_offset or (max_bytes <= 0 and not at_least_one):
                 return FetchFinding(answer(self.log, wanted, leader.high_watermark), 0, False)
-            read = PartitionLog.read if reader.is_follower else rules.read
-            found = read(self.log, wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
+            span = (wanted.fetch_offset, max_bytes, upper_bound_offset, at_least_one)
+            found = self.log.read(*span) if reader.is_follower else rules.read(self.log, *span)
         except (RequestRefused, LogError) as error:
             if isinstance(error.__cause__, OSError) and isinstance(error, LogError):
                 self._host.storage_failed(error)
