@@ -19,7 +19,6 @@ _ROLLS = 2
 _ROLL_EVERY_MS = 200
 _LIMIT_BYTES = 1_000
 
-
 #: What is then refused, and with which error.
 _TOO_LARGE_BYTES = 5 * _LIMIT_BYTES
 _REFUSED = "MESSAGE_TOO_LARGE"
@@ -34,7 +33,7 @@ class AlterConfig(TopicsBeside):
     recovery_s = 2.0
     accepts = (one_of("key", *_KEYS),)
 
-    _is_changed = False
+    _is_changed = _is_taken = False
 
     async def choose(self) -> str:
         self.start()
@@ -65,9 +64,17 @@ class AlterConfig(TopicsBeside):
             rolled = await self._rolled()
             seen: dict[str, object] = {"key": self._key, "brokers_agreeing": agreeing, "closed_segments": rolled}
             return Probe(everyone and rolled >= _ROLLS, seen)
-        trip = await self.orders.round_trip(self._topic, 0, _TOO_LARGE_BYTES)
-        seen = {"key": self._key, "brokers_agreeing": agreeing, "refusal": trip.refusal}
-        return Probe(everyone and trip.refusal == _REFUSED, seen)
+        refusal = ""
+
+        async def refused() -> bool:
+            nonlocal refusal
+            refusal = (await self.orders.round_trip(self._topic, 0, _TOO_LARGE_BYTES)).refusal
+            return refusal == _REFUSED
+
+        # A broker describes the value a moment before the logs that it leads have it.
+        is_refused = await self.wait(refused)
+        seen = {"key": self._key, "brokers_agreeing": agreeing, "refusal": refusal}
+        return Probe(everyone and is_refused, seen)
 
     async def heal(self) -> None:
         if self._is_changed:
@@ -75,15 +82,18 @@ class AlterConfig(TopicsBeside):
             self._agreeing = await self.configured(self._topic, {self._key: self._described})
             if self._key != _SEGMENT_MS:
                 # before the topic is deleted: what was refused is taken now
-                self._trip = await self.orders.round_trip(self._topic, 0, _TOO_LARGE_BYTES)
+                self._is_taken = await self.wait(self._taken)
         await super().heal()
 
     async def gone(self) -> Probe:
-        taken = self._key == _SEGMENT_MS or self._trip.was_read
+        taken = self._key == _SEGMENT_MS or self._is_taken
         everyone = self._agreeing == len(self.cluster.broker_ids)
         left = await super().gone()
         seen = {"key": self._key, "brokers_agreeing": self._agreeing, "accepted": taken, **left.seen}
         return Probe(left.effective and everyone and taken, seen)
+
+    async def _taken(self) -> bool:
+        return (await self.orders.round_trip(self._topic, 0, _TOO_LARGE_BYTES)).was_read
 
     async def _value_told(self) -> str:
         for broker_id in self.cluster.broker_ids:
