@@ -26,13 +26,15 @@ MOST_STANDSTILL_S = 15.0 + 5.0
         ("pause-members", "groups", "confluent"),
         ("crash-members", "pipeline", "native"),
         ("restart-members", "groups", "native"),
+        ("kill-producers", "steady", "confluent"),
+        ("kill-readers", "steady", "native"),
     ],
 )
 def test_a_fault_on_the_load_bites_and_the_run_is_valid(tmp_path: Path, fault: str, workload: str, client: str) -> None:
-    """Sleepers wake up as zombies, members are replaced; nothing is lost by it, torn or left open."""
+    """Sleepers wake up as zombies, members are replaced, the dead are missed; nothing is lost, torn or left open."""
     require("java")
-    rate = ("--rate", "200") if workload == "groups" else ()
-    asked = ("--workload", workload, "--faults", fault, "--client", client, "--time-limit", "30", "--seed", "5", *rate)
+    more = {"groups": ("--rate", "200"), "steady": ("--load-processes", "2")}.get(workload, ())
+    asked = ("--workload", workload, "--faults", fault, "--client", client, "--time-limit", "30", "--seed", "5", *more)
     with Place(tmp_path) as place:
         assert place.run("run", *asked, "--keep", "all", timeout_s=RUN_S) == 0, place.out + place.err
         place.assert_nothing_left(within_s=1.0)
@@ -41,7 +43,7 @@ def test_a_fault_on_the_load_bites_and_the_run_is_valid(tmp_path: Path, fault: s
     assert (verdict["verdict"], verdict["reasons"]) == ("valid", [])
     kinds = verdict["stats"]["faults"]["kinds"]
     assert kinds[fault]["effective"] >= 1
-    if workload != "groups":
+    if workload not in ("groups", "steady"):
         assert 0 <= verdict["stats"]["stable_offsets"]["longest_s"] <= MOST_STANDSTILL_S
     ends = [json.loads(line) for line in (run / "faults.jsonl").read_text().splitlines()]
     assert all(each["healed"] for each in ends if each["phase"] == "heal")
