@@ -61,6 +61,8 @@ RESOLVED = {
     "readers": ["confluent", "native"],
     "final_readers": ["confluent", "kafka-python"],
     "stalled_after_s": 12.0,
+    "target": None,
+    "replica_dirs": [],
 }
 
 
