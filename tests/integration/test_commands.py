@@ -241,7 +241,7 @@ def test_data_of_more_brokers_and_fixed_metrics_ports(place: Place) -> None:
         (("run", "-t", "30"), "unknown option -t; did you mean --time-limit? (see 'gapless run --help')"),
         (("run", "--time-limit", "soon"), "--time-limit must be a time such as 90s, 5m or 1h30m"),
         (("up", "--detach", "--brokers", "0"), "--brokers must be at least 1, not 0"),
-        (("browse",), "unknown command 'browse'; 'gapless serve'"),
+        (("browse",), "unknown command 'browse'; use 'gapless serve' to show stored runs"),
     ],
 )
 def test_bad_input_to_a_process(arguments: tuple[str, ...], says: str, place: Place) -> None:
