@@ -104,6 +104,19 @@ def test_what_is_beside_a_defect_is_no_firing(tmp_path: Path) -> None:
     assert (outcome.fired, dict(outcome.fired_by)) == (1, {"refuse-batches": 2, "take-gaps": 1})
 
 
+def test_what_happens_to_topics_of_brokers_is_no_firing(tmp_path: Path) -> None:
+    """No check looks at them: a run in which nothing else happened has not exercised the defect."""
+    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells("lead-alone", "zombie-leader-in-isolation")
+    finish(directory, cell)
+    node = directory.run(cell).node(1)
+    node.mkdir(parents=True)
+    for topic in ("__consumer_offsets", "__transaction_state"):
+        append_json_line(node / "defects.jsonl", {"defect": "lead-alone", "topic": topic, "partition": 0})
+    assert judged_outcome(cell, directory.run(cell)).fired == 0
+    append_json_line(node / "defects.jsonl", {"defect": "lead-alone", "topic": "gapless", "partition": 0})
+    assert judged_outcome(cell, directory.run(cell)).fired == 1
+
+
 def test_shares_count_runs_in_which_it_fired() -> None:
     """Not exercised is not missed; found by another name is found and not named; records and seconds are medians."""
     lost, swap = cells("lose-acked", HEALTHY), cells("swap-records", HEALTHY)
