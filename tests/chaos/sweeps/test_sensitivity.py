@@ -27,6 +27,7 @@ from chaos.sweeps.summary import sweep_json
 from cluster.defects import CATALOGUE, parse
 from cluster.defects.of_producers import OF_PRODUCERS
 from cluster.defects.of_replication import OF_REPLICATION
+from cluster.defects.of_storage import OF_STORAGE
 from tests.chaos.sweeps.finished import finish
 from verifier.anomalies import NAMES
 from verifier.evidence.run_directory import append_json_line, write_json_atomic
@@ -47,10 +48,10 @@ def outcomes(told: Mapping[str, CellOutcome]) -> dict[str, CellOutcome]:
 
 
 def test_every_defect_without_transactions_is_planted() -> None:
-    """One that breaks no promise is planted only beside others; at least 24 of the catalogue are in it."""
-    here = {defect.name for defect in (*OF_PRODUCERS, *OF_REPLICATION)} - {"refuse-batches"}
+    """One that breaks no promise is planted only beside others; 30 of the catalogue are in it."""
+    here = {defect.name for defect in (*OF_PRODUCERS, *OF_REPLICATION, *OF_STORAGE)} - {"refuse-batches"}
     assert DEFECTS.keys() == here | {"end-one-later"}
-    assert len(DEFECTS) >= 24
+    assert len(DEFECTS) == 30
     assert {each.exercise for each in DEFECTS.values()} == EXERCISES.keys()
     for defect, each in DEFECTS.items():
         assert each.finds and set(each.finds) <= set(NAMES)
