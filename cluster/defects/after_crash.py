@@ -10,7 +10,6 @@ import posixpath
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from cluster.broker.rules import Rules
 from cluster.log.data_directory import parse_replica_directory_name
@@ -31,7 +30,7 @@ def topic_partition_of(directory: str) -> TopicPartition | None:
 def harmed_after_crash(harm: Harm, rules: Rules, probability: float, random: Random) -> Rules:
     """The rules by which a log is harmed, with ``probability``, when it is opened after an unclean stop."""
 
-    def open_log(directory: str, *settings: Any, clean: bool, recovery_point: int, **facts: Any) -> OpenedLog:
+    def open_log(directory: str, *settings: object, clean: bool, recovery_point: int, **facts: object) -> OpenedLog:
         opened = rules.open_log(directory, *settings, clean=clean, recovery_point=recovery_point, **facts)
         whose = topic_partition_of(directory)
         if clean or whose is None or random.random() >= probability:

@@ -1,6 +1,6 @@
 """What is noted of a leadership that does wrong. Owns the fields alone: of which partition it is, its epoch, an offset.
 
-Whoever counts firings needs the partition: what happens to the topics of brokers themselves, no check looks at.
+Anyone who counts firings needs the partition: what happens to the topics of brokers themselves, no check looks at.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class _Forgetful(WrappedStorage):
             self._opened.add(path)
             self._take(file)
             self.synced(path, file.size_bytes)
-        return _Segment(file, path, self)
+        return _SyncedSegment(file, path, self)
 
     def remove(self, path: str) -> None:
         super().remove(path)
@@ -86,7 +86,7 @@ class _Forgetful(WrappedStorage):
         file.truncate(synced)
 
     def synced(self, path: str, size_bytes: int) -> None:
-        """So many bytes of a segment are safe from now on."""
+        """This many bytes of a segment are safe from now on."""
         with self._lock:
             self._note(path, size_bytes)
 
@@ -101,7 +101,7 @@ class _Forgetful(WrappedStorage):
             self._storage.append_line(self._synced_file, json.dumps({"path": path, "size_bytes": size_bytes}))
 
 
-class _Segment(WrappedFile):
+class _SyncedSegment(WrappedFile):
     def __init__(self, file: File, path: str, storage: _Forgetful) -> None:
         super().__init__(file)
         self._synced_path = path

@@ -16,7 +16,7 @@ OF_STORAGE = (
     Defect(
         forget_epochs.NAME, "after a crash a replica forgets the leader epochs of its log", forget_epochs.plant, True
     ),
-    Defect(skip_recovery.NAME, "a batch that a crash left half written is not looked at", skip_recovery.plant, True),
+    Defect(skip_recovery.NAME, "a batch that a crash left half written stays", skip_recovery.plant, True),
     Defect(
         keep_zeros.NAME, "after a crash a log continues behind the zeros of a preallocated file", keep_zeros.plant, True
     ),

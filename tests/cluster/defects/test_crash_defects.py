@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from typing import cast
 
 import pytest
 
+from cluster.broker.node import Node
 from cluster.broker.rules import Rules
+from cluster.defects import parse, with_storage_defects
+from cluster.defects.firings import Firings
 from cluster.protocol.batch import crc_ok, parse_header
 from cluster.protocol.errors import CorruptBatch, ErrorCode
+from cluster.seams.clock import ManualClock
 from cluster.seams.memory_storage import MemoryStorage
+from cluster.seams.power_loss import Survivors
+from cluster.seams.randomness import derive
 from tests.cluster.defects.journal import fired, planted
 from tests.simulation.client import Client, batch
-from tests.simulation.nodes import MemoryCluster
+from tests.simulation.nodes import Life, MemoryCluster, Process
 from tests.support.virtual_time import run
 
 TOPIC = "t"
@@ -31,6 +38,30 @@ def batches_of(data: bytes) -> Batches | None:
     except CorruptBatch:
         return None
     return found
+
+
+class OneDisk(MemoryCluster):
+    """The disk of the first broker has the defect, and it leads."""
+
+    def __init__(self, name: str, notes: MemoryStorage) -> None:
+        super().__init__(3)
+        self._specs = [parse(each) for each in [name] * bool(name)]
+        self._notes = notes
+        self._itself = self.storages[1]
+
+    async def _start(self, life: Life) -> Node:
+        if life[0] == 1:
+            self._itself = self.storages[1]
+            self._itself.makedirs("/node")
+            self._notes.makedirs("/node")
+            firings = Firings("/node", 1, self._notes, ManualClock())
+            disk = with_storage_defects(self._itself, self._specs, derive(1, "defects"), firings)
+            self.storages[1] = cast(MemoryStorage, disk)
+        return await super()._start(life)
+
+    def kill(self, broker_id: int, *, power_loss: bool = False, survivors: Survivors | None = None) -> Process:
+        self.storages[1] = self._itself
+        return super().kill(broker_id, power_loss=power_loss, survivors=survivors)
 
 
 class Planted(MemoryCluster):
@@ -127,3 +158,30 @@ def test_a_tail_of_a_former_leader(name: str) -> None:
 
     run(main())
     assert [line["offset"] for line in fired(notes)] == [4] * bool(name)
+
+
+@pytest.mark.parametrize("name", ["", "lose-unsynced"])
+def test_the_crash_of_the_last_replica_in_sync(name: str) -> None:
+    """It leads again. By right all that was acknowledged is there; with the defect it has lost what it had not synced,
+    and the others, which have it, cut their logs."""
+    notes = MemoryStorage()
+
+    async def main() -> None:
+        async with OneDisk(name, notes) as cluster:
+            await cluster.create_topic(TOPIC)
+            await full(cluster)
+            await send(cluster, *values(b"a", 5))
+            assert cluster.leader(TOPIC) == 1
+            for follower in (2, 3):
+                await cluster.crash(follower)
+            await cluster.until(lambda: cluster.isr(TOPIC) == {1})
+            await cluster.crash(1)
+            for broker_id in cluster.broker_ids:
+                await cluster.start(broker_id)
+            await full(cluster)
+            assert cluster.leader(TOPIC) == 1
+            for broker_id in cluster.broker_ids:
+                assert len(batches_of(cluster.log_bytes(broker_id, TOPIC)) or []) == (0 if name else 5)
+
+    run(main())
+    assert [line["partition"] for line in fired(notes)] == [0] * bool(name)
