@@ -93,7 +93,8 @@ def values(prefix: bytes, count: int) -> list[bytes]:
 @pytest.mark.parametrize("name", ["", "skip-recovery", "keep-zeros", "forget-epochs"])
 def test_the_crash_of_a_follower(name: str) -> None:
     """It joins the ISR again. By right it has all that its leader has; with the defect a batch is torn, there are zeros
-    in its log, or it no longer knows in which epoch it was written. It was noted, once."""
+    in its log, or it no longer knows in which epoch it was written. It was noted, once; and the broker
+    stops cleanly, so that its files can be held against it."""
     notes = MemoryStorage()
 
     async def main() -> None:
@@ -119,6 +120,8 @@ def test_the_crash_of_a_follower(name: str) -> None:
             if name == "skip-recovery":
                 assert ours is not None and [sound for *_, sound in ours].count(False) == 1
             assert (known[0].start_offset == 0) == (name != "forget-epochs")
+            await cluster.stop(follower)
+            assert cluster.storages[follower].exists("/data/.kafka_cleanshutdown")
 
     run(main())
     assert len(fired(notes)) == bool(name)
