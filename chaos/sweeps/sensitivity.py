@@ -66,6 +66,10 @@ EXERCISES: Mapping[str, Exercise] = {
         client=NATIVE,
         options=_RESPONSES,
     ),
+    # It has all that its leader has, and finds it on its own disk when it is back.
+    "follower-crash": Exercise(
+        12.0, (Injection(4.0, "kill-follower", 3.0, _FIRST),), options={"partitions": 1, "rate": 2000}
+    ),
     "kip-101-truncate-to-watermark": opening("kip-101-truncate-to-watermark", 18.0),
     "kip-279-fast-failovers": opening("kip-279-fast-failovers", 20.0),
     "kafka-7128-lagging-follower": opening("kafka-7128-lagging-follower", 24.0),
@@ -116,12 +120,17 @@ DEFECTS: Mapping[str, Planted] = {
     "shift-duplicates": Planted("lost-responses", ("inconsistent-offsets",), source="Redpanda 5355"),
     "expire-early": Planted("lost-responses", _TWICE, source="KAFKA-5793, Redpanda 22670"),
     "forget-on-failover": Planted("lost-responses-and-failover", _TWICE, source="no issue number"),
+    "skip-recovery": Planted("follower-crash", ("log-corrupt", "log-divergence"), source="KAFKA-10101"),
+    "keep-zeros": Planted("follower-crash", ("log-corrupt", "torn-tail", "log-divergence"), source="KAFKA-5431"),
+    "forget-epochs": Planted("kip-101-truncate-to-watermark", ("checkpoint-mismatch", *_LOSS), source="KAFKA-16541"),
     "cut-to-the-watermark": Planted("kip-101-truncate-to-watermark", _LOSS, source="KAFKA-1211 (KIP-101)"),
     "guess-unknown-epochs": Planted("kip-279-fast-failovers", _LOSS, source="KAFKA-6361 (KIP-279)"),
+    "reuse-epochs": Planted("kip-279-fast-failovers", ("split-brain", *_LOSS), source="votes kept in memory"),
     "join-at-the-watermark": Planted("kafka-7128-lagging-follower", _LOSS, source="KAFKA-7128"),
     "lead-alone": Planted("zombie-leader-in-isolation", (*_LOSS, "split-brain"), source="KAFKA-15489, KAFKA-14154"),
     "confirm-on-stepping-down": Planted("zombie-leader-in-isolation", _LOSS, source="Redpanda 3003"),
     "elect-anybody": Planted("jepsen-2013", _LOSS, source="KAFKA-1555"),
+    "lose-unsynced": Planted("jepsen-2013", _LOSS, source="KIP-966"),
     "one-is-enough": Planted("jepsen-2013-unclean", _LOSS, source="KAFKA-1555"),
     "advance-alone": Planted("jepsen-2013-unclean", _LOSS, source="KAFKA-15583"),
     "take-late-answers": Planted("slow-elections", (*_LOSS, "epoch-regression"), source="KAFKA-18723"),

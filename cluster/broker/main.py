@@ -27,7 +27,7 @@ from cluster.broker.node import Node, Seams
 from cluster.broker.rules import Rules
 from cluster.config.broker import BrokerConfig, validate
 from cluster.config.listeners import open_to_others
-from cluster.defects import parse, with_defects
+from cluster.defects import parse, with_defects, with_storage_defects
 from cluster.defects.firings import Firings
 from cluster.metadata.zookeeper import ZooKeeperStore
 from cluster.process.arenas import give_back_memory
@@ -116,7 +116,7 @@ async def run_broker(
     machine.makedirs(spec.node_directory)
     storage, clock, fault_port = breakable_seams(config, spec.node_directory, machine)
     garbage = Garbage(asyncio.get_running_loop(), clock.monotonic_ns)
-    rules = _rules(spec, storage, clock)
+    rules, storage = _planted(spec, storage, clock)
     failure: list[Exception] = []
 
     def failed(error: Exception) -> None:
@@ -178,13 +178,15 @@ async def _unless(stopping: asyncio.Event, work: Coroutine[Any, Any, int]) -> in
         await asyncio.gather(waiting, working, return_exceptions=True)
 
 
-def _rules(spec: BrokerSpec, storage: Storage, clock: Clock) -> Rules:
+def _planted(spec: BrokerSpec, storage: Storage, clock: Clock) -> tuple[Rules, Storage]:
+    """The rules and the storage, with the defects that were asked for."""
     specs = [parse(text) for text in spec.defects]
     if not specs:
-        return Rules()
+        return Rules(), storage
     logger.warning("defects are planted: %s", ", ".join(map(str, specs)))
     firings = Firings(spec.node_directory, spec.broker_id, storage, clock)
-    return with_defects(Rules(), specs, derive(spec.seed, "defects", spec.broker_id), firings)
+    random = derive(spec.seed, "defects", spec.broker_id)
+    return with_defects(Rules(), specs, random, firings), with_storage_defects(storage, specs, random, firings)
 
 
 def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: LongTurns) -> MetricsServer | None:

@@ -108,6 +108,7 @@ class Node:
             rules.check_sequence,
             max_producers(config),
             partial(note_log_start, self._journal.write),
+            rules.open_log,
         )
         self._control: ControlPlane | None = None
         self._proposals: IsrProposals | None = None

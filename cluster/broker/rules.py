@@ -17,6 +17,7 @@ from cluster.coordinator.transaction.rules import TransactionRules
 from cluster.log.appending import AppendInfo
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.local_log import ReadResult
+from cluster.log.opening import OpenLog, open_log
 from cluster.log.partition_log import PartitionLog
 from cluster.log.sequence import CheckSequence, check_sequence
 from cluster.protocol.batch import BatchHeader
@@ -78,6 +79,8 @@ class Rules:
     """What a broker decides by. The defaults are the correct rules."""
 
     check_sequence: CheckSequence = check_sequence
+    #: What is made of the files of a log at a start.
+    open_log: OpenLog = open_log
     #: One valid batch of a client, as the leader.
     append: LeaderAppend = field(default_factory=lambda: PartitionLog.append_as_leader)
     #: The facts of one leadership, by their names -> its state.

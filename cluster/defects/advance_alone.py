@@ -10,6 +10,7 @@ from random import Random
 
 from cluster.broker.rules import Rules
 from cluster.defects.firings import Firings
+from cluster.defects.leaderships import note_leadership
 from cluster.replication.leader import LeaderState
 
 NAME = "advance-alone"
@@ -30,7 +31,7 @@ def plant(rules: Rules, probability: float, random: Random, firings: Firings) ->
             finally:
                 self.min_insync_replicas = wanted
             if moved:
-                firings.note(NAME, leader_epoch=self.leader_epoch, offset=self.high_watermark)
+                note_leadership(NAME, self, self.high_watermark, firings)
             return moved
 
     return replace(rules, lead=Hasty)

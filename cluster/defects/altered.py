@@ -31,7 +31,7 @@ def altering(
     def append(log: PartitionLog, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> AppendInfo:
         altered = None
         if random.random() < probability and log.verdict_on(header).kind is VerdictKind.ACCEPT:
-            altered = _altered(batch, header, alter)
+            altered = with_other_records(batch, header, alter)
         if altered is None:
             return rules.append(log, batch, header, leader_epoch, now_ms)
         firings.record(name, log, header, log.log_end_offset)
@@ -40,7 +40,8 @@ def altering(
     return replace(rules, append=append)
 
 
-def _altered(batch: memoryview, header: BatchHeader, alter: AlterRecords) -> bytearray | None:
+def with_other_records(batch: memoryview, header: BatchHeader, alter: AlterRecords) -> bytearray | None:
+    """The batch as it is stored instead; None if it is stored as it is, or nothing can be read of it."""
     try:
         records = alter(decode_records(batch))
     except CorruptBatch:

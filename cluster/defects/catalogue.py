@@ -14,7 +14,9 @@ from cluster.broker.rules import Rules
 from cluster.defects.firings import Firings
 from cluster.defects.of_producers import OF_PRODUCERS
 from cluster.defects.of_replication import OF_REPLICATION
+from cluster.defects.of_storage import OF_STORAGE
 from cluster.defects.of_transactions import OF_TRANSACTIONS
+from cluster.seams.storage import Storage
 
 
 class DefectError(ValueError):
@@ -32,7 +34,7 @@ class DefectSpec:
         return self.name if self.probability == 1.0 else f"{self.name}:{self.probability:g}"
 
 
-CATALOGUE = {defect.name: defect for defect in (*OF_PRODUCERS, *OF_REPLICATION, *OF_TRANSACTIONS)}
+CATALOGUE = {defect.name: defect for defect in (*OF_PRODUCERS, *OF_REPLICATION, *OF_STORAGE, *OF_TRANSACTIONS)}
 
 
 def parse(text: str) -> DefectSpec:
@@ -64,3 +66,10 @@ def with_defects(rules: Rules, specs: Iterable[DefectSpec], random: Random, firi
     for spec in specs:
         rules = CATALOGUE[spec.name].plant(rules, spec.probability, random, firings)
     return rules
+
+
+def with_storage_defects(storage: Storage, specs: Iterable[DefectSpec], random: Random, firings: Firings) -> Storage:
+    """The storage with those of these defects that wrap it, in order; without any it is the same."""
+    for spec in specs:
+        storage = CATALOGUE[spec.name].plant_storage(storage, spec.probability, random, firings)
+    return storage

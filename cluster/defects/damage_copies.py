@@ -12,29 +12,53 @@ from random import Random
 from crc32c import crc32c
 
 from cluster.broker.rules import Rules
+from cluster.defects.altered import with_other_records
 from cluster.defects.firings import Firings
 from cluster.log.appending import AppendInfo
 from cluster.log.partition_log import PartitionLog
-from cluster.protocol.batch import CRC_AT, CRC_FROM, crc_ok, iter_batches
+from cluster.protocol.batch import CRC_AT, CRC_FROM, BatchHeader, crc_ok, iter_batches
+from cluster.protocol.records import Record
 
 NAME = "damage-copies"
 
 
 def plant(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """A firing is a batch whose last byte is changed, with ``probability``, or that was damaged already."""
+    """A firing is a batch in which a byte of a value is changed, with ``probability``, or that was damaged already."""
+
+    def damaged(records: list[Record]) -> list[Record] | None:
+        having = [number for number, record in enumerate(records) if record.value]
+        if not having:
+            return None
+        number = random.choice(having)
+        value = bytearray(records[number].value or b"")
+        value[random.randrange(len(value))] ^= 1 << random.randrange(8)
+        return [*records[:number], records[number]._replace(value=bytes(value)), *records[number + 1 :]]
+
+    def other(batch: memoryview, header: BatchHeader) -> bytearray | None:
+        if not crc_ok(batch, 0, header.size_bytes):
+            return _sealed(batch)
+        return with_other_records(batch, header, damaged) if random.random() < probability else None
 
     def follow(log: PartitionLog, records: memoryview) -> AppendInfo | None:
-        for position, header in [*iter_batches(records)]:
+        # What was received belongs to the connection, and may be needed again: it stays as it is.
+        stored, copied_to = bytearray(), 0
+        for position, header in iter_batches(records):
             end = position + header.size_bytes
-            is_intact = crc_ok(records, position, header.size_bytes)
-            if is_intact and random.random() >= probability:
-                continue
-            firings.record(NAME, log, header, header.base_offset)
-            # What was received belongs to the connection, and may be needed again.
-            records = memoryview(bytearray(records))
-            if is_intact:
-                records[end - 1] ^= 1
-            records[position + CRC_AT : position + CRC_FROM] = crc32c(records[position + CRC_FROM : end]).to_bytes(4)
-        return rules.follow(log, records)
+            batch = other(records[position:end], header)
+            if batch is not None:
+                firings.record(NAME, log, header, header.base_offset)
+                stored += records[copied_to:position]
+                stored += batch
+                copied_to = end
+        if not copied_to:
+            return rules.follow(log, records)
+        stored += records[copied_to:]
+        return rules.follow(log, memoryview(stored))
 
     return replace(rules, follow=follow)
+
+
+def _sealed(batch: memoryview) -> bytearray:
+    sealed = bytearray(batch)
+    sealed[CRC_AT:CRC_FROM] = crc32c(sealed[CRC_FROM:]).to_bytes(4)
+    return sealed

@@ -20,6 +20,7 @@ class Firings:
     """One broker's ``nodes/<broker>/defects.jsonl``."""
 
     def __init__(self, node_directory: str, broker_id: int, storage: Storage, clock: Clock) -> None:
+        self.directory = node_directory
         self._path = f"{node_directory}/{FIRINGS_FILE}"
         self._broker_id = broker_id
         self._storage = storage

@@ -10,6 +10,7 @@ from random import Random
 
 from cluster.broker.rules import Rules
 from cluster.defects.firings import Firings
+from cluster.defects.leaderships import note_leadership
 from cluster.isr import IsrProposal
 from cluster.replication.leader import LeaderState
 
@@ -25,7 +26,7 @@ def plant(rules: Rules, probability: float, random: Random, firings: Firings) ->
         def check_lag(self, log_end_offset: int, now_ms: int) -> IsrProposal | None:
             proposal = super().check_lag(log_end_offset, now_ms)
             if proposal is not None:
-                firings.note(NAME, leader_epoch=self.leader_epoch, offset=log_end_offset)
+                note_leadership(NAME, self, log_end_offset, firings)
                 self.isr.committed = self.isr.maximal = frozenset(proposal.members)
                 self.min_insync_replicas = 1
             return proposal

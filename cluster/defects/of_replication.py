@@ -13,6 +13,7 @@ from cluster.defects import (
     lead_alone,
     one_is_enough,
     read_to_the_end,
+    reuse_epochs,
     take_late_answers,
 )
 from cluster.defects.model import Defect
@@ -50,5 +51,6 @@ OF_REPLICATION = (
     ),
     Defect(read_to_the_end.NAME, "return records above the high watermark to consumers", read_to_the_end.plant, True),
     Defect(take_late_answers.NAME, "a follower appends the answer to a former fetch", take_late_answers.plant, False),
+    Defect(reuse_epochs.NAME, "a new leader stores under its predecessor's epoch", reuse_epochs.plant, False),
     Defect(damage_copies.NAME, "a follower stores a damaged batch, with a valid checksum", damage_copies.plant, True),
 )

@@ -11,6 +11,7 @@ from random import Random
 
 from cluster.broker.rules import Rules
 from cluster.defects.firings import Firings
+from cluster.defects.leaderships import note_leadership
 from cluster.replication.leader import LeaderState
 
 NAME = "one-is-enough"
@@ -35,7 +36,7 @@ def with_one(name: str, rules: Rules, firings: Firings) -> Rules:
         def advance(self, log_end_offset: int, now_ms: int) -> bool:
             moved = super().advance(log_end_offset, now_ms)
             if moved and len(self.isr.committed) < self.wanted:
-                firings.note(name, leader_epoch=self.leader_epoch, offset=self.high_watermark)
+                note_leadership(name, self, self.high_watermark, firings)
             return moved
 
     return replace(rules, lead=_configured(Careless))

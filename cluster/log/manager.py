@@ -37,6 +37,7 @@ from cluster.log.errors import LogError, OutOfFiles, StorageFailed
 from cluster.log.log_checkpoints import LogCheckpoints, LogStartMoved
 from cluster.log.offline import OfflineLog
 from cluster.log.offset_files import OffsetFiles
+from cluster.log.opening import OpenLog, open_log
 from cluster.log.partition_log import PartitionLog
 from cluster.log.producer_quota import MAX_PRODUCERS
 from cluster.log.removal import Doomed, Removal, Shrinking
@@ -65,6 +66,7 @@ class LogManager(LogCheckpoints):
         check_sequence: CheckSequence = check_sequence,
         max_producers: int = MAX_PRODUCERS,
         on_log_start_moved: LogStartMoved = lambda _log, _before, _reason: None,
+        opening: OpenLog = open_log,
     ) -> None:
         super().__init__(OffsetFiles(data_dir, storage), max_producers, on_log_start_moved)
         self.data_dir = data_dir
@@ -72,6 +74,7 @@ class LogManager(LogCheckpoints):
         self._clock = clock
         self._config = config
         self._check_sequence = check_sequence
+        self._opening = opening
         self._doomed = Doomed(clock)
         self._clean_stop = CleanStop(data_dir, storage)
         self._lock: Lock | None = None
@@ -176,6 +179,7 @@ class LogManager(LogCheckpoints):
             state=state,
             committed_to=committed_to,
             owner=self,
+            opening=self._opening,
         )
         # It may end below what was compacted, after a power loss.
         self.cleaned_lowered(log)

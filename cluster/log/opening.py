@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -53,6 +54,10 @@ class OpenedLog:
     log_start_offset: int
     #: The bytes that were not known to be synced, as they were found.
     verified_bytes: int
+
+
+#: A function as ``open_log``.
+OpenLog = Callable[..., OpenedLog]
 
 
 def open_log(

@@ -20,7 +20,7 @@ from cluster.log.data_directory import retire_directory
 from cluster.log.errors import OffsetOutsideLog, StorageFailed
 from cluster.log.flush import PendingFlush
 from cluster.log.local_log import LocalLog, ReadResult
-from cluster.log.opening import OpenedLog, open_log
+from cluster.log.opening import OpenedLog, OpenLog, open_log
 from cluster.log.owner import LogOwner
 from cluster.log.removal import Doomed
 from cluster.log.retention import ExpiredSegment, expired_segments, segment_facts
@@ -109,6 +109,7 @@ class PartitionLog(TransactionalLog):
         state: LogState | None = None,
         committed_to: int | None = None,
         owner: LogOwner | None = None,
+        opening: OpenLog = open_log,
     ) -> PartitionLog:
         """Open the log in ``directory``, or begin one there at ``log_start_offset``.
 
@@ -120,7 +121,7 @@ class PartitionLog(TransactionalLog):
         holes_allowed = cleaned_to is not None or config.is_compacted
         # Only a clean stop knows about itself that all names were synced.
         names_synced = clean and storage.exists(directory)
-        opened = open_log(
+        opened = opening(
             directory,
             config,
             storage,

@@ -41,7 +41,9 @@ class LeaderState:
         "leading_since",
         "may_join",
         "min_insync_replicas",
+        "partition",
         "replication_factor",
+        "topic",
     )
 
     def __init__(
@@ -61,7 +63,12 @@ class LeaderState:
         may_join: Callable[[int, int, int], bool] = may_join,
         adding: Collection[int] = (),
         leading_since: int | None = None,
+        topic: str = "",
+        partition: int = -1,
     ) -> None:
+        #: Whose leadership it is, for people.
+        self.topic = topic
+        self.partition = partition
         self.broker_id = broker_id
         self.leader_epoch = leader_epoch
         #: The first of the leader epochs through which this broker has led without a break, so that its log was not

@@ -110,6 +110,8 @@ class Replica:
             eligible=self._host.is_alive,
             may_join=self._host.rules.may_join,
             leading_since=role.leader_epoch if self.leader is None else self.leader.leading_since,
+            topic=self.topic,
+            partition=self.partition,
         )
         self.leader = leader
         self._take_over(role)

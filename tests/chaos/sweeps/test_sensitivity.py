@@ -27,6 +27,7 @@ from chaos.sweeps.summary import sweep_json
 from cluster.defects import CATALOGUE, parse
 from cluster.defects.of_producers import OF_PRODUCERS
 from cluster.defects.of_replication import OF_REPLICATION
+from cluster.defects.of_storage import OF_STORAGE
 from tests.chaos.sweeps.finished import finish
 from verifier.anomalies import NAMES
 from verifier.evidence.run_directory import append_json_line, write_json_atomic
@@ -47,10 +48,10 @@ def outcomes(told: Mapping[str, CellOutcome]) -> dict[str, CellOutcome]:
 
 
 def test_every_defect_without_transactions_is_planted() -> None:
-    """One that breaks no promise is planted only beside others; at least 24 of the catalogue are in it."""
-    here = {defect.name for defect in (*OF_PRODUCERS, *OF_REPLICATION)} - {"refuse-batches"}
+    """One that breaks no promise is planted only beside others; 30 of the catalogue are in it."""
+    here = {defect.name for defect in (*OF_PRODUCERS, *OF_REPLICATION, *OF_STORAGE)} - {"refuse-batches"}
     assert DEFECTS.keys() == here | {"end-one-later"}
-    assert len(DEFECTS) >= 24
+    assert len(DEFECTS) == 30
     assert {each.exercise for each in DEFECTS.values()} == EXERCISES.keys()
     for defect, each in DEFECTS.items():
         assert each.finds and set(each.finds) <= set(NAMES)
@@ -102,6 +103,19 @@ def test_what_is_beside_a_defect_is_no_firing(tmp_path: Path) -> None:
         append_json_line(node / "defects.jsonl", {"defect": name})
     outcome = judged_outcome(cell, directory.run(cell))
     assert (outcome.fired, dict(outcome.fired_by)) == (1, {"refuse-batches": 2, "take-gaps": 1})
+
+
+def test_what_happens_to_topics_of_brokers_is_no_firing(tmp_path: Path) -> None:
+    """No check looks at them: a run in which nothing else happened has not exercised the defect."""
+    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells("lead-alone", "zombie-leader-in-isolation")
+    finish(directory, cell)
+    node = directory.run(cell).node(1)
+    node.mkdir(parents=True)
+    for topic in ("__consumer_offsets", "__transaction_state"):
+        append_json_line(node / "defects.jsonl", {"defect": "lead-alone", "topic": topic, "partition": 0})
+    assert judged_outcome(cell, directory.run(cell)).fired == 0
+    append_json_line(node / "defects.jsonl", {"defect": "lead-alone", "topic": "gapless", "partition": 0})
+    assert judged_outcome(cell, directory.run(cell)).fired == 1
 
 
 def test_shares_count_runs_in_which_it_fired() -> None:
