@@ -72,13 +72,13 @@ class Unreadable(NamedTuple):
 class Closing:
     """``seal`` is the digest of the seal, None if there is no usable one (``seal_problem`` says why).
 
-    ``series`` is the last point of each process, ``lag_ms`` the worst lag of its event loop, but for the time in which
-    a fault had it stopped; ``topic_ids`` what each replica's ``partition.metadata`` says, by (broker, topic,
-    partition), None for one that cannot be read; ``looks`` the epochs that the conductor saw, and who led in each, by
-    (topic, partition); ``load`` is what the load processes were handed, None if it cannot be read. ``strangers`` are
-    files that no declared process, broker or partition leaves. ``clock`` is how far the wall clock moved during the
-    run. ``looks_ns`` is the span of the conductor's looks, None if it left none; ``beside`` is what each live process
-    left beside its series.
+    ``series`` is the last point of each process, ``before_last`` the one before, if there is one; ``lag_ms`` the worst
+    lag of its event loop, but for the time in which a fault had it stopped; ``topic_ids`` what each replica's
+    ``partition.metadata`` says, by (broker, topic, partition), None for one that cannot be read; ``looks`` the epochs
+    that the conductor saw, and who led in each, by (topic, partition); ``load`` is what the load processes were
+    handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition leaves.
+    ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the conductor's looks, None if
+    it left none; ``beside`` is what each live process left beside its series.
     """
 
     seal: str | None = None
@@ -87,6 +87,7 @@ class Closing:
     accounts: tuple[HistoryAccount, ...] = ()
     faults: FaultRecord = field(default_factory=FaultRecord)
     series: Mapping[str, SeriesPoint] = field(default_factory=dict)
+    before_last: Mapping[str, SeriesPoint] = field(default_factory=dict)
     lag_ms: Mapping[str, float] = field(default_factory=dict)
     alarms: tuple[LogAlarm, ...] = ()
     topic_ids: Mapping[tuple[int, str, int], str | None] = field(default_factory=dict)
@@ -114,6 +115,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
     faults, clock, load = FaultRecord(), STEADY, None
     looks: Mapping[tuple[str, int], Sequence[Sighting]] = {}
     series: dict[str, SeriesPoint] = {}
+    before_last: dict[str, SeriesPoint] = {}
     lag_ms: dict[str, float] = {}
     beside: dict[str, LoadFiles] = {}
     with reading("faults.jsonl"):
@@ -126,6 +128,8 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
             pids = {child.pid for child in run.children if child.name == process.child}
             stops = pauses(process.name, pids, faults.injected)
             for point in _series(path, process.name):
+                if process.name in series:
+                    before_last[process.name] = series[process.name]
                 series[process.name] = point
                 lag_ms[process.name] = max(own_lag_ms(point, stops), lag_ms.get(process.name, 0.0))
         with reading(f"loadgen/{process.name}: its status or Locust's figures"):
@@ -147,6 +151,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         accounts=accounts(sorted(directory.history_dir.glob("*.arrow")), due_ns(run)),
         faults=faults,
         series=series,
+        before_last=before_last,
         lag_ms=lag_ms,
         alarms=tuple(alarms),
         topic_ids=dict(_topic_ids(directory)),

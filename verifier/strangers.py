@@ -12,6 +12,7 @@ from pathlib import Path
 from verifier.evidence.declared import DeclaredEvidence
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.narrowed import is_foreign
 
 #: What a load process and Locust in it leave; a program of the final phase leaves its log. Anyone who is taken out of
 #: the declaration left these.
@@ -33,6 +34,8 @@ def strangers(directory: RunDirectory, run: RunModel) -> Iterator[str]:
     if not run.evidence.processes:
         return
     found = [*_histories(directory, run.evidence), *_load(directory, run.evidence), *_nodes(directory, run.evidence)]
+    if is_foreign(run):
+        found += set(_beside_data(directory)) - {*found}
     yield from sorted(str(path.relative_to(directory.path)) for path in found)
 
 
@@ -62,6 +65,13 @@ def _nodes(directory: RunDirectory, declared: DeclaredEvidence) -> Iterator[Path
                 yield path
         elif path.suffix == ".log" and path.parent.name in declared.replicas and inner[:-2] != ["data"]:
             # anyone who looks for segments finds these, too, and would judge a copy, or what was moved away
+            yield path
+
+
+def _beside_data(directory: RunDirectory) -> Iterator[Path]:
+    """What only brokers and a ZooKeeper of our own leave: of others', a run keeps logs alone (docs/target.md)."""
+    for path in _files(directory.nodes_dir):
+        if "data" not in path.relative_to(directory.nodes_dir).parts[1:2]:
             yield path
 
 

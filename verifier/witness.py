@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from verifier.effectiveness import Injected, fault_record
-from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES, KILLING_SEVERAL
+from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES, KILLING_SEVERAL, ON_THE_LOAD
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.units import ns_of_ms
@@ -185,6 +185,8 @@ class Witness:
         from_ns, until_ns = earliest_ns - dead_ns - behind_ns, latest_ns + SLACK_NS
         former = [each for each in leaderships(seen) if each.epoch < after.epoch]
         for span in self.spans:
+            if span.fault in ON_THE_LOAD:
+                continue  # a cluster elects without its clients
             if span.start_ns > latest_ns + SLACK_NS or span.end_ns < earliest_ns - dead_ns - SLACK_NS:
                 continue
             # it may have delayed the election, no matter which broker it hit: a dead controller elects no leader

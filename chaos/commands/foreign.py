@@ -50,11 +50,16 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
             f"--target {asked.target} has a topic {topic} already, and a run makes its own; delete it if it is left "
             "from a run that was killed, or give another --seed"
         )
+    known: dict[tuple[int, int], int] = {}
     for broker, place in replica_directories(asked).items():
         if broker not in brokers:
             raise BadRequest(f"--replica-dir {broker}={place}: the cluster has brokers {', '.join(map(str, brokers))}")
-        if not Path(place).is_dir():
+        if not place.is_dir():
             raise BadRequest(f"--replica-dir {broker}={place}: there is no such directory; give one of log.dirs")
+        if (owner := _owner(place)) not in (None, str(broker)):
+            raise BadRequest(f"--replica-dir {broker}={place}: its meta.properties names broker {owner}")
+        if (other := known.setdefault(_identity(place), broker)) != broker:
+            raise BadRequest(f"--replica-dir {broker}={place}: this is the directory of broker {other} as well")
     try:
         if absent := [broker for broker in brokers if asked.nodes and broker not in ForeignNodes.of(asked.nodes).known]:
             raise BadRequest(f"--nodes {asked.nodes} does not name broker {absent[0]}; add it to 'nodes'")
@@ -62,3 +67,19 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
         raise BadRequest(str(error)) from error
     config = tuple(f"{name}={value}" for name, value in found.settings.items())
     return replace(asked, brokers=len(brokers), broker_config=config)
+
+
+def _owner(place: Path) -> str | None:
+    """The broker whose directory it is, as Kafka notes it there; None if it does not say."""
+    try:
+        lines = (place / "meta.properties").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    told = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
+    return told.get("node.id", told.get("broker.id"))
+
+
+def _identity(place: Path) -> tuple[int, int]:
+    """By another path or mount, a directory is still the same: its replicas would be compared with themselves."""
+    status = place.stat()
+    return status.st_dev, status.st_ino

@@ -59,7 +59,10 @@ def _append(path: Path, batches: bytes) -> None:
 
 
 def whole_batches(records: bytes, offset: int) -> tuple[bytes, int]:
-    """The batches of an answer that are whole and not wholly below ``offset``, and the offset behind them. Pure."""
+    """The batches of an answer that are whole, from the first one that reaches ``offset``, and the offset behind them.
+
+    None is left out after that one: a log that goes back, or has something twice, is to be judged as it is. Pure.
+    """
     place, kept = 0, bytearray()
     while len(records) - place >= _OVERHEAD:
         base_offset, length = _HEAD.unpack_from(records, place)
@@ -67,9 +70,9 @@ def whole_batches(records: bytes, offset: int) -> tuple[bytes, int]:
         if length < _DELTA_AT - _OVERHEAD + _LAST_OFFSET_DELTA.size or end > len(records):
             break
         (delta,) = _LAST_OFFSET_DELTA.unpack_from(records, place + _DELTA_AT)
-        if base_offset + delta >= offset:
+        if kept or base_offset + delta >= offset:
             kept += records[place:end]
-            offset = base_offset + delta + 1
+            offset = max(offset, base_offset + delta + 1)
         place = end
     return bytes(kept), offset
 

@@ -47,10 +47,12 @@ class _Columns(NamedTuple):
 def first_evidence(directory: RunDirectory, checks: Collection[str]) -> FirstEvidence | None:
     """Of the examples that these checks left, the one that could be seen first; None if no operation shows one.
 
+    What the settings allow is evidence of nothing that was planted.
+
     Raises ``OSError`` or ``ValueError`` for a directory that is damaged.
     """
     found = read_json(directory.verdict_json)["checks"]
-    examples = [each for name in checks for each in found.get(name, {}).get("examples", ())]
+    examples = [each for name in checks for each in found.get(name, {}).get("examples", ()) if not each.get("allowed")]
     if not examples:
         return None
     return evidence_in([read_history(path) for path in sorted(directory.history_dir.glob("*.arrow"))], examples)

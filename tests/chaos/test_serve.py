@@ -110,6 +110,35 @@ def test_what_is_written_now_is_live(results: Path) -> None:
     assert old[OPEN] == old["delivery/20260106T102030Z"] == "unfinished"
 
 
+@pytest.mark.parametrize("load", [[], None, {"acked": "many"}, {"acked": None}])
+def test_a_run_that_tells_nonsense_hides_no_other(results: Path, load: object) -> None:
+    """How far it says to be is left out; it is listed, and so are the others."""
+    state = {
+        "name": "run", "seed": 10, "started_ns": 0, "time_ns": 9, "time_limit_s": 60.0, "phase": "chaos",
+        "phase_since_ns": 1, "load_since_ns": 1, "report": "", "active": [], "past": [], "load": load,
+    }  # fmt: skip
+    (results / OPEN / "live.json").write_text(json.dumps(state))
+    entries = {entry.place: (entry.state, entry.details) for entry in entries_below(results, now_s())}
+    assert entries.keys() == {VALID, INVALID, OPEN, SWEEP} and entries[OPEN] == ("live", "")
+
+
+def test_a_name_that_is_no_text_hides_no_other(results: Path) -> None:
+    """Names are bytes: one that is not UTF-8 is listed, and leads to its files."""
+    odd = os.fsdecode(b"run/\xff")
+    made(results, odd, 7)
+    answers: list[str] = []
+
+    def ask(path: str) -> str:
+        application = ServeApplication(results, SystemClock())
+        body = application({"PATH_INFO": path}, lambda status, _headers: answers.append(status))
+        return b"".join(body).decode()
+
+    assert 'href="/files/run/%FF/"' in ask("/")
+    assert "run.json" in ask("/files/run/\xff")
+    assert "history" in ask("/files/run/\xff/history")
+    assert answers == ["200 OK"] * 3
+
+
 @pytest.mark.parametrize(
     "text", ["{}", "[]", '{"sweep": "x", "counts": 3}', "no JSON", '{"sweep": "x", "counts": {"a": "b"}}']
 )

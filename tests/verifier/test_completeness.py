@@ -360,8 +360,12 @@ def test_a_series_goes_on(tmp_path: Path, change: dict[str, int]) -> None:
     line = path.read_text(encoding="utf-8")
     path.write_text(line + json.dumps(json.loads(line) | change) + "\n", encoding="utf-8")
     assert any("does not follow" in each.error for each in gather(directory, run).unreadable)
+    assert gather(directory, run).before_last == {}
     path.write_text(line + json.dumps(json.loads(line) | {"time_ns": 51 * SECOND}) + "\n", encoding="utf-8")
-    assert gather(directory, run).unreadable == ()
+    whole = gather(directory, run)
+    assert whole.unreadable == ()
+    times = [each["producer-1"].time_ns for each in (whole.before_last, whole.series)]
+    assert times == [json.loads(line)["time_ns"], 51 * SECOND]
 
 
 def test_partition_metadata_of_another_version_tells_no_topic_id(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
 from verifier.closing import Closing
 from verifier.completeness.killed import kills
+from verifier.doubts import HISTORIES
 from verifier.effectiveness import Injected
 from verifier.evidence.run_model import ChildProcess, RunModel
 
@@ -62,6 +63,9 @@ NOT_KILLED: dict[str, tuple[Injected, str]] = {
     "another process": (replace(DEATH, probe={"pid": PRODUCER + 1, "dead": True}), "no fault on record killed"),
     "a process named without its pid": (
         replace(DEATH, probe={"process": "producer-1", "dead": True}), "no fault on record killed"),
+    "a process with its pid by another name": (
+        replace(DEATH, probe={"pid": PRODUCER, "process": "reader-1", "dead": True}), "no fault on record killed"),
+    "a fault that no one knows": (replace(DEATH, fault="kill-anything"), "no fault on record killed"),
     "a process that lived on": (replace(DEATH, probe={"pid": PRODUCER, "dead": False}), "no fault on record killed"),
     "a broker": (replace(DEATH, probe={"pid": PRODUCER, "dead": True, "broker": 1}), "no fault on record killed"),
     "long before": (
@@ -85,6 +89,30 @@ def test_a_process_that_was_killed_counts_nothing_afterwards() -> None:
     """A history that was cut where a fault is on record still has a series that goes on."""
     reasons = [each.reason for each in incomplete(killed_run(), facts(), torn(series_ns=LAST + 20 * SECOND))]
     assert reasons == ["the live series of producer-1 continues for 19.0 s after kill-producers had killed it"]
+
+
+def test_a_series_that_was_cut_before_the_death_tells_too_little() -> None:
+    """What its process counted last is what its history is held against: it must be known up to the death."""
+    reasons = [each.reason for each in incomplete(killed_run(), facts(), torn(series_ns=LAST - 60 * SECOND))]
+    assert reasons == ["the live series of producer-1 ends 60.2 s before kill-producers killed its process"]
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("acknowledged", "total_acked"), ("failed", "total_failed"), ("of unknown outcome", "total_unknown")],
+)
+def test_a_torn_history_has_what_its_process_had_counted(word: str, name: str) -> None:
+    """Rows that were flushed before the last point are there: without an end no totals tell that some are missing."""
+    whole = torn()
+    point = whole.series["producer-1"]
+    assert incomplete(killed_run(), facts(), replace(whole, before_last={"producer-1": point})) == []
+    more = replace(point, **{name: getattr(point, name) + 1})
+    [told] = incomplete(killed_run(), facts(), replace(whole, before_last={"producer-1": more}))
+    assert told.reason == (
+        f"the history producer-1.arrow has {getattr(point, name)} values {word}, and its process had counted "
+        f"{getattr(point, name) + 1} more than a second before kill-producers killed it"
+    )
+    assert told.blinds == HISTORIES
 
 
 @pytest.mark.parametrize(("process", "fault"), [("reader-1", "kill-readers"), ("producer-1", "kill-producers")])

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.verifier.test_verdict import a_run, closing, decide, facts, found
+from verifier.evidence.run_model import ChildProcess
 from verifier.facts import Audit, ReplicaFiles
 from verifier.narrowed import due_files, given_files, narrowing
 from verifier.report.junit import junit_xml
@@ -21,8 +22,9 @@ def foreign(*replica_dirs, **changes):
     """A run as ``a_run``, on a cluster of others."""
     own = a_run().settings
     run = a_run(settings=replace(own, target="kafka://h:1", replica_dirs=replica_dirs))
-    brokers = [child for child in run.children if not child.name.startswith("broker-")]
-    return replace(run, children=brokers, producer_ids_below=None, **changes)
+    others = [child for child in run.children if not child.name.startswith("broker-")]
+    told = {"children": [*others, ChildProcess("relays", 99, 1.0, 0)], "producer_ids_below": None}
+    return replace(run, **{**told, **changes})
 
 
 def logs(*brokers):
@@ -83,6 +85,19 @@ def test_a_leaders_log_is_due():
     run = foreign()
     other = next(broker for broker in (1, 2, 3) if broker != run.final[0].leader)
     assert decide(run, Audit(logs(other)), without_ids()).verdict == "unknown"
+
+
+@pytest.mark.parametrize("name", ["proxy", "broker-1"])
+def test_a_run_of_our_own_that_claims_others_is_unknown(name):
+    """Relays were before the links of its clients, and no broker was its child."""
+    run = foreign()
+    others = [child for child in run.children if child.name != "relays"]
+    forged = replace(run, children=[*others, ChildProcess(name, 98, 1.0, 0)])
+    verdict = decide(forged, Audit(logs(run.final[0].leader)), without_ids())
+    assert verdict.verdict == "unknown" and "run.json has no process of the relays" in verdict.doubts
+    assert ("run.json names a process broker-1, which the run did not declare" in verdict.doubts) is (
+        name == "broker-1"
+    )
 
 
 @pytest.mark.parametrize("name", ["lost-write", "log-divergence", "torn-tail"])

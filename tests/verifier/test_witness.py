@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from chaos.faults.catalogue import FAULTS
+from chaos.faults.load_fault import LoadFault
 from tests.support.settings import run_model, settings
 from verifier.closing import gather
 from verifier.effectiveness import Injected
@@ -80,6 +82,14 @@ def test_only_a_fault_that_blinds_the_former_leader_makes_an_election_reach_furt
         "t", 0, EpochStart(3, 70, 80, None, None), SETTINGS
     )
     assert found is not None and found.until_ns == until_s * SECOND + SLACK_NS
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_only_a_fault_on_the_cluster_may_have_delayed_an_election(fault: str) -> None:
+    """Whatever it hit: not that clients were killed or stopped meanwhile."""
+    found = Witness(LED, (span(80, 120, fault=fault),)).election("t", 0, EpochStart(3, 70, 80, None, None), SETTINGS)
+    assert found is not None
+    assert (found.from_ns < 90 * SECOND) is not issubclass(FAULTS[fault], LoadFault)
 
 
 def test_a_leader_that_is_not_recorded_may_be_whoever_a_fault_hit() -> None:

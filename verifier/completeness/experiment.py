@@ -20,7 +20,8 @@ from verifier.witness import CONNECTION_NS, SLACK_NS
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")
 #: The processes that every run may have and none declares: they leave no evidence that is read.
-OF_HARNESS = frozenset(("warden", "proxy", "zookeeper", "relays"))
+RELAYS = "relays"
+OF_HARNESS = frozenset(("warden", "proxy", "zookeeper", RELAYS))
 
 
 def problems(run: RunModel) -> Iterator[Doubt]:
@@ -136,6 +137,7 @@ def _children(run: RunModel, closing: Closing) -> Iterator[str]:
         lives.setdefault(child.name, []).append(child)
     own = [] if is_foreign(run) else run.evidence.brokers
     named = [(f"broker {broker}", f"broker-{broker}") for broker in own]
+    named += [("the relays", RELAYS)] * is_foreign(run)  # without them clients went around their links
     named += [(process.name, process.child) for process in run.evidence.processes]
     for what, name in named:
         if name not in lives:

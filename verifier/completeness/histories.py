@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from verifier.account import HistoryAccount
 from verifier.closing import Closing
+from verifier.completeness.counted import counted
 from verifier.completeness.killed import torn
 from verifier.completeness.rows import strange
 from verifier.doubts import HISTORIES, Doubt
@@ -124,15 +125,10 @@ def _series(account: HistoryAccount, declared: DeclaredProcess, closing: Closing
     if last is None:
         yield f"{account.process} left no series"
         return
-    for word, f, outcome, counted in (
-        ("acknowledged", "send", "ok", last.total_acked),
-        ("failed", "send", "fail", last.total_failed),
-        ("of unknown outcome", "send", "info", last.total_unknown),
-        ("read", "poll", "ok", last.total_read),
-    ):
-        found = account.values(f, outcome)
-        if found != counted:
-            yield f"the history {account.file} has {found} values {word}, its process's live series {counted}"
+    for each in counted(account, last):
+        if each.found != each.counted:
+            told = f"the history {account.file} has {each.found} values {each.word}"
+            yield f"{told}, its process's live series {each.counted}"
 
 
 def _listed(numbers: frozenset[int]) -> str:

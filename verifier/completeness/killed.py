@@ -11,6 +11,7 @@ from typing import Any
 
 from verifier.account import HistoryAccount
 from verifier.closing import Closing
+from verifier.completeness.counted import counted
 from verifier.effectiveness import Injected
 from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES, KILLING_SEVERAL
 from verifier.evidence.history import FLUSH_INTERVAL_NS
@@ -22,7 +23,7 @@ KILLED = -9
 #: That of a broker whose disk failed.
 FAILED = 1
 
-#: A fault that kills a process is named ``kill-...``. These kill brokers alone.
+#: These kill brokers alone.
 _BROKERS_ALONE = frozenset(
     (
         *("kill-leader", "kill-follower", "kill-controller", "kill-transaction-coordinator", "kill-group-coordinator"),
@@ -49,7 +50,7 @@ def kills(fault: str, process: str) -> bool:
         return process.startswith("broker-")
     if fault == _ZOOKEEPER:
         return process == "zookeeper"
-    return fault.startswith("kill-") and process.startswith(_OF_LOAD.get(fault, ""))
+    return fault in _OF_LOAD and process.startswith(_OF_LOAD[fault])
 
 
 def killer(process: str, pid: int, closing: Closing, exit_code: int | None = KILLED) -> Injected | None:
@@ -74,7 +75,8 @@ def _seen(each: Injected) -> Iterator[Mapping[str, Any]]:
 
 def _is_dead(seen: Mapping[str, Any], process: str, pid: int) -> bool:
     broker = seen.get("broker")
-    return seen.get("dead") is True and seen.get("pid") == pid and (broker is None or process == f"broker-{broker}")
+    named = seen.get("process") if broker is None else f"broker-{broker}"
+    return seen.get("dead") is True and seen.get("pid") == pid and named in (None, process)
 
 
 def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[str]:
@@ -90,7 +92,8 @@ def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[s
         yield f"the history {account.file} has no proper end, and no fault on record killed its process"
         return
     (fault, died_ns) = by[0], by[0].probed_ns or by[0].start_ns
-    # rows are flushed every half second, by a loop that may lag that much before the harness counts as overloaded
+    # rows are flushed every half second, and points written every second, by a loop that may lag that much before the
+    # harness counts as overloaded
     late_ns = FLUSH_INTERVAL_NS + _IDLE_NS + ns_of_seconds(run.settings.stalled_after_s / 2)
     if account.last_ns < fault.start_ns - late_ns:
         seconds = seconds_of_ns(fault.start_ns - account.last_ns)
@@ -102,3 +105,16 @@ def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[s
     if point is not None and point.time_ns > died_ns:
         seconds = seconds_of_ns(point.time_ns - died_ns)
         yield f"the live series of {account.process} continues for {seconds:.1f} s after {fault.fault} had killed it"
+    elif point is not None and point.time_ns < fault.start_ns - late_ns:
+        seconds = seconds_of_ns(fault.start_ns - point.time_ns)
+        yield f"the live series of {account.process} ends {seconds:.1f} s before {fault.fault} killed its process"
+    yield from _missing(account, closing, fault.fault)
+
+
+def _missing(account: HistoryAccount, closing: Closing, fault: str) -> Iterator[str]:
+    """What was counted in the point before the last one was flushed before the last one: it is in the history."""
+    before = closing.before_last.get(account.process)
+    for each in counted(account, before) if before is not None else ():
+        if each.found < each.counted:
+            told = f"the history {account.file} has {each.found} values {each.word}, and its process had counted"
+            yield f"{told} {each.counted} more than a second before {fault} killed it"

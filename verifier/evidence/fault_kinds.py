@@ -8,5 +8,9 @@ KILLING_MACHINES = frozenset(("power-loss", "truncate-tail", "lose-checkpoint", 
 FAILING_DISKS = frozenset(("full-disk", "disk-error"))
 #: What calls of a disk fail with, as its probe names it -> as a log has it.
 DISK_ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
+#: Processes of the load are killed, stopped or restarted, and the cluster is left alone.
+ON_THE_LOAD = frozenset(
+    ("kill-producers", "kill-readers", "pause-producers", "pause-members", "crash-members", "restart-members")
+)
 #: Several brokers are killed, one step of the probe for each.
 KILLING_SEVERAL = frozenset(("kill-all", "kill-majority", "restart-storm", "double-failover"))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 from chaos.commands.serve import serve_pages
 from chaos.commands.serve.choice import Choice
@@ -63,7 +63,7 @@ class ServeApplication:
     def __call__(self, environ: Mapping[str, object], start_response: Callable[..., object]) -> Iterable[bytes]:
         method = str(environ.get("REQUEST_METHOD", "GET"))
         # WSGI has the decoded path as Latin-1
-        path = str(environ.get("PATH_INFO", "/")).encode("latin-1", "replace").decode("utf-8", "replace")
+        path = str(environ.get("PATH_INFO", "/")).encode("latin-1", "replace").decode("utf-8", "surrogateescape")
         try:
             answer = self._answer(method, path, str(environ.get("QUERY_STRING", "")))
         except Exception:
@@ -110,7 +110,11 @@ class ServeApplication:
         base = self._results.resolve()
         entries = cells_of(base, path, self._now_s)
         own = path.relative_to(base).as_posix()
-        return _page(serve_pages.listing(f"Sweep {own}", f"/sweep/{quote(own)}", entries, Choice.of(asked), parent=own))
+        return _page(
+            serve_pages.listing(
+                f"Sweep {own}", f"/sweep/{serve_pages.quoted(own)}", entries, Choice.of(asked), parent=own
+            )
+        )
 
     def _compare(self, places: list[str]) -> PageAnswer:
         wanted = list(dict.fromkeys(places))

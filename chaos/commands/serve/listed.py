@@ -108,7 +108,10 @@ def _written_lately(directory: Path, now_s: float) -> bool:
     """Whether anything in it, or in what the load writes, is newer than ``QUIET_S``."""
     places = (directory, directory / "loadgen", directory / "history")
     files = (path for place in places if place.is_dir() for path in (place, *place.iterdir()))
-    return any(now_s - _changed_s(path) < QUIET_S for path in files)
+    try:
+        return any(now_s - _changed_s(path) < QUIET_S for path in files)
+    except OSError:  # it is gone, or not for us to read
+        return False
 
 
 def _changed_s(path: Path) -> float:
@@ -122,7 +125,8 @@ def _progress(directory: RunDirectory) -> str:
     """How far a run is that someone watches; other runs do not say."""
     try:
         live = LiveState.read(directory.live_json)
-    except (OSError, ValueError):
+        acked = int(live.load.get("acked", 0))
+    except (OSError, ValueError, TypeError, AttributeError):
         return ""
     faults = f", {live.done} of {live.planned} faults" if live.planned else ""
-    return f"{live.phase}{faults}, {int(live.load.get('acked', 0)):,} records acknowledged"
+    return f"{live.phase}{faults}, {acked:,} records acknowledged"

@@ -30,7 +30,7 @@ def listing(title: str, here: str, entries: Sequence[Listed], choice: Choice, pa
         title=title,
         here=here,
         parent=parent,
-        parent_link=f"/files/{quote(parent)}/sweep.html",
+        parent_link=f"/files/{quoted(parent)}/sweep.html",
         choice=choice,
         kinds=KINDS,
         states=states_of(entries),
@@ -51,7 +51,7 @@ def comparison(places: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def directory(place: str, paths: Sequence[Path]) -> str:
     """The names in a directory; one with a report leads to it first."""
     names = [f"{path.name}/" if path.is_dir() else path.name for path in paths]
-    links = [(name, f"{_files(place)}/{quote(name)}") for name in names[:MOST_NAMES]]
+    links = [(name, f"{_files(place)}/{quoted(name)}") for name in names[:MOST_NAMES]]
     up = place.rpartition("/")[0]
     return _page(
         "directory.html.j2",
@@ -72,8 +72,13 @@ def _page(template: str, **values: object) -> str:
     return filled(_HERE, template, "serve.css", **values)
 
 
+def quoted(place: str) -> str:
+    """A place within an address. A name need not be UTF-8: whoever sent a run named its files."""
+    return quote(place, errors="surrogateescape")
+
+
 def _files(place: str) -> str:
-    return f"/files/{quote(place)}"
+    return f"/files/{quoted(place)}"
 
 
 def _head(order: str, here: str, choice: Choice) -> dict[str, str]:
@@ -90,7 +95,7 @@ def _row(entry: Listed) -> dict[str, str]:
         "kind": entry.kind,
         "place": entry.place,
         "link": f"{_files(entry.place)}/{entry.page}",
-        "cells": f"/sweep/{quote(entry.place)}" if entry.kind == "sweep" else "",
+        "cells": f"/sweep/{quoted(entry.place)}" if entry.kind == "sweep" else "",
         "name": entry.name,
         "seed": "" if entry.seed is None else str(entry.seed),
         "state": entry.state,

@@ -85,13 +85,16 @@ def test_the_first_of_several_counts(tmp_path: Path) -> None:
 
 
 def test_only_the_checks_that_name_it(tmp_path: Path) -> None:
-    """Examples of other checks are of something else."""
+    """Examples of other checks are of something else, and so are those that the settings allow."""
     run = RunDirectory(tmp_path / "run")
     run.path.mkdir()
     run.prepare()
     histories(run.history_dir)
     examples = {
-        "lost-write": [{"partition": 0, "stream": 3, "sequence": 12}],
+        "lost-write": [
+            {"partition": 0, "stream": 3, "sequence": 12, "allowed": None},
+            {"partition": 0, "stream": 3, "sequence": 4, "allowed": "acks=1 permits it"},
+        ],
         "phantom": [],
         "log-gap": [{"offset": 1}],
     }

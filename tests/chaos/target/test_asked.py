@@ -106,6 +106,20 @@ def test_a_run_takes_brokers_and_settings_from_the_cluster(tmp_path):
     ):
         with pytest.raises(BadRequest, match=why):
             fitted(asked(**changes), found)
+    places = [tmp_path / name for name in ("one", "four", "link")]
+    for place, text in zip(places, ("version=1\nnode.id=1\n", "#Fri\nversion=0\nbroker.id=4\n"), strict=False):
+        place.mkdir()
+        (place / "meta.properties").write_text(text)
+    one, four, link = places
+    link.symlink_to(tmp_path)
+    assert fitted(asked(replica_dirs=(f"1={one}", f"4={four}")), found).brokers == 2
+    for dirs, why in (
+        ((f"1={four}",), "its meta.properties names broker 4"),
+        ((f"1={one}", f"4={one}"), "its meta.properties names broker 1"),
+        ((f"1={tmp_path}", f"4={link}"), "this is the directory of broker 1 as well"),
+    ):
+        with pytest.raises(BadRequest, match=why):
+            fitted(asked(replica_dirs=dirs), found)
     nodes = tmp_path / "nodes.yaml"
     nodes.write_text("nodes: {1: {pid_file: p, start: s}}")
     with pytest.raises(BadRequest, match="does not name broker 4"):

@@ -24,4 +24,8 @@ def test_batches_are_taken_whole_and_once():
     for cut in range(1, 70):
         assert whole_batches(served[:-cut], 0) == (three[0] + three[1], 6)
     assert whole_batches(b"", 7) == (b"", 7)
+    # what comes again, or goes back, is the leader's log as it is: for the verifier to see
+    again = b"".join((three[0], three[0], three[1], three[0], three[2]))
+    assert whole_batches(again, 0) == (again, 16)
+    assert whole_batches(three[0] + again[70:], 5) == (again[140:], 16)
     assert whole_batches(struct.pack(">qi", 0, -5) + b"\x00" * 80, 0) == (b"", 0)
