@@ -34,7 +34,7 @@ COMMANDS = {
         *("--json", "255"),
     ),
     "replay": ("RUN", "--out", "--keep", "--json", "replay:"),
-    "shrink": ("RUN", "--max-runs", "--tries", "--anomaly", "--out", "--json", "130"),
+    "shrink": ("RUN", "--max-runs", "--minutes", "--tries", "--anomaly", "--out", "--json", "130"),
     "verify": ("--spark-master", "--json", "--sub-via", "--ww-deps", "--txn", "--out", "--quiet", "-q"),
     "report": ("RUN", "run directory"),
     "load": ("--host", "--web", "--read-back", "--options", "--kafka-rate", "docs/load-options.md"),
