@@ -34,8 +34,11 @@ run: setup ## one experiment: cluster, load, faults, verdict; ARGS="..." is pass
 sweep: setup ## many experiments side by side; ARGS="delivery", ARGS="seeds --seeds 10": see gapless list sweeps
 	@$(BIN)/gapless sweep $(ARGS)
 
-nightly: setup ## every fault set with every workload, seeds of the date; ARGS="--minutes 20" ends it in time
-	@$(BIN)/gapless sweep nightly $(ARGS)
+# Minutes for shrinking what was red, beyond those of the night itself.
+SHRINK ?= 20
+
+nightly: setup ## every fault set with every workload, seeds of the date, red runs shrunk; ARGS="--minutes 20" ends it in time
+	@$(BIN)/gapless sweep nightly --shrink $(SHRINK) $(ARGS)
 
 test: setup ## every test but the long ones: unit, simulation, then real processes; ARGS="..." goes to pytest
 	@$(PYTEST) -m "not full" $(ARGS)

@@ -16,6 +16,7 @@ from typing import Any
 from chaos.conductor.child_runs import ChildRuns
 from chaos.conductor.progress import Progress
 from chaos.experiment.asked import Asked
+from chaos.experiment.command_line import words
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import resolve
 from chaos.replay.stored_run import StoredRun
@@ -189,7 +190,13 @@ class Shrinker:
     def _best_json(self, best: SmallerRun) -> dict[str, Any]:
         asked = self.asked(best, self._directory.scenario_yaml)
         events = len(best.events)
-        return {"events": events, "time_limit_s": asked.time_limit_s, "load": dict(best.load), "asked": words_of(asked)}
+        return {
+            "events": events,
+            "time_limit_s": asked.time_limit_s,
+            "load": dict(best.load),
+            "asked": words_of(asked),
+            "play": words(asked),
+        }
 
     def _try(self, candidate: SmallerRun) -> Try:
         number = len(self.tries) + 1

@@ -30,7 +30,18 @@ from verifier.evidence.run_directory import RunDirectory
 COMMANDS = {
     "run": ("--faults", "--schedule", "--defect", "--acks", "--broker-config", "--out", "--web", "--json", "254"),
     "sweep": (
-        *("--seeds", "--random", "--minutes", "--defect", "--fail-fast", "--filter", "--list", "--resume", "--out"),
+        *(
+            "--seeds",
+            "--random",
+            "--minutes",
+            "--defect",
+            "--fail-fast",
+            "--shrink",
+            "--filter",
+            "--list",
+            "--resume",
+            "--out",
+        ),
         *("--json", "255"),
     ),
     "replay": ("RUN", "--out", "--keep", "--json", "replay:"),
