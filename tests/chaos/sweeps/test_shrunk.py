@@ -106,7 +106,7 @@ def test_the_pages_say_what_came_of_it(directory: SweepDirectory) -> None:
     """Beside the run in summary.md: how small, how often it failed, and the file; or that it failed no more."""
     first, second, broken = CELLS[:3]
     outcomes = {cell.name: CellOutcome("not asked") for cell in SWEEP.cells}
-    for cell, name in ((first, "lost-write"), (second, "stale-read"), (broken, "lost-write")):
+    for cell in (first, second, broken):
         finish(directory, cell, verdict="invalid", forbidden={"lost-write": 12})
         outcomes[cell.name] = outcome_of(directory.run(cell))
     clock = ByHand()
@@ -142,8 +142,6 @@ def test_a_sweep_shrinks_when_it_is_asked_to(
     shrunk: list[int] = []
 
     class Runner:
-        outcomes = {cell.name: CellOutcome("not asked") for cell in SWEEP.cells}
-
         def __init__(self, sweep: Sweep, *_: Any, **__: Any) -> None:
             self.outcomes = {cell.name: CellOutcome("judged", verdict="valid", exit_status=0) for cell in sweep.cells}
 
