@@ -26,8 +26,6 @@ from verifier.evidence.run_directory import RunDirectory, read_json
 
 FILE = Path(__file__).with_name("corpus.yaml")
 HEADER = "# Runs that failed once, each to be valid ever since. Written by python -m tests.integration.corpus.\n"
-    "# Runs that failed once, each to be valid ever since. Written by python -m tests.integration.corpus DIRECTORY.\n"
-)
 _KEYS = ("from", "found", "options", "schedule")
 
 
