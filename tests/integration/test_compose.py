@@ -187,10 +187,8 @@ def test_brokers_are_configured_by_the_environment() -> None:
         own = f"b{config.broker_id}"
         assert (load.host, load.port) == ("toxiproxy", listen[f"load-{own}"])
         assert (outer.host, outer.port) == ("127.0.0.1", listen[f"host-{own}"])
-        assert (
-            f"127.0.0.1:{outer.port}:{outer.port}" in SERVICES["toxiproxy"]["ports"]
+        assert f"127.0.0.1:{outer.port}:{outer.port}" in SERVICES["toxiproxy"]["ports"]
         assert "ports" not in SERVICES[name], "past the proxy"
-        )
         peers = {peer: ("toxiproxy", listen[f"{own}-b{peer}"]) for peer in (1, 2, 3) if peer != config.broker_id}
         assert config.peer_addresses == peers
         assert config["zookeeper.connect"] == f"toxiproxy:{listen[f'{own}-zk']}"
