@@ -104,7 +104,11 @@ def shrink_red(
         progress.phase("shrink", f"{cell.name}, for at most {share} min")
         argv = command(directory.run(cell).path, directory.shrunk(cell), share)
         log = directory.path / "logs" / f"{SHRUNK}-{cell.name}.log"
-        said = f"at most {share} min; {len(left) - number - 1} more red runs to shrink"
-        runs.conduct(f"{SHRUNK} {cell.name}", argv, log, lambda _elapsed_s, said=said: said)  # type: ignore[misc]
+        said = _always(f"at most {share} min; {len(left) - number - 1} more red runs to shrink")
+        runs.conduct(f"{SHRUNK} {cell.name}", argv, log, said)
         done = shrunk_of(directory, cell)
         progress.note(f"  {done or f'not shrunk; see {log}'}")
+
+
+def _always(text: str) -> Callable[[float], str]:
+    return lambda _elapsed_s: text
