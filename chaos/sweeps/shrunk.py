@@ -1,4 +1,4 @@
-"""The red runs of a sweep made smaller: ``gapless shrink`` on one after the other, and what came of it.
+"""The red runs of a sweep made smaller: ``gapless shrink`` on one after the other, and the outcome.
 
 Owns which of them are shrunk, within how many minutes, and their line for people. What is tried is
 ``chaos.shrinking``'s. A night that finds one bug finds it often: of runs with the same anomalies the first is shrunk.
