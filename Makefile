@@ -20,7 +20,7 @@ SLOW_TESTS := tests/integration
 TESTS := $(filter-out $(SLOW_TESTS)/,$(sort $(filter-out tests/__pycache__/,$(wildcard tests/*/)))) $(SLOW_TESTS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run sweep nightly test test-full lint simulate fuzz-evidence agreement hostile bench bench-client demo-red chaos soak endurance clean
+.PHONY: help setup run sweep nightly test test-full corpus lint simulate fuzz-evidence agreement hostile bench bench-client demo-red chaos soak endurance clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,14 +34,20 @@ run: setup ## one experiment: cluster, load, faults, verdict; ARGS="..." is pass
 sweep: setup ## many experiments side by side; ARGS="delivery", ARGS="seeds --seeds 10": see gapless list sweeps
 	@$(BIN)/gapless sweep $(ARGS)
 
-nightly: setup ## every fault set with every workload, seeds of the date; ARGS="--minutes 20" ends it in time
-	@$(BIN)/gapless sweep nightly $(ARGS)
+# Minutes for shrinking what was red, beyond those of the night itself.
+SHRINK ?= 20
+
+nightly: setup ## every fault set with every workload, seeds of the date, red runs shrunk; ARGS="--minutes 20" ends it in time
+	@$(BIN)/gapless sweep nightly --shrink $(SHRINK) $(ARGS)
 
 test: setup ## every test but the long ones: unit, simulation, then real processes; ARGS="..." goes to pytest
 	@$(PYTEST) -m "not full" $(ARGS)
 
 test-full: setup ## every test, with many more random cases; half an hour
 	@GAPLESS_HYPOTHESIS=full $(PYTEST) $(ARGS)
+
+corpus: setup ## the runs that failed once (tests/integration/corpus.yaml), each of which has to be valid
+	@$(BIN)/python -m pytest tests/integration/test_corpus.py $(ARGS)
 
 lint: setup ## ruff and mypy
 	@$(BIN)/ruff check .

@@ -18,6 +18,7 @@ from chaos.experiment.choices import Keep
 from chaos.experiment.command_line import words
 from chaos.experiment.forms import ScheduleFile
 from chaos.sweeps.model import Cell, Sweep
+from chaos.sweeps.shrunk import MOST_RUNS, ShrinkCommand
 from chaos.sweeps.sweep_runner import CellCommand, Judge
 from verifier.evidence.run_directory import RunDirectory
 
@@ -28,6 +29,7 @@ class CellCalls(NamedTuple):
     command: CellCommand
     judge: Judge
     left: Sequence[str]
+    shrink: ShrinkCommand
 
 
 def calls_of(chosen: Sweep, keep: Keep, spark_master: str, left: Sequence[str]) -> CellCalls:
@@ -43,4 +45,9 @@ def calls_of(chosen: Sweep, keep: Keep, spark_master: str, left: Sequence[str]) 
     def judge(runs: Sequence[RunDirectory]) -> None:
         judge_all(runs, spark_master, lambda run, _failure: settle(run, keep.value), quiet=True)
 
-    return CellCalls(command, judge, left)
+    def shrink(run: Path, out: Path, minutes: int) -> list[str]:
+        options = ["--out", str(out), "--minutes", str(minutes), "--max-runs", str(MOST_RUNS)]
+        own = ["--spark-master", spark_master, "--quiet"]
+        return [sys.executable, "-m", "chaos.commands.main", "shrink", str(run), *options, *own]
+
+    return CellCalls(command, judge, left, shrink)

@@ -35,7 +35,7 @@ from chaos.shrinking import regression
 from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, found, leading
 from chaos.shrinking.scale import load_steps, words_of
 from chaos.shrinking.search import Search
-from chaos.shrinking.shrinker import ShrinkDirectory, Shrinker
+from chaos.shrinking.shrinker import Limits, ShrinkDirectory, Shrinker
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
@@ -65,6 +65,10 @@ def shrink(
     tries: Annotated[
         int, typer.Option(min=1, max=50, metavar="N", help="Runs to see how often it fails, before and again after.")
     ] = 3,
+    minutes: Annotated[
+        int | None,
+        typer.Option(min=1, max=1440, metavar="N", help="Minutes after which nothing smaller is looked for."),
+    ] = None,
     anomaly: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,7 +108,8 @@ def shrink(
         chosen = replace(asked, keep=Keep.FAILED.value, spark_master=spark_master, web=False, web_port=None)
         return [sys.executable, "-m", "chaos.commands.main", *words(chosen, everything=True)]
 
-    return _run(of, str(run), failure, search, _directory(out), started, notes, max_runs, as_json=as_json, talk=talk)
+    limits = Limits(max_runs, tries, minutes)
+    return _run(of, str(run), failure, search, _directory(out), started, notes, limits, as_json=as_json, talk=talk)
 
 
 def _run(
@@ -115,7 +120,7 @@ def _run(
     directory: ShrinkDirectory,
     started: Callable[[Asked], list[str]],
     notes: Sequence[str],
-    max_runs: int,
+    limits: Limits,
     *,
     as_json: bool,
     talk: Talk,
@@ -136,9 +141,7 @@ def _run(
             for note in notes:
                 progress.note(f"warning: {note}")
             runs = ChildRuns(supervisor, clock, progress, lambda: interrupts.count > 1)
-            shrinker = Shrinker(
-                of, failure, search, directory, runs, clock, progress, started, _remove, max_runs=max_runs
-            )
+            shrinker = Shrinker(of, failure, search, directory, runs, clock, progress, started, _remove, limits)
             try:
                 shrinker.run()
             except KeyboardInterrupt:

@@ -19,8 +19,9 @@ from chaos.commands.cell_calls import CellCalls, calls_of
 from chaos.commands.continued import resumed, same_again, take_over
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
-from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, TimeLimit, chosen_seeds
+from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, Shrink, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
+from chaos.conductor.child_runs import ChildRuns
 from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
@@ -34,6 +35,7 @@ from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
 from chaos.sweeps.report.words import red_lines
+from chaos.sweeps.shrunk import shrink_red, shrunk_of, to_shrink
 from chaos.sweeps.summary import claims_line, exit_status, left_out, ran, rows_of
 from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process import invocation
@@ -88,6 +90,7 @@ def sweep(
     defect: Annotated[list[str] | None, option("defects")] = None,
     only: Only = None,
     fail_fast: FailFast = False,
+    shrink: Shrink = None,
     list_cells: Annotated[bool, typer.Option("--list", help="List the cells without running them.")] = False,
     resume: Resume = None,
     out: Annotated[str | None, typer.Option(help="Directory of the sweep, instead of results/NAME/TIME.")] = None,
@@ -130,7 +133,7 @@ def sweep(
     directory = directory or _directory(out, chosen.name)
 
     calls = calls_of(chosen, keep, spark_master, left)
-    return _run(chosen, wanted, cells, directory, calls, as_json=as_json, talk=talk, fail_fast=fail_fast)
+    return _run(chosen, wanted, cells, directory, calls, as_json=as_json, talk=talk, fail_fast=fail_fast, shrink=shrink)
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
@@ -210,6 +213,7 @@ def _run(
     as_json: bool,
     talk: Talk,
     fail_fast: bool,
+    shrink: int | None = None,
 ) -> int:
     """Run them and say what they show. Returns the exit status."""
     clock, interrupted = SystemClock(), False
@@ -241,6 +245,10 @@ def _run(
                 )
                 try:
                     runner.run(cells)
+                    if shrink is not None:
+                        runs = ChildRuns(supervisor, clock, progress, lambda: interrupts.count > 1)
+                        red = to_shrink(chosen, runner.outcomes)
+                        shrink_red(red, directory, runs, clock, progress, calls.shrink, shrink)
                 except KeyboardInterrupt:
                     interrupted = True
         interrupts.ignore()
@@ -276,4 +284,6 @@ def _say(
     for cell in chosen.cells:
         for line in red_lines(cell, runner.outcomes[cell.name]):
             console.print(line, markup=False, soft_wrap=True)
+        if (smaller := shrunk_of(directory, cell)) is not None:
+            console.print(printable(str(smaller)), markup=False, soft_wrap=True)
     console.print(f"report: {directory.sweep_html}", markup=False, soft_wrap=True)

@@ -47,6 +47,15 @@ Resume = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="Resume a sweep: run its cells (or those of --filter) that have no verdict yet."),
 ]
+Shrink = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1440,
+        metavar="MINUTES",
+        help="Then shrink invalid runs as 'gapless shrink' does, for at most this many minutes in all.",
+    ),
+]
 
 
 def chosen_seeds(seeds: str | None, random: int | None) -> tuple[int, ...] | None:

@@ -27,9 +27,16 @@ FILE = "processes.json"
 WARDEN_S = 12.0
 _ENDED_S = 5.0
 #: Where the directories of runs, sweeps and tries are, below ``results``.
-_PLACES = (f"*/{FILE}", f"*/*/{FILE}", f"*/*/cells/*/{FILE}", f"*/*/tries/*/{FILE}")
+_PLACES = (
+    f"*/{FILE}",
+    f"*/*/{FILE}",
+    f"*/*/cells/*/{FILE}",
+    f"*/*/tries/*/{FILE}",
+    f"*/*/shrunk/*/{FILE}",
+    f"*/*/shrunk/*/tries/*/{FILE}",
+)
 #: And below one of a sweep or of shrinking.
-_INNER = (f"cells/*/{FILE}", f"tries/*/{FILE}")
+_INNER = (f"cells/*/{FILE}", f"tries/*/{FILE}", f"shrunk/*/{FILE}", f"shrunk/*/tries/*/{FILE}")
 
 
 class WorkedOn:

@@ -71,6 +71,10 @@ class Search:
             self.candidate = None
         return self.candidate
 
+    def enough(self) -> None:
+        """After the present candidate look for nothing smaller: only how often fails what was found."""
+        self._max_runs = min(self._max_runs, self.runs + 1 + self._tries)
+
     @property
     def _left(self) -> int:
         """Runs that are left for the search itself."""

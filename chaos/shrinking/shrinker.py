@@ -16,6 +16,7 @@ from typing import Any
 from chaos.conductor.child_runs import ChildRuns
 from chaos.conductor.progress import Progress
 from chaos.experiment.asked import Asked
+from chaos.experiment.command_line import words
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import resolve
 from chaos.replay.stored_run import StoredRun
@@ -107,10 +108,20 @@ class Try:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Runs at most, those of them that say how often it fails before and after, and minutes, if there is a limit."""
+
+    max_runs: int
+    tries: int
+    minutes: int | None = None
+
+
 class Shrinker:
     """``command`` makes the arguments that start a run, ``remove`` removes a run directory.
 
-    ``failure`` says how a try must fail.
+    ``failure`` says how a try must fail. With ``limits.minutes``, nothing smaller is looked for once the tries that say
+    how often fails what was found would, going by those before them, end later.
     """
 
     def __init__(
@@ -124,13 +135,13 @@ class Shrinker:
         progress: Progress,
         command: Callable[[Asked], list[str]],
         remove: Callable[[Path], None],
-        *,
-        max_runs: int,
+        limits: Limits,
     ) -> None:
         self._of, self._failure, self.search = of, failure, search
         self._directory, self._runs = directory, runs
         self._clock, self._progress = clock, progress
-        self._command, self._remove, self._max_runs = command, remove, max_runs
+        self._command, self._remove, self._limits = command, remove, limits
+        self._has_enough = False
         self.tries: list[Try] = []
         #: The run directory of the newest failure of a candidate; those before it are removed.
         self._kept: RunDirectory | None = None
@@ -140,9 +151,13 @@ class Shrinker:
 
     def run(self) -> None:
         """Try until the search has enough. KeyboardInterrupt ends the present try well and is raised."""
-        stage = ""
+        stage, begun_ms = "", self._clock.monotonic_ms()
         self.record()
         while (candidate := self.search.candidate) is not None:
+            if self._is_late(seconds_of_ms(self._clock.monotonic_ms() - begun_ms)):
+                self._progress.note(f"--minutes {self._limits.minutes}: nothing smaller is looked for")
+                self._has_enough = True
+                self.search.enough()
             if self.search.stage != stage:
                 stage = self.search.stage
                 self._progress.phase(stage, _STAGES[stage])
@@ -162,7 +177,7 @@ class Shrinker:
             "run": str(self._of.directory.path),
             "anomalies": list(self._failure.names),
             "runs": self.search.runs,
-            "max_runs": self._max_runs,
+            "max_runs": self._limits.max_runs,
             "events_before": len(self._of.schedule.injections),
             "before": _counted(self.search.before),
             "after": _counted(self.search.after),
@@ -175,7 +190,13 @@ class Shrinker:
     def _best_json(self, best: SmallerRun) -> dict[str, Any]:
         asked = self.asked(best, self._directory.scenario_yaml)
         events = len(best.events)
-        return {"events": events, "time_limit_s": asked.time_limit_s, "load": dict(best.load), "asked": words_of(asked)}
+        return {
+            "events": events,
+            "time_limit_s": asked.time_limit_s,
+            "load": dict(best.load),
+            "asked": words_of(asked),
+            "play": words(asked),
+        }
 
     def _try(self, candidate: SmallerRun) -> Try:
         number = len(self.tries) + 1
@@ -188,7 +209,7 @@ class Shrinker:
         except ValueError as error:
             came, said = TryOutcome.IMPOSSIBLE, f"{TryOutcome.IMPOSSIBLE.value}: {error}"
         else:
-            self._progress.note(f"try {self.search.runs + 1}/{self._max_runs}: {what}")
+            self._progress.note(f"try {self.search.runs + 1}/{self._limits.max_runs}: {what}")
             if asked.schedule is not None:
                 write_text_atomic(path, to_yaml(asked.schedule.schedule))
             self._runs.conduct(f"try {number}", self._command(asked), self._directory.log(number), self._left)
@@ -210,9 +231,19 @@ class Shrinker:
         if directory is not self._kept:
             self._remove(directory.path)
 
+    def _took(self) -> list[float]:
+        return [each.seconds for each in self.tries if each.outcome is not TryOutcome.IMPOSSIBLE]
+
+    def _is_late(self, spent_s: float) -> bool:
+        """Whether, after this try, one more would leave too little time for those that say how often it fails."""
+        minutes = self._limits.minutes
+        if minutes is None or self._has_enough or not (took := self._took()):
+            return False
+        return spent_s + (2 + self._limits.tries) * fmean(took) > minutes * 60
+
     def _left(self, elapsed_s: float) -> str:
-        took = [each.seconds for each in self.tries if each.outcome is not TryOutcome.IMPOSSIBLE]
-        left = self._max_runs - self.search.runs
+        took = self._took()
+        left = self._limits.max_runs - self.search.runs
         most = f", at most {(left * fmean(took) - elapsed_s) / 60:.0f} min" if took else ""
         best = self.search.best
         smallest = "" if best is None else f"; the smallest so far has {len(best.events)} faults"

@@ -1,7 +1,8 @@
 """A sweep's directory: the names of what it writes. Owns names, not contents.
 
 ``results/NAME/TIME/``: ``sweep.json``, ``sweep.md``, ``sweep.html``, ``summary.md``, ``junit.xml``, and for each cell
-``cells/CELL/`` (its run directory), ``schedules/CELL.yaml`` and ``logs/CELL.log``.
+``cells/CELL/`` (its run directory), ``schedules/CELL.yaml`` and ``logs/CELL.log``; of a red run also
+``shrunk/CELL/``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from chaos.sweeps.model import Cell
 from verifier.evidence.run_directory import RunDirectory, empty_directory, new_directory
 
 CELLS = "cells"
+SHRUNK = "shrunk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,9 @@ class SweepDirectory:
 
     def log(self, cell: Cell) -> Path:
         return self.path / "logs" / f"{cell.name}.log"
+
+    def shrunk(self, cell: Cell) -> Path:
+        return self.path / SHRUNK / cell.name
 
     def set_aside(self, cell: Cell) -> Path | None:
         """Rename what a run of this cell left that came to no verdict; its new name, None if there was nothing."""

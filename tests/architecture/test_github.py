@@ -153,15 +153,21 @@ def test_an_issue_template_is_one_by_the_schema(path: Path) -> None:
     assert wrong("issue-config" if path.name == "config.yml" else "issue-forms", document(path)) == []
 
 
-def commands(name: str) -> list[str]:
-    (job,) = document(GITHUB / "workflows" / name)["jobs"].values()
+def commands(name: str, job_name: str) -> list[str]:
+    job = document(GITHUB / "workflows" / name)["jobs"][job_name]
     return [step["run"] for step in job["steps"] if "run" in step]
 
 
 def test_ci_runs_what_the_script_runs() -> None:
-    """On pushes and pull requests: the make targets of .ci/run in their order, and nothing else."""
+    """On pushes and pull requests: the make targets of .ci/run in their order; on the latter also the corpus."""
     script = re.findall(r"make --no-print-directory ([a-z-]+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
-    assert commands("ci.yml") == [f"make {target}" for target in script]
+    assert commands("ci.yml", "test") == [f"make {target}" for target in script]
+    assert commands("ci.yml", "corpus") == ["make corpus"]
+    jobs = document(GITHUB / "workflows" / "ci.yml")["jobs"]
+    assert {name: job.get("if") for name, job in jobs.items()} == {
+        "test": None,
+        "corpus": "github.event_name == 'pull_request'",
+    }
     assert set(document(GITHUB / "workflows" / "ci.yml")["on"]) == {"push", "pull_request"}
 
 
@@ -179,15 +185,19 @@ def test_the_night_goes_through_all_there_is() -> None:
     assert matrix.pop("include", []) == some
     assert matrix == {"faults": [*everywhere, *SWARMS], "workload": [*CATALOGUE]}
     assert job["strategy"]["fail-fast"] is False
-    first, second, last = commands("nightly-chaos.yml")
+    first, second, shown, collected = commands("nightly-chaos.yml", "chaos")
     assert (first, second) == ("make setup", "make nightly")
-    assert "summary.md" in last and "GITHUB_STEP_SUMMARY" in last
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert {"setup", "nightly", "lint", "test"} <= targets
+    assert "summary.md" in shown and "GITHUB_STEP_SUMMARY" in shown
+    assert "-m tests.integration.corpus results/nightly/tonight\n" in collected
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    assert {"setup", "nightly", "lint", "test", "corpus"} <= targets
+    assert "sweep nightly --shrink $(SHRINK) $(ARGS)" in makefile and "SHRINK" in job["env"]
     uploads = [step for step in job["steps"] if step.get("uses", "").startswith("actions/upload-artifact@")]
-    assert [step["if"] for step in uploads] == ["${{ !cancelled() }}", "failure()"]
+    assert [step["if"] for step in uploads] == ["${{ !cancelled() }}", "failure()", "failure()"]
     whole = re.search(r"--out (\S+)", job["env"]["ARGS"])
-    assert whole is not None and uploads[1]["with"]["path"] == whole[1]
+    assert whole is not None and uploads[2]["with"]["path"] == whole[1]
+    assert uploads[1]["with"]["path"].split() == [f"{whole[1]}/corpus.yaml", f"{whole[1]}/shrunk/*/*.*"]
 
 
 @pytest.mark.parametrize("text", JOBS, ids=range(len(JOBS)))

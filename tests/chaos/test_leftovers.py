@@ -95,10 +95,12 @@ def test_cells_and_tries_are_found_and_a_sweep_can_be_resumed(tmp_path: Path) ->
     (sweep / "sweep.json").write_text("{}")
     _left(sweep / "cells" / "seed-2", GONE)
     _left(tmp_path / "shrink" / "1" / "tries" / "003", GONE)
+    _left(tmp_path / "nightly" / "1" / "shrunk" / "seed-2", GONE)
+    _left(tmp_path / "nightly" / "1" / "shrunk" / "seed-2" / "tries" / "004", GONE)
     _left(tmp_path / "mine", GONE)
     (tmp_path / "latest").symlink_to("mine")
     lines = clean(tmp_path)
-    assert len(lines) == 5
+    assert len(lines) == 7
     assert sum(f"sweep --resume {sweep}" in line for line in lines) == 1
 
 

@@ -1,7 +1,7 @@
 """docker-compose.yml: its form, and its very commands and environments as plain processes.
 
 There is no Docker engine where these tests run. Each service gets a loopback address of its own in place of its
-container's, so that the ports in the file can stay as they are.
+container's, so that the ports in the file can stay as they are. What a profile of the file is for, it does here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,14 @@ import yaml
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from chaos.commands.load import arguments
+from chaos.experiment.command_line import FIELDS
+from chaos.links.links import Links
 from cluster.config import broker
 from cluster.config.properties import from_environment
 from cluster.process.java import find_java
 from cluster.process.processes import until
 from cluster.process.supervisor import Child, Supervisor
+from cluster.process.topology import link_names
 from cluster.process.zookeeper import start_zookeeper
 from tests.support.require import require
 
@@ -33,8 +36,13 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SCHEMA: dict[str, Any] = json.loads((ROOT / "tests" / "testdata" / "compose.schema.json").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-#: What `docker compose up` starts without a profile.
-PLAIN = [name for name in SERVICES if "profiles" not in SERVICES[name]]
+LINKS: list[dict[str, Any]] = json.loads((ROOT / "docker-compose.links.json").read_text())
+#: Where brokers are found by what runs beside them.
+LOAD_HOST = "toxiproxy:23091,toxiproxy:23092,toxiproxy:23093"
+#: The directory in which every command of the image begins.
+WORKING = ":/var/lib/gapless"
+#: Of the load and of the conductor, in place of the file's own.
+LOAD_TIME = "10s"
 BROKERS = [name for name in SERVICES if name.startswith("kafka-")]
 START_S = 90.0
 
@@ -66,18 +74,61 @@ def test_services_wait_for_what_they_need() -> None:
                 assert "healthcheck" in SERVICES[name]
     assert len(list(in_order())) == len(SERVICES)
     assert all("healthcheck" in SERVICES[name] for name in [*BROKERS, "zookeeper", "toxiproxy"])
-    assert all(set(SERVICES[name].get("depends_on", {})) <= set(PLAIN) for name in PLAIN)
 
 
-def test_profiles_add_load_and_metrics() -> None:
-    """Each is asked for by name; what is mounted is there, and what Prometheus scrapes is what brokers are told."""
-    assert {name: SERVICES[name]["profiles"] for name in SERVICES if name not in PLAIN} == {
-        "load": ["load"],
-        "prometheus": ["obs"],
-        "grafana": ["obs"],
+def profiles(name: str) -> set[str]:
+    return set(SERVICES[name]["profiles"])
+
+
+def test_every_profile_is_whole() -> None:
+    """Compose refuses a profile in which a service depends on one that it does not have."""
+    for name, service in SERVICES.items():
+        for needed in service.get("depends_on", {}):
+            assert profiles(name) <= profiles(needed), f"{name} needs {needed}"
+    cluster = ["zookeeper", "toxiproxy", *BROKERS]
+    own = {
+        "cluster": [],
+        "load": ["load-master", "load-worker-1", "load-worker-2", "load-verifier"],
+        "chaos": ["conductor", "verifier"],
+        "obs": ["prometheus", "grafana"],
     }
+    assert {each for name in SERVICES for each in profiles(name)} == set(own)
+    for profile, others in own.items():
+        assert [name for name in SERVICES if profile in profiles(name)] == [*cluster, *others]
+
+
+def test_every_link_is_there_and_leads_to_what_it_is_called() -> None:
+    """Each group of clients to each broker, each broker to each other and to ZooKeeper: on ports of their own."""
+    assert {link["name"] for link in LINKS} == {str(name) for name in link_names((1, 2, 3), ("load", "host"))}
+    assert len({link["listen"] for link in LINKS}) == len(LINKS)
+    ports = {"load": 19093, "host": 9092, "b": 19092}
+    for link in LINKS:
+        opener, target = link["name"].split("-")
+        port = ports[opener.rstrip("123")]
+        assert link["upstream"] == ("zookeeper:2181" if target == "zk" else f"kafka-{target[1:]}:{port}"), link
+        assert link["enabled"] is True and link["listen"].startswith("0.0.0.0:")
+
+
+def test_the_image_of_toxiproxy_takes_the_same_links() -> None:
+    """The other file changes the one service and nothing else: image, command and health check."""
+
+    class Loader(yaml.SafeLoader):
+        """Compose's own tag for what is taken away."""
+
+    Loader.add_constructor("!reset", lambda _loader, _node: None)
+    text = (ROOT / "docker-compose.toxiproxy.yml").read_text()
+    ((name, service),) = yaml.load(text, Loader)["services"].items()
+    assert name == "toxiproxy" and set(service) == {"image", "build", "command", "healthcheck"}
+    assert service["image"].endswith("/shopify/toxiproxy:2.12.0") and service["build"] is None
+    (mounted,) = SERVICES[name]["volumes"]
+    assert f"-config={mounted.split(':')[1]}" in service["command"]
+    assert mounted.split(":")[1] in SERVICES[name]["command"]
+
+
+def test_what_is_mounted_is_there() -> None:
+    """What Prometheus scrapes is what brokers are told."""
     mounts = [volume for service in SERVICES.values() for volume in service.get("volumes", []) if volume[0] == "."]
-    assert len(mounts) == 4 and all((ROOT / mount.split(":")[0]).is_file() for mount in mounts)
+    assert len(mounts) == 5 and all((ROOT / mount.split(":")[0]).is_file() for mount in mounts)
     pages = ROOT / "docs" / "observability"
     scraped = yaml.safe_load((pages / "prometheus.yml").read_text())["scrape_configs"]
     targets = {each["job_name"]: each["static_configs"][0]["targets"] for each in scraped}
@@ -89,13 +140,33 @@ def test_profiles_add_load_and_metrics() -> None:
 
 
 def test_the_load_of_the_file_is_a_command_that_there_is() -> None:
-    """Its options are our own and Locust's, and its host is the brokers' inner listeners."""
-    gapless, command, option, host, *others = SERVICES["load"]["command"]
+    """Options are our own and Locust's; the host is the load's links; the master waits for as many as there are."""
+    gapless, command, *others, option, host = SERVICES["load-master"]["command"]
     assert (gapless, command, option) == ("gapless", "load", "--host")
-    assert host.split(",") == [f"{name}:19092" for name in BROKERS]
-    words = arguments(host, others, web=False)
-    assert words == [*others, "--host", host]
-    assert {word for word in words if word[0] == "-"} == {"--host", "--headless", "--run-time"}
+    assert host == LOAD_HOST == SERVICES["load-verifier"]["environment"]["HOST"]
+    assert arguments(host, others, web=False) == [*others, "--host", host]
+    workers = [name for name in SERVICES if name.startswith("load-worker-")]
+    assert others[others.index("--expect-workers") + 1] == str(len(workers))
+    for name in workers:
+        gapless, command, *words = SERVICES[name]["command"]
+        assert (gapless, command) == ("gapless", "load")
+        assert arguments(None, words, web=False) == words == ["--worker", "--master-host", "load-master"]
+    assert len({tuple(SERVICES[name]["volumes"]) for name in SERVICES if name.startswith("load-")}) == 1
+
+
+def test_conductor_and_verifier_are_commands_that_there_are() -> None:
+    """Of the conductor every option is known, and every replica mounted; the verifier judges what it left."""
+    service = SERVICES["conductor"]
+    shell, option, script = service["command"]
+    assert (shell, option) == ("sh", "-c") and script.startswith("gapless run ")
+    assert set(re.findall(r"--[a-z-]+", script)) <= {each.option for each in FIELDS.values()}
+    assert set(service["environment"]["FAULTS"].split(",")) == {"reset", "cut-link", "slow-link", "drop-packets"}
+    given = dict(re.findall(r"--replica-dir (\d)=(\S+)", script))
+    mounted = dict(volume.split(":")[:2] for volume in service["volumes"])
+    assert given == {name[-1]: f"{mounted[name]}/data" for name in BROKERS}
+    assert service["environment"]["TARGET"] == f"kafka://{LOAD_HOST}"
+    assert SERVICES["verifier"]["command"] == ["gapless", "verify", "results/latest"]
+    assert set(SERVICES["verifier"]["volumes"]) <= set(service["volumes"])
 
 
 def test_brokers_are_configured_by_the_environment() -> None:
@@ -110,10 +181,17 @@ def test_brokers_are_configured_by_the_environment() -> None:
         assert warning.startswith("the brokers' own listener PLAINTEXT://0.0.0.0:19092 is not on the loopback")
     assert len({config["zookeeper.connect"] for config in configs}) == 3
     for name, config in zip(BROKERS, configs, strict=True):
-        inner, outer = config.advertised_listeners
+        inner, load, outer = config.advertised_listeners
         assert (inner.host, inner.port) == (name, config.listeners[0].port)
-        host, published, inside = SERVICES[name]["ports"][0].split(":")
-        assert (outer.host, outer.port, config.listeners[1].port) == (host, int(published), int(inside))
+        listen = {link["name"]: int(link["listen"].split(":")[1]) for link in LINKS}
+        own = f"b{config.broker_id}"
+        assert (load.host, load.port) == ("toxiproxy", listen[f"load-{own}"])
+        assert (outer.host, outer.port) == ("127.0.0.1", listen[f"host-{own}"])
+        assert f"127.0.0.1:{outer.port}:{outer.port}" in SERVICES["toxiproxy"]["ports"]
+        assert "ports" not in SERVICES[name], "past the proxy"
+        peers = {peer: ("toxiproxy", listen[f"{own}-b{peer}"]) for peer in (1, 2, 3) if peer != config.broker_id}
+        assert config.peer_addresses == peers
+        assert config["zookeeper.connect"] == f"toxiproxy:{listen[f'{own}-zk']}"
         volume, place = SERVICES[name]["volumes"][0].split(":")
         assert volume in COMPOSE["volumes"]
         assert config.data_directory.startswith(place)
@@ -152,36 +230,63 @@ class Machine:
         block = f"127.{1 + os.getpid() // 250 % 250}.{1 + os.getpid() % 250}"
         self.addresses = {name: f"{block}.{number}" for number, name in enumerate(SERVICES, start=1)}
         self.zookeeper = ""
+        # Locally imported code instead of the installed one: they are the same in the image.
+        commands = directory / "bin"
+        commands.mkdir()
+        script = commands / "gapless"
+        script.write_text(f'#!/bin/sh\nexec {sys.executable} -m chaos.commands.main "$@"\n')
+        script.chmod(0o755)
+        self._path = f"{commands}:{os.environ['PATH']}"
 
     def translate(self, service: str, text: str) -> str:
         """A command's part or a variable's value, as it means the same here."""
-        text = text.replace("zookeeper:2181", self.zookeeper)
         # What others connect to is another service's; what a service binds or probes is its own.
-        own = self.addresses["toxiproxy" if service == "links" else service]
+        text = text.replace("zookeeper:2181", self.zookeeper)
         for name, address in self.addresses.items():
-            text = re.sub(rf"(?<![\w-]){name}(?=:\d)", address, text)
-        text = text.replace("0.0.0.0", own)
-        if service in BROKERS:
-            text = text.replace("/var/lib/gapless", str(self._directory / service))
-        return text
+            text = re.sub(rf"(?<![\w-]){name}(?=:\d)|^{name}$", address, text)
+        text = text.replace("0.0.0.0", self.addresses[service])
+        for volume in SERVICES[service].get("volumes", []):
+            source, inside, *_ = volume.split(":")
+            text = text.replace(inside, str(self.place(source)))
+        # A dollar sign is written twice in a Compose file. The load is a short one here.
+        return re.sub("^5m$", LOAD_TIME, text.replace("$$", "$"))
+
+    def place(self, source: str) -> Path:
+        """Where a volume is, or a file that is mounted, translated for the one service that has it."""
+        if not source.startswith("."):
+            return self._directory / source
+        path = self._directory / Path(source).name
+        if not path.exists():
+            document = json.loads((ROOT / source).read_text())
+            for link in document:
+                link["listen"] = link["listen"].replace("0.0.0.0", self.addresses["toxiproxy"])
+                link["upstream"] = self.upstream(link["upstream"])
+            path.write_text(json.dumps(document))
+        return path
+
+    def upstream(self, address: str) -> str:
+        """The address of a service of the file."""
+        host, _, port = address.partition(":")
+        return self.zookeeper if host == "zookeeper" else f"{self.addresses[host]}:{port}"
 
     def run(self, service: str, command: list[str], what: str = "") -> Child:
-        """Start a command in the environment of a service."""
+        """Start a command in the environment of a service, in its volume."""
         given: Mapping[str, str] = SERVICES[service].get("environment", {})
         environment = {name: self.translate(service, value) for name, value in given.items()}
-        # Locally imported code instead of the installed one: they are the same in the image.
-        environment["PYTHONPATH"] = str(ROOT)
-        gapless = [sys.executable, "-c", "import sys; from chaos.commands.main import main; sys.exit(main())"]
+        environment |= {"PYTHONPATH": str(ROOT), "PATH": self._path}
         argv = [self.translate(service, part) for part in command]
-        argv = [*gapless, *argv[1:]] if argv[0] == "gapless" else [sys.executable, *argv[1:]]
-        place = self._directory / service
+        program = {"python": sys.executable, "gapless": str(self._directory / "bin" / "gapless"), "sh": "/bin/sh"}
+        logs = self._directory / "logs"
+        logs.mkdir(exist_ok=True)
+        own = [volume.split(":")[0] for volume in SERVICES[service].get("volumes", []) if WORKING in volume]
+        place = self._directory / (own[0] if own else service)
         place.mkdir(exist_ok=True)
         return self._supervisor.start_program(
             f"{service}{what}",
-            argv,
+            [program[argv[0]], *argv[1:]],
             environment,
             str(place),
-            str(place / f"output{what}.log"),
+            str(logs / f"{service}{what}.log"),
             service=service == "toxiproxy",
         )
 
@@ -193,30 +298,76 @@ class Machine:
         return self.run(service, own, "-health").wait(30) == 0
 
     def output(self, service: str) -> str:
-        return (self._directory / service / "output.log").read_text(errors="replace")[-2000:]
+        return (self._directory / "logs" / f"{service}.log").read_text(errors="replace")[-3000:]
+
+    def start_cluster(self) -> None:
+        """Start what the profile cluster has, in its order, until all of it is healthy."""
+        for service in in_order():
+            if service == "zookeeper" or "cluster" not in profiles(service):
+                continue  # The official image's server; ours has just been started in its place.
+            self.run(service, SERVICES[service]["command"])
+            if service == "toxiproxy":
+                assert until(lambda: self.is_healthy("toxiproxy"), START_S), self.output(service)
+        for service in BROKERS:
+            assert until(lambda service=service: self.is_healthy(service), START_S), self.output(service)  # type: ignore[misc]
+
+    def ends_well(self, services: Sequence[str], within_s: float) -> None:
+        """Start these one after the other, and wait until each has ended with 0."""
+        children = {service: self.run(service, SERVICES[service]["command"]) for service in services}
+        for service, child in children.items():
+            assert child.wait(within_s) == 0, f"{service}: {self.output(service)}"
 
 
-@pytest.mark.integration
-@pytest.mark.timeout(300)
-def test_the_commands_of_the_file_make_a_cluster(tmp_path: Path) -> None:
-    """Started in their order with their environments, all services become healthy and take records."""
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
     if sys.platform != "linux":
         pytest.skip("needs the whole of 127.0.0.0/8 on the loopback interface, as Linux has it")
     require("java")
     with Supervisor(str(tmp_path)) as supervisor:
-        machine = Machine(supervisor, tmp_path)
-        machine.zookeeper = start_zookeeper(supervisor, str(tmp_path / "zookeeper"), find_java()).address
-        for service in in_order():
-            if service == "zookeeper" or service not in PLAIN:
-                continue  # The official image's server; ours has just been started in its place.
-            child = machine.run(service, SERVICES[service]["command"])
-            if service == "links":
-                assert child.wait(START_S) == 0, machine.output(service)
-            elif service == "toxiproxy":
-                assert until(lambda: machine.is_healthy("toxiproxy"), START_S), machine.output(service)
-        for service in BROKERS:
-            assert until(lambda service=service: machine.is_healthy(service), START_S), machine.output(service)  # type: ignore[misc]
-        produce_and_read(",".join(f"{machine.addresses[name]}:19092" for name in BROKERS))
+        made = Machine(supervisor, tmp_path)
+        made.zookeeper = start_zookeeper(supervisor, str(tmp_path / "zookeeper"), find_java()).address
+        yield made
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(300)
+def test_the_commands_of_the_file_make_a_cluster(machine: Machine) -> None:
+    """Started in their order with their environments, all services become healthy and take records, through links.
+
+    A broker that is cut off from its peers by its links leaves every ISR: nothing of it goes past the proxy.
+    """
+    machine.start_cluster()
+    bootstrap = machine.translate("load-master", LOAD_HOST)
+    produce_and_read(bootstrap)
+    links = Links(f"http://{machine.addresses['toxiproxy']}:8474", 10.0)
+    moved = {link["name"]: links.stats(link["name"]) for link in LINKS if not link["name"].startswith("host-")}
+    assert [name for name, stats in moved.items() if stats is None or not stats.connections_accepted] == []
+    for link in ("b1-b2", "b1-b3", "b2-b1", "b3-b1"):
+        links.cut(link, "both", lossless=False)
+    assert until(lambda: followers_in_sync(bootstrap) <= 2, START_S), "broker 1 is cut off and still in sync"
+
+
+@pytest.mark.integration
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_the_profiles_load_and_chaos_come_to_a_verdict(machine: Machine, tmp_path: Path) -> None:
+    """A master and its workers record into one volume, and that is judged; so is what the conductor broke."""
+    machine.start_cluster()
+    machine.ends_well([name for name in SERVICES if name.startswith("load-") and name != "load-verifier"], 120)
+    machine.ends_well(["load-verifier"], 200)
+    (load,) = (tmp_path / "load" / "results" / "locust").iterdir()
+    assert json.loads((load / "verdict.json").read_text())["verdict"] == "valid"
+    assert len(list((load / "history").glob("load-w*.arrow"))) == 2
+    machine.ends_well(["conductor"], 300)
+    machine.ends_well(["verifier"], 400)
+    verdict = json.loads((tmp_path / "conductor" / "results" / "latest" / "verdict.json").read_text())
+    assert verdict["verdict"] == "valid" and verdict["stats"]["faults"]["injected"]
+
+
+def followers_in_sync(bootstrap: str) -> int:
+    """The smallest ISR of the topic."""
+    (topic,) = AdminClient({"bootstrap.servers": bootstrap}).list_topics("compose", timeout=10).topics.values()
+    return min((len(partition.isrs) for partition in topic.partitions.values()), default=9)
 
 
 def produce_and_read(bootstrap: str) -> None:

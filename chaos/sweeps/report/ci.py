@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from xml.etree import ElementTree as ET
 
-from chaos.sweeps.directory import CELLS, SweepDirectory
+from chaos.sweeps.directory import CELLS, SHRUNK, SweepDirectory
 from chaos.sweeps.model import Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.reach import kept, together
 from chaos.sweeps.report.words import found, key
+from chaos.sweeps.shrunk import Shrunk
 from chaos.sweeps.summary import counted, verdict_of
 from cluster.process.one_line import printable
 from verifier.evidence.texts import fit_for_xml
@@ -24,12 +25,12 @@ _RANKS = ("failed", "invalid", "unknown", "interrupted", "valid")
 _COUNTS = ("tests", "failures", "errors", "skipped")
 
 
-def summary_md(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
-    """The page as text."""
-    return "\n".join(_lines(sweep, outcomes)) + "\n"
+def summary_md(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[str, Shrunk] | None = None) -> str:
+    """The page as text. ``shrunk`` are the red runs that were made smaller, by the name of the cell."""
+    return "\n".join(_lines(sweep, outcomes, shrunk or {})) + "\n"
 
 
-def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
+def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[str, Shrunk]) -> Iterator[str]:
     counts = counted(list(outcomes.values()))
     yield f"# {next((rank for rank in _RANKS if rank in counts), 'nothing run')}: sweep {sweep.name}"
     yield ""
@@ -53,6 +54,9 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
         if outcome.repro:
             yield f"  - repeat the schedule (not the interleaving): {code(outcome.repro)}"
         yield f"  - kept whole in {code(f'{CELLS}/{cell.name}')}"
+        if (smaller := shrunk.get(cell.name)) is not None:
+            where = f"; {code(f'{SHRUNK}/{cell.name}/scenario.yaml')}" if smaller.play else ""
+            yield f"  - {inline(str(smaller))}{where}"
     yield from _reached(sweep, outcomes)
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from chaos.commands import shrink as command
 from chaos.commands.main import run_command
 from chaos.experiment.asked import Asked
 from chaos.schedules.model import Injection, from_yaml
+from cluster.seams.clock import SystemClock
 from tests.chaos.replay.test_stored_run import make_run
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic
 
@@ -55,6 +57,15 @@ class Tried:
         run = RunDirectory.at(argv[argv.index("--out") + 1])
         write_json_atomic(run.verdict_json, _verdict(**found))
         return 1 if found else 0
+
+
+class VirtualClock(SystemClock):
+    """A clock that goes on only when it is put forward."""
+
+    now_ms = 0
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +143,27 @@ def test_a_run_that_does_not_fail_again_is_said_to(
     monkeypatch.setattr(command, "ChildRuns", Tried().made)
     assert run_command(["shrink", str(run.path), "--out", "one", "-q", "--json", "--anomaly", "lost-write"]) == 0
     assert json.loads(capsys.readouterr().out)["best"]["events"] == 2
+
+
+def test_minutes_end_the_search_and_not_what_says_how_often_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """When the time is up, the smallest that failed by then is tried again as often as ever, and nothing else is."""
+    run, tried, clock = _stored(tmp_path / "run", lost_write=9), Tried(), VirtualClock()
+
+    def conduct(*given: Any) -> int:
+        clock.now_ms += 60_000
+        return tried.conduct(*given)
+
+    monkeypatch.setattr(command, "SystemClock", lambda: clock)
+    monkeypatch.setattr(command, "ChildRuns", lambda *_: SimpleNamespace(conduct=conduct))
+    assert run_command(["shrink", str(run.path), "--out", "small", "-q", "--minutes", "10"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("SHRUNK 8 faults to ") and " in 10 runs\n" in out
+    assert "after: failed in 3 of 3 tries" in out
+    assert [len(each) for each in tried.schedules[-3:]] == [len(tried.schedules[-1])] * 3
+    stages = [each["stage"] for each in json.loads(Path("small/shrink.json").read_text())["tries"]]
+    assert (stages.count("before"), stages.count("after")) == (3, 3)
 
 
 def test_what_the_settings_allow_is_shrunk_to_if_it_is_named(

@@ -1,0 +1,114 @@
+"""The red runs of a sweep made smaller: ``gapless shrink`` on one after the other, and the outcome.
+
+Owns which of them are shrunk, within how many minutes, and their line for people. What is tried is
+``chaos.shrinking``'s. A night that finds one bug finds it often: of runs with the same anomalies the first is shrunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chaos.conductor.child_runs import ChildRuns
+from chaos.conductor.progress import Progress
+from chaos.sweeps.directory import SHRUNK, SweepDirectory
+from chaos.sweeps.model import Cell, Sweep
+from chaos.sweeps.outcome import CellOutcome
+from cluster.seams.clock import Clock
+from cluster.seams.units import seconds_of_ms
+from verifier.evidence.run_directory import read_json
+
+#: Runs at most, for each red run.
+MOST_RUNS = 40
+#: A search that has less time would not get beyond its first tries.
+LEAST_MINUTES = 3
+
+#: (the run's directory, where to write, minutes) -> the command that shrinks it.
+ShrinkCommand = Callable[[Path, Path, int], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """What shrinking one run came to. ``play`` are the arguments of its smallest failure, empty if it failed no more.
+
+    ``before`` and ``after`` are tries and how many of them failed, of the whole run and of the smallest.
+    """
+
+    events_before: int
+    events: int
+    seconds: float
+    before: tuple[int, int]
+    after: tuple[int, int]
+    play: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if not self.play:
+            return f"not shrunk: it failed in {_of(self.before)} more"
+        what = f"{self.events} of {self.events_before} faults and {self.seconds:g} s of load"
+        return f"shrunk to {what}, which failed in {_of(self.after)}; the whole run failed in {_of(self.before)}"
+
+
+def _of(tries: tuple[int, int]) -> str:
+    return f"{tries[1]} of {tries[0]} tries"
+
+
+def shrunk_of(directory: SweepDirectory, cell: Cell) -> Shrunk | None:
+    """What is written of shrinking this cell; None if there is nothing that can be read."""
+    try:
+        whole = read_json(directory.shrunk(cell) / "shrink.json")
+        best = whole["best"]
+        counts = {name: (int(whole[name]["tries"]), int(whole[name]["failed"])) for name in ("before", "after")}
+        if best is None:
+            return Shrunk(int(whole["events_before"]), 0, 0.0, counts["before"], counts["after"], ())
+        play = tuple(map(str, best["play"]))
+        seconds = float(best["time_limit_s"])
+        return Shrunk(
+            int(whole["events_before"]), int(best["events"]), seconds, counts["before"], counts["after"], play
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def to_shrink(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> list[Cell]:
+    """The invalid runs, of those with the same anomalies the first."""
+    first: dict[frozenset[str], Cell] = {}
+    for cell in sweep.cells:
+        outcome = outcomes[cell.name]
+        if outcome.status == "judged" and outcome.verdict == "invalid" and outcome.forbidden:
+            first.setdefault(frozenset(outcome.forbidden), cell)
+    return list(first.values())
+
+
+def shrink_red(
+    cells: Sequence[Cell],
+    directory: SweepDirectory,
+    runs: ChildRuns,
+    clock: Clock,
+    progress: Progress,
+    command: ShrinkCommand,
+    minutes: int,
+) -> None:
+    """Shrink these, each within its share of the minutes that are left. KeyboardInterrupt ends the present one well."""
+    begun_ms = clock.monotonic_ms()
+    left = [cell for cell in cells if not directory.shrunk(cell).exists()]
+    for number, cell in enumerate(left):
+        left_s = minutes * 60 - seconds_of_ms(clock.monotonic_ms() - begun_ms)
+        share = int(left_s / 60 / (len(left) - number))
+        if number and share < LEAST_MINUTES:
+            share = int(left_s / 60)
+        if number and share < LEAST_MINUTES:
+            progress.note(f"--shrink {minutes}: no time for {len(left) - number} more red runs")
+            return
+        share = max(1, share)
+        progress.phase("shrink", f"{cell.name}, for at most {share} min")
+        argv = command(directory.run(cell).path, directory.shrunk(cell), share)
+        log = directory.path / "logs" / f"{SHRUNK}-{cell.name}.log"
+        said = _always(f"at most {share} min; {len(left) - number - 1} more red runs to shrink")
+        runs.conduct(f"{SHRUNK} {cell.name}", argv, log, said)
+        done = shrunk_of(directory, cell)
+        progress.note(f"  {done or f'not shrunk; see {log}'}")
+
+
+def _always(text: str) -> Callable[[float], str]:
+    return lambda _elapsed_s: text
