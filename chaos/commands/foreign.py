@@ -18,6 +18,7 @@ from chaos.experiment.command_line import FIELDS
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.target_options import check_target, own_topic, replica_directories, target_addresses
 from cluster.seams.asyncio_transport import AsyncioTransport
+from loadgen.documents import DocumentError, read_text
 
 
 def seen(asked: Asked) -> Asked:
@@ -72,8 +73,8 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
 def _owner(place: Path) -> str | None:
     """The broker whose directory it is, as Kafka notes it there; None if it does not say."""
     try:
-        lines = (place / "meta.properties").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        lines = read_text(place / "meta.properties").splitlines()
+    except DocumentError:
         return None
     told = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
     return told.get("node.id", told.get("broker.id"))

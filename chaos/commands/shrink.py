@@ -35,7 +35,7 @@ from chaos.shrinking import regression
 from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, found, leading
 from chaos.shrinking.scale import load_steps, words_of
 from chaos.shrinking.search import Search
-from chaos.shrinking.shrinker import Limits, ShrinkDirectory, Shrinker
+from chaos.shrinking.shrinker import ShrinkDirectory, Shrinker, ShrinkLimits
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
@@ -108,7 +108,7 @@ def shrink(
         chosen = replace(asked, keep=Keep.FAILED.value, spark_master=spark_master, web=False, web_port=None)
         return [sys.executable, "-m", "chaos.commands.main", *words(chosen, everything=True)]
 
-    limits = Limits(max_runs, tries, minutes)
+    limits = ShrinkLimits(max_runs, tries, minutes)
     return _run(of, str(run), failure, search, _directory(out), started, notes, limits, as_json=as_json, talk=talk)
 
 
@@ -120,7 +120,7 @@ def _run(
     directory: ShrinkDirectory,
     started: Callable[[Asked], list[str]],
     notes: Sequence[str],
-    limits: Limits,
+    limits: ShrinkLimits,
     *,
     as_json: bool,
     talk: Talk,

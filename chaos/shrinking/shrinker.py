@@ -109,7 +109,7 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ShrinkLimits:
     """Runs at most, those of them that say how often it fails before and after, and minutes, if there is a limit."""
 
     max_runs: int
@@ -135,7 +135,7 @@ class Shrinker:
         progress: Progress,
         command: Callable[[Asked], list[str]],
         remove: Callable[[Path], None],
-        limits: Limits,
+        limits: ShrinkLimits,
     ) -> None:
         self._of, self._failure, self.search = of, failure, search
         self._directory, self._runs = directory, runs

@@ -51,9 +51,7 @@ FORBIDDEN = {
 }
 
 #: File -> what it may hold nevertheless, and why.
-EXCEPTIONS: dict[str, tuple[str, str]] = {
-    "docker-compose.toxiproxy.yml": ("the address of a registry", "Toxiproxy's image is in no other one"),
-}
+EXCEPTIONS: dict[str, tuple[str, str]] = {}
 
 
 @cache

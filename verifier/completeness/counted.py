@@ -17,7 +17,7 @@ _KINDS = (
 )
 
 
-class Counted(NamedTuple):
+class CountedValues(NamedTuple):
     """Values of one kind: how many the history has, and how many the process had counted."""
 
     word: str
@@ -25,7 +25,7 @@ class Counted(NamedTuple):
     counted: int
 
 
-def counted(account: HistoryAccount, point: SeriesPoint) -> Iterator[Counted]:
+def counted(account: HistoryAccount, point: SeriesPoint) -> Iterator[CountedValues]:
     """One for each kind."""
     for word, function, outcome, total in _KINDS:
-        yield Counted(word, account.values(function, outcome), getattr(point, total))
+        yield CountedValues(word, account.values(function, outcome), getattr(point, total))

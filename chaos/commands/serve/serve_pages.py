@@ -73,7 +73,7 @@ def _page(template: str, **values: object) -> str:
 
 
 def quoted(place: str) -> str:
-    """A place within an address. A name need not be UTF-8: whoever sent a run named its files."""
+    """A place within an address. A name need not be UTF-8: the sender of a run named its files."""
     return quote(place, errors="surrogateescape")
 
 

@@ -155,6 +155,7 @@ def test_a_sweep_shrinks_when_it_is_asked_to(
     monkeypatch.setattr(command, "check_java", lambda: None)
     monkeypatch.setattr(command, "SweepRunner", Runner)
     monkeypatch.setattr(command, "Supervisor", lambda *_: SimpleNamespaceContext())
+    monkeypatch.setattr(command, "log_to", lambda handler, *_, **__: handler.close())
     monkeypatch.setattr(command, "shrink_red", lambda *given: shrunk.append(given[-1]))
     arguments = ["sweep", "nightly", "--filter", "workload=steady,faults=network", "--out", "night", "--json", "-q"]
     assert run_command([*arguments, *options]) == 0
