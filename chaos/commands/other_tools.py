@@ -52,7 +52,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
 #: Options for features that do not exist -> what exists instead.
 _NOT_HERE: Mapping[str, str] = {
     **dict.fromkeys(
-        ("-b", "--bootstrap-server", "--bootstrap-servers", "--broker-list", "--target"),
+        ("-b", "--bootstrap-server", "--bootstrap-servers", "--broker-list"),
         "a run starts its own cluster; for yours, use --target kafka://HOST:PORT (docs/target.md)",
     ),
     **dict.fromkeys(

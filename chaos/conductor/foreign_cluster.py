@@ -184,7 +184,7 @@ class ForeignCluster:
 
 
 def copy_replica(source: Path, target: Path) -> None:
-    """The segments of one replica. Blocks; raises ``OSError``, also if there are none."""
+    """Copy the segments of one replica. Blocks. Raises ``OSError``, ``FileNotFoundError`` if it has no segments."""
     target.mkdir(parents=True, exist_ok=True)
     found = [path for pattern in _STILL for path in sorted(source.glob(pattern))]
     if not any(path.suffix == ".log" for path in found):

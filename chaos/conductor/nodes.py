@@ -143,7 +143,7 @@ class NodeProcess:
 
 @dataclass(frozen=True, slots=True)
 class ForeignNodes:
-    """All of them. Of a broker that no one described nothing is known but that it runs."""
+    """All nodes. A broker that the file does not describe counts as running."""
 
     processes: Mapping[int, NodeProcess] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 
 class SeenReplicas(NamedTuple):
-    """A partition as one broker's Metadata tells it; ``leader`` is -1 if there is none."""
+    """A partition as one broker's Metadata response describes it; ``leader`` is -1 without a leader."""
 
     leader: int
     leader_epoch: int

@@ -6,8 +6,6 @@ from typing import ClassVar, Literal
 
 from chaos.faults.accepted import Rule, one_way
 from chaos.faults.base import Probe, until
-from chaos.faults.damage import stats_of
-from chaos.faults.link_fault import NO_COUNTERS
 from chaos.faults.request_fault import WHICH_FRAMES, RequestFault
 
 _ENDED_MS = 2_000
@@ -26,24 +24,11 @@ class EndedConnection(RequestFault):
         wanted = self.injection.parameters.get("direction")
         return either[either.index(wanted)] if wanted in either else self.random.choice(either)
 
-    async def inject(self) -> None:
-        self._before = await stats_of(self.cluster.links, self._links)
-        await super().inject()
-
     async def bites(self) -> Probe:
-        probe = await super().bites()
-        seen = dict(probe.seen)
-
-        async def ended() -> bool:
-            now = await stats_of(self.cluster.links, self._links)
-            if now is None or self._before is None:
-                seen["counters"] = NO_COUNTERS
-                return True
-            pairs = zip(self._before, now, strict=True)
-            seen["closed_connections"] = sum(new.closed_connections - old.closed_connections for old, new in pairs)
-            return bool(seen["closed_connections"])
-
-        return Probe(probe.effective and await until(ended, clock=self.clock, timeout_ms=_ENDED_MS), seen)
+        acted = await super().bites()
+        return await self._with_consequence(
+            acted, "closed_connections", lambda link: link.closed_connections, _ENDED_MS
+        )
 
     async def gone(self) -> Probe:
         probe = await super().gone()

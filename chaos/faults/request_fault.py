@@ -6,12 +6,14 @@ Owns that. What is done to these frames, and what shows it, is each fault's own.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 from chaos.faults.accepted import Rule, integer
-from chaos.faults.base import PreconditionMissing
-from chaos.faults.damage import FrameAct
+from chaos.faults.base import PreconditionMissing, Probe, until
+from chaos.faults.damage import FrameAct, LinkTraffic, stats_of
 from chaos.faults.frame_fault import FrameFault
+from chaos.faults.link_fault import NO_COUNTERS
 from cluster.protocol.apis import ApiKey
 
 #: By the names that Kafka has for them: ``Produce``, ``LeaderAndIsr``.
@@ -62,6 +64,26 @@ class RequestFault(FrameFault):
 
     def _count(self, drawn: int) -> int:
         return int(self.injection.parameters.get("count") or drawn)
+
+    async def inject(self) -> None:
+        self._before = await stats_of(self.cluster.links, self._links)
+        await super().inject()
+
+    async def _with_consequence(
+        self, acted: Probe, entry: str, counter: Callable[[LinkTraffic], int], timeout_ms: float
+    ) -> Probe:
+        """The probe of what the proxy acted on, and whether a counter of these links has grown since the injection."""
+        seen = dict(acted.seen)
+
+        async def grown() -> bool:
+            now = await stats_of(self.cluster.links, self._links)
+            if now is None or self._before is None:
+                seen["counters"] = NO_COUNTERS
+                return True
+            seen[entry] = sum(map(counter, now)) - sum(map(counter, self._before))
+            return bool(seen[entry] > 0)
+
+        return Probe(acted.effective and await until(grown, clock=self.clock, timeout_ms=timeout_ms), seen)
 
     def _on_these(self, act: Literal["delay", "repeat", "cut", "close"], count: int) -> FrameAct:
         return FrameAct(act, (int(APIS[self._api]),), self._direction, count, skip=self._nth - 1)

@@ -1,4 +1,4 @@
-"""StoredPair runs side by side: what they were asked and the outcome, where that differs. Pure.
+"""Stored runs side by side: what they were asked and the outcome, where that differs. Pure.
 
 Owns which figures are compared. The verdicts stay those that are recorded.
 """

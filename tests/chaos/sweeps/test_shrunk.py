@@ -40,7 +40,7 @@ class ByHand(SystemClock):
 
 
 class Runs:
-    """Takes the place of ``gapless shrink``: takes so many minutes, and writes what came of it."""
+    """Stands in for ``gapless shrink``: each call takes ``minutes`` and writes a result."""
 
     def __init__(self, clock: ByHand, minutes: float = 0.0, best: dict[str, Any] | None = None) -> None:
         self.clock, self.minutes, self.best = clock, minutes, best
