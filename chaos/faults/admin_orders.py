@@ -44,7 +44,7 @@ class ClusterOrders(Protocol):
         """Begin to move the partition to these brokers, the preferred leader first."""
         ...
 
-    async def elect(self, topic: str, partition: int, *, unclean: bool = False) -> str:
+    async def elect(self, topic: str, partition: int) -> str:
         """Elect the preferred leader, or any replica that is alive; the name of the error code, ``NONE`` if done."""
         ...
 

@@ -25,6 +25,8 @@ class ExpireSession(Fault):
     recovery_s = 4.0
     least_brokers = 2
 
+    _lossless = True
+
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
         self._link = f"b{self._broker_id}-zk"
@@ -37,7 +39,7 @@ class ExpireSession(Fault):
     async def inject(self) -> None:
         self._expired_before, self._registered_before = await self._journaled()
         self._began_ms = self.clock.monotonic_ms()
-        await self.damage.cut([self._link], "both", lossless=True)
+        await self.damage.cut([self._link], "both", lossless=self._lossless)
 
     async def bites(self) -> Probe:
         async def dropped() -> bool:

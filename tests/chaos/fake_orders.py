@@ -79,7 +79,7 @@ class FakeOrders:
                 topic, partition, SeenReplicas(leader, seen.leader_epoch + 1, tuple(replicas), tuple(replicas))
             )
 
-    async def elect(self, topic: str, partition: int, *, unclean: bool = False) -> str:
+    async def elect(self, topic: str, partition: int) -> str:
         seen = self.topics[topic].partitions[partition]
         if not self.deaf and seen.leader != seen.replicas[0]:
             self.preferred_elections += 1
