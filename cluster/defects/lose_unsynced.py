@@ -14,8 +14,8 @@ from random import Random
 
 from cluster.defects.after_crash import topic_partition_of
 from cluster.defects.firings import Firings
-from cluster.defects.wrapped_storage import WrappedFile, WrappedStorage
 from cluster.seams.storage import File, Storage
+from cluster.seams.wrapped_storage import WrappedFile, WrappedStorage
 
 NAME = "lose-unsynced"
 #: Beside the firings: how many bytes of each segment are synced, a line at each change.

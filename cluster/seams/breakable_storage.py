@@ -11,31 +11,20 @@ from collections.abc import Mapping
 
 from cluster.seams.breakable_disk import BreakableDisk
 from cluster.seams.power_loss import SyncedBytes, parent
-from cluster.seams.storage import Bytes, File, Lock, Storage
+from cluster.seams.storage import Bytes, File, Storage
+from cluster.seams.wrapped_storage import WrappedFile, WrappedStorage
 
 
-class BreakableFile:
+class BreakableFile(WrappedFile):
     """An open file of such a disk."""
 
     def __init__(self, file: File, node: SyncedBytes, disk: BreakableDisk) -> None:
-        self._file = file
+        super().__init__(file)
         self._node = node
         self._disk = disk
 
     def __repr__(self) -> str:
         return f"BreakableFile({self._file!r}, {self._node.synced} synced)"
-
-    @property
-    def path(self) -> str:
-        return self._file.path
-
-    @property
-    def size_bytes(self) -> int:
-        return self._file.size_bytes
-
-    @property
-    def cuts(self) -> int:
-        return self._file.cuts
 
     def append(self, *buffers: Bytes) -> int:
         fault = self._disk.fault
@@ -74,15 +63,12 @@ class BreakableFile:
         self._disk.check("pread", self.path)
         return self._file.fileno()
 
-    def close(self) -> None:
-        self._file.close()
 
-
-class BreakableStorage:
+class BreakableStorage(WrappedStorage):
     """``storage`` with ``disk`` in it."""
 
     def __init__(self, storage: Storage, disk: BreakableDisk) -> None:
-        self._storage = storage
+        super().__init__(storage)
         self._disk = disk
 
     def __repr__(self) -> str:
@@ -113,9 +99,6 @@ class BreakableStorage:
             tree.directories.add(directory)
             tree.named.add(directory)
             directory = parent(directory)
-
-    def exists(self, path: str) -> bool:
-        return self._storage.exists(path)
 
     def listdir(self, path: str) -> list[str]:
         self._disk.wait_for_power()
@@ -174,9 +157,6 @@ class BreakableStorage:
         for path, data in files.items():
             self.write_atomic(path, data)
 
-    def append_line(self, path: str, line: str) -> None:
-        self._storage.append_line(path, line)
-
     def rename(self, source: str, target: str) -> None:
         source, target = posixpath.normpath(source), posixpath.normpath(target)
         disk = self._disk
@@ -211,9 +191,3 @@ class BreakableStorage:
             self._storage.remove_tree(path)
             if disk.holds(path):
                 disk.tree.remove_tree(path)
-
-    def lock(self, path: str) -> Lock:
-        return self._storage.lock(path)
-
-    def free_bytes(self, path: str) -> int:
-        return self._storage.free_bytes(path)

@@ -1,4 +1,4 @@
-"""A storage and its files with another one behind them, for defects that wrap the seam and change a call or two.
+"""A storage and its files with another one behind them, for what wraps the seam and changes a call or two.
 
 Owns the passing on of all calls, and nothing else.
 """
