@@ -61,7 +61,7 @@ class NetworkPartition(Fault):
         seen |= {"pings_before": self._answered_before, "pings_lost": len(self._links) - len(answered)}
         seen |= {"pings_elsewhere": len(whole)}
         hit = await self._stopped_on_each(seen)
-        silent = not answered and self._answered_before > 0
+        silent = not answered and self._answered_before == len(self._links)
         return Probe(hit and silent and len(whole) == len(self._whole), seen)
 
     async def _stopped_on_each(self, seen: dict[str, object]) -> bool:

@@ -71,17 +71,20 @@ class SlowedLink(LinkFault):
         return links
 
     async def inject(self) -> None:
-        base = await self._measured(_BASE_PINGS)
+        base = await self._measured(max(_BASE_PINGS, len(self._links)))
+        self._is_measured = bool(base)
         self._base_ms = min(base, default=0.0)
         await self.damage.put_toxic(self._links, "request", *self.toxic())
 
     async def bites(self) -> Probe:
-        took_ms = await self._measured(self.pings)
+        took_ms = await self._measured(max(self.pings, len(self._links)))
         late_ms = [each - self._base_ms for each in took_ms]
         mean_ms = sum(late_ms) / len(late_ms) if late_ms else 0.0
         seen = {"links": self._links, "expected_ms": round(self.nominal_ms), "late_ms": round(mean_ms)}
         more = await self._more(late_ms)
-        return Probe(mean_ms >= ENOUGH * self.nominal_ms and more.effective, {**seen, **more.seen})
+        # without a ping before, what is late now may have been late before
+        is_late = self._is_measured and mean_ms >= ENOUGH * self.nominal_ms
+        return Probe(is_late and more.effective, {**seen, **more.seen})
 
     async def _more(self, late_ms: list[float]) -> Probe:
         """What else must be seen in the measurements."""

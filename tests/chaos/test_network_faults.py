@@ -147,6 +147,22 @@ def test_a_partition_does_not_bite_where_one_ping_gets_through(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
+def test_a_partition_cuts_only_what_served_before(name: str) -> None:
+    """A link on which no ping was answered before shows nothing by a ping that is lost."""
+    links, _ = lived(made(name, FakeCluster()))
+    silent = links.seen["links"][0]
+
+    class Silent(FakeLinks):
+        async def ping(self, link: str, *, timeout_ms: int, size_bytes: int = 0) -> float | None:
+            return None if link == silent else await super().ping(link, timeout_ms=timeout_ms)
+
+    cluster = FakeCluster()
+    cluster.links = Silent()
+    during, _ = lived(made(name, cluster))
+    assert not during.effective and during.seen["pings_before"] == len(links.seen["links"]) - 1
+
+
+@pytest.mark.parametrize("name", PARTITIONS)
 def test_a_partition_is_another_fault_if_more_is_cut_than_it_says(name: str) -> None:
     """Pings on the links that must stay whole have to be answered meanwhile."""
     cluster = FakeCluster()
@@ -224,6 +240,34 @@ def test_half_of_what_a_toxic_must_do_is_enough_and_less_is_not(name: str, said:
         during, after = lived(made(name, cluster, **said))
         assert during.effective is bites, (share, during)
         assert after.effective and after.seen["still_late_ms"] == 0
+
+
+def test_what_was_never_quick_is_not_slowed() -> None:
+    """Without an answer before, nothing says that the toxic makes a ping late."""
+
+    class Late(FakeLinks):
+        async def ping(self, link: str, *, timeout_ms: int, size_bytes: int = 0) -> float | None:
+            return 5_000.0 if self.toxics.get(link) else None
+
+    cluster = FakeCluster()
+    cluster.links = Late()
+    during, _ = lived(made("bandwidth", cluster, rate_kb=10))
+    assert not during.effective and during.seen["late_ms"] == 5_000
+
+
+def test_every_slowed_link_is_measured() -> None:
+    """One that is as quick as before, whichever it is, takes its part of the average."""
+    slowed, _ = lived(made("bandwidth", FakeCluster(), rate_kb=10))
+
+    class FirstOnly(FakeLinks):
+        async def ping(self, link: str, *, timeout_ms: int, size_bytes: int = 0) -> float | None:
+            took_ms = await super().ping(link, timeout_ms=timeout_ms, size_bytes=size_bytes)
+            return took_ms if link == slowed.seen["links"][0] else 1.0
+
+    cluster = FakeCluster()
+    cluster.links = FirstOnly()
+    during, _ = lived(made("bandwidth", cluster, rate_kb=10))
+    assert len(slowed.seen["links"]) > 1 and during.seen["late_ms"] < slowed.seen["late_ms"]
 
 
 def test_jitter_without_any_spread_is_latency() -> None:
