@@ -89,8 +89,8 @@ class Plain:
 class Watch:
     """The longest time that the broker did not answer a connection that asks for nothing much.
 
-    ``turn_s`` is the processor time of its loop's longest turn meanwhile: the same on a quiet machine, and what a test
-    can hold on a busy one. ``cost``: what else it took, if that was measured.
+    ``turn_s`` is the processor time of its loop's longest turn meanwhile, in seconds of the reference machine: what a
+    test can hold on a busy machine and on a slow one. ``cost``: what else it took, if that was measured.
     """
 
     def __init__(self) -> None:

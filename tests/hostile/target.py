@@ -37,18 +37,22 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import derive
 from cluster.seams.turn_selector import TurnSelector
+from tests.hostile.pace import slowness
 
 HOST = "127.0.0.1"
 START_S = 60.0
 STOP_S = 20.0
 
 
-#: Turns of the loop that are written down: of how much processor time, in seconds.
+#: Turns of the loop that are written down: of how much processor time of this machine, in seconds.
 NOTED_TURN_S = 0.005
 
 
 class TurnTimer(TurnSelector):
-    """Notes how much processor time each turn of the loop takes: what a busy machine adds to it is not the broker's."""
+    """Notes how much processor time each turn of the loop takes, in seconds of the reference machine (``pace``).
+
+    What a busy machine or a slow one adds to it is not the broker's.
+    """
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -59,7 +63,7 @@ class TurnTimer(TurnSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         turn_s = time.thread_time() - self._begun
         if turn_s >= NOTED_TURN_S:
-            os.write(self._descriptor, b"%.6f\n" % turn_s)
+            os.write(self._descriptor, b"%.6f\n" % (turn_s / slowness()))
         found = super().select(timeout)
         self._begun = time.thread_time()
         return found
@@ -88,7 +92,7 @@ class Target:
         return (self.directory / "process.log").read_text(errors="replace")
 
     def turns(self) -> list[float]:
-        """The processor time of each long turn of its loop so far, in seconds."""
+        """The processor time of each long turn of its loop so far, in seconds of the reference machine."""
         path = self.directory / "turns"
         return [float(line) for line in path.read_text().splitlines()] if path.exists() else []
 
