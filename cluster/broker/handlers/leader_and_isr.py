@@ -54,6 +54,7 @@ def assignments(request: LeaderAndIsrRequest) -> list[ReplicaAssignment]:
                 is_unclean=state.leader_recovery_state == RECOVERING,
                 adding=tuple(state.adding_replicas),
             ),
+            is_new=state.is_new,
         )
         for topic in request.topic_states
         if topic.topic_id is not None

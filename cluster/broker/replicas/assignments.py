@@ -31,6 +31,8 @@ class ReplicaAssignment(NamedTuple):
     topic_id: UUID
     partition: int
     role: Role
+    #: Whether the topic has no log here yet: it was just created, or a reassignment adds this replica.
+    is_new: bool = False
 
 
 class ReplicaStop(NamedTuple):

@@ -14,6 +14,7 @@ from cluster.broker.checkpoints import Blocking, unbroken
 from cluster.broker.pauses import Pauses, Shares
 from cluster.broker.replicas.assignments import ReplicaAssignment, ReplicaElsewhere, ReplicaStop, Role
 from cluster.broker.replicas.fetchers import Fetchers
+from cluster.broker.replicas.former_topics import is_former, stops_of_former
 from cluster.broker.replicas.host import TopicSettings
 from cluster.broker.replicas.replica import Replica
 from cluster.broker.replicas.replica_manager import ReplicaManager
@@ -66,21 +67,26 @@ class Roles:
         return f"<Roles of {self._replicas!r}>"
 
     def opens_logs(self, assignments: Iterable[ReplicaAssignment]) -> bool:
-        """Whether some of these replicas have no log here yet, or one without a topic id, or one that is being deleted:
-        it and its checkpoint lines are no more than a log of before (Kafka's ``replicaStateChangeLock``)."""
+        """Whether some of these replicas have no log here yet, or one without a topic id, or one of a former topic, or
+        one that is being deleted: it and its checkpoint lines are no more than a log of before (Kafka's
+        ``replicaStateChangeLock``)."""
         return any(self._is_incomplete(asked) for asked in assignments)
 
     def _is_incomplete(self, asked: ReplicaAssignment) -> bool:
         key = (asked.topic, asked.partition)
         log = self._logs.get(*key)
-        return log is None or log.topic_id is None or key in self._deleting
+        is_there = log is not None and log.topic_id is not None and key not in self._deleting
+        return not is_there or is_former(asked, self._logs, self._replicas.broker_id)
 
     async def open_logs(self, assignments: Iterable[ReplicaAssignment]) -> None:
         """Make the logs that are missing, and have their topic ids on the disk, all of them together and off
-        the loop, before ``assign`` gives them a role.
+        the loop, before ``assign`` gives them a role. A log of a former topic of the same name is deleted first.
 
         What fails here is no error yet: ``assign`` tries it again, and answers for it.
         """
+        assignments = list(assignments)
+        if former := stops_of_former(assignments, self._logs, self._replicas.broker_id):
+            await self.stop(former)
         ids = TopicIds(self._storage)
         settings: dict[str, TopicSettings] = {}
         missing = {
