@@ -161,7 +161,8 @@ class Reassignments:
             partition = self._context.partition(topic_partition)
             if partition is None:
                 continue
-            step = plan_step(Placement.of(partition), placement, partition.state, self._context.eligible())
+            may_lead = self._context.online(topic_partition, self._context.eligible())
+            step = plan_step(Placement.of(partition), placement, partition.state, may_lead)
             partitions[topic_partition], steps[topic_partition] = partition, step
             if partition.state is not None and step.state is not None:
                 changes.append(change_of(self._context, topic_partition, partition.state, step.state, reason))

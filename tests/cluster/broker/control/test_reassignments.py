@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from cluster.controller.context import TopicPartition
+from cluster.controller.invariants import validate_settled
 from cluster.metadata.paths import topic_path
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import ErrorCode
@@ -130,6 +132,24 @@ def test_a_leader_that_stays_keeps_leading():
         assert await move(cluster, (0, [2])) == [ErrorCode.NONE]
         await cluster.until(lambda: settled(cluster, [2]))
         assert (cluster.state()["leader"], cluster.state()["isr"]) == (2, [2])
+        await cluster.stop()
+
+    run(body())
+
+
+def test_a_move_gives_the_lead_to_no_one_who_cannot_host_the_partition():
+    """The last member of the ISR is alive, but its disk has failed: the partition waits for it without a leader."""
+
+    async def body():
+        cluster = await five()
+        await catch_up(cluster, 2)
+        controller = cluster.controller.plane._candidate._office.controller
+        controller.context.brokers[2].offline.add(TopicPartition("t", 0))
+        await controller.settle_and_tell([TopicPartition("t", 0)])
+        assert (cluster.state()["leader"], cluster.state()["isr"]) == (-1, [2])
+        assert await move(cluster, (0, [2, 4])) == [ErrorCode.NONE]
+        assert (cluster.state()["leader"], cluster.state()["leader_epoch"], cluster.state()["isr"]) == (-1, 2, [2])
+        validate_settled(controller.context)
         await cluster.stop()
 
     run(body())
