@@ -3,16 +3,27 @@
 Owns when it is written and when it is synced. Kafka syncs it at each new epoch (``LeaderEpochFileCache.assign``); here
 the batches tell the epochs again after a power loss (``opening.py``), so a failover does not wait for a sync of each
 partition. But a log whose batches were all deleted has no other trace of its epochs: there the file is synced before
-the last batch goes, and at each change until there is a batch again. Does not own what epochs are (``epochs.py``).
+the last batch goes, and stays as it is until a batch is synced. It then lags behind, which is as good: in the epochs
+that it lacks nothing was appended that is known to be there. Does not own what epochs are (``epochs.py``).
 """
 
 from __future__ import annotations
+
+from typing import Protocol, Self
 
 from cluster.log.checkpoints import LEADER_EPOCH_FILE, write_unsynced
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import not_opened
 from cluster.log.segments import Segments
 from cluster.seams.storage import Storage
+
+
+class SyncedLog(Protocol):
+    """What of a log is asked here."""
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below this offset is synced."""
 
 
 class EpochFile:
@@ -22,52 +33,72 @@ class EpochFile:
         self._directory = directory
         self._path = f"{directory}/{LEADER_EPOCH_FILE}"
         self._storage = storage
+        self._epochs: LeaderEpochCache | None = None
         self._segments: Segments | None = None
-        #: Whether what it says now, and whether its name, would survive a power loss.
-        self._is_synced = self._is_named = False
+        #: Whether what it says would survive a power loss, and whether that is no longer all.
+        self._is_synced = self._lags = False
+        self._log: SyncedLog | None = None
 
     def __repr__(self) -> str:
-        return f"EpochFile({self._path}, {'synced' if self._is_synced else 'not synced'})"
+        synced = "synced" if self._is_synced else "not synced"
+        return f"EpochFile({self._path}, {synced}{', lags' if self._lags else ''})"
 
     def keep(self, epochs: LeaderEpochCache, segments: Segments) -> None:
         """Follow ``epochs``, of a log with these segments, from now on. Raises ``LogError``."""
-        self._segments = segments
+        self._epochs, self._segments = epochs, segments
         storage, path = self._storage, self._path
         if not storage.exists(path) or storage.read(path) != epochs.to_text().encode():
             self.write(epochs)
+        else:
+            # It was synced before the last batch went.
+            self._is_synced = epochs.latest is not None and _is_emptied(segments)
+
+    def of(self, log: SyncedLog) -> Self:
+        """The file of this log, which tells how far it is synced."""
+        self._log = log
+        return self
 
     def write(self, epochs: LeaderEpochCache) -> None:
         """They have changed. Raises ``LogError``."""
-        if self._segments is None:
+        segments = self._segments
+        if segments is None:
             return
-        self._is_synced = False
+        synced_to = 0 if self._log is None else self._log.recovery_point
+        if self._is_synced and epochs.latest is not None and synced_to <= segments.first.base_offset:
+            self._lags = True
+            return
         try:
-            write_unsynced(self._storage, self._path, epochs.to_text().encode())
-            if epochs.latest is not None and _is_emptied(self._segments):
-                # Should a rename be lost, the former epoch is there, which is as good where nothing was appended.
-                self._sync(with_name=not self._is_named)
+            self._write(epochs, is_synced=epochs.latest is not None and _is_emptied(segments))
         except OSError as error:
             raise not_opened(f"writing {self._path}", error) from error
 
     def outlast(self, offset: int) -> None:
         """Segments below ``offset`` are deleted next: if no batch is left then, this must stay. Raises ``LogError``."""
-        segments = self._segments
-        if self._is_synced or segments is None or segments.active.size_bytes or not segments.any_below(offset):
+        epochs, segments = self._epochs, self._segments
+        if epochs is None or segments is None or segments.active.size_bytes or not segments.any_below(offset):
             return
         try:
-            self._sync(with_name=True)
+            if self._lags:
+                self._write(epochs, is_synced=True)
+            elif not self._is_synced:
+                self._sync()
         except OSError as error:
             raise not_opened(f"syncing {self._path}", error) from error
 
-    def _sync(self, *, with_name: bool) -> None:
+    def _write(self, epochs: LeaderEpochCache, *, is_synced: bool) -> None:
+        self._is_synced = False
+        write_unsynced(self._storage, self._path, epochs.to_text().encode())
+        self._lags = False
+        if is_synced:
+            self._sync()
+
+    def _sync(self) -> None:
         file = self._storage.open(self._path, create=False)
         try:
             file.fsync()
         finally:
             file.close()
-        if with_name:
-            self._storage.sync_directory(self._directory)
-            self._is_named = True
+        self._storage.sync_directory(self._directory)
         self._is_synced = True
 
 

@@ -58,20 +58,61 @@ def test_the_epoch_outlasts_the_last_batch(on: Bench) -> None:
     assert after_a_power_loss(on).epochs.entries == ((3, 5),)
 
 
-def test_an_epoch_that_begins_in_an_emptied_log_is_synced(on: Bench) -> None:
-    """It is written over the only trace of the one before."""
+def test_an_epoch_that_begins_in_an_emptied_log_waits_for_no_disk(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker may come to lead a thousand of them at once. The epoch before stays on the disk, which is as good."""
     log = emptied(on)
+    synced = syncs_of(monkeypatch)
     log.epochs.assign(7, 5)
-    assert after_a_power_loss(on).epochs.entries == ((7, 5),)
+    assert (log.epochs.entries, synced) == (((7, 5),), [])
+    assert after_a_power_loss(on).epochs.entries == ((3, 5),)
 
 
-def test_the_first_batch_of_an_emptied_log_leaves_an_epoch(on: Bench) -> None:
-    """Its epoch is on the disk before it is: neither of them may take what was known."""
+def test_a_restart_makes_no_difference_to_that(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file was synced in the life before."""
+    emptied(on)
+    log = open_log(on, CONFIG, recovery_point=5)
+    synced = syncs_of(monkeypatch)
+    log.epochs.assign(7, 5)
+    assert (log.epochs.entries, synced) == (((7, 5),), [])
+    assert after_a_power_loss(on).epochs.entries == ((3, 5),)
+
+
+@pytest.mark.parametrize("more", [(), (9,)], ids=["one epoch", "another epoch"])
+def test_the_first_batches_of_an_emptied_log_leave_an_epoch(more: tuple[int, ...], on: Bench) -> None:
+    """They are lost unsynced, and take nothing of what was known with them."""
+    log = emptied(on)
+    log.update_config(LogConfig(segment_bytes=1000))
+    for epoch in (8, *more):
+        append(log, leader_epoch=epoch)
+    again = after_a_power_loss(on)
+    assert (again.log_end_offset, again.epochs.entries) == (5, ((3, 5),))
+
+
+def test_the_file_follows_once_a_batch_is_synced(on: Bench) -> None:
+    """The batches tell their epochs again then."""
+    log = emptied(on)
+    append(log, leader_epoch=8)
+    log.flush()
+    log.epochs.assign(9, 6)
+    text = on.storage.read(f"{DIRECTORY}/{LEADER_EPOCH_FILE}").decode()
+    assert text.splitlines()[2:] == ["8 5", "9 6"]
+    assert after_a_power_loss(on).epochs.entries == ((8, 5),)
+
+
+@pytest.mark.parametrize("is_flushed", [True, False], ids=["synced", "unsynced"])
+def test_a_log_that_is_emptied_again_keeps_its_latest_epoch(is_flushed: bool, on: Bench) -> None:
+    """What the file lacked while it lagged behind is in it before the last batch goes."""
     log = emptied(on)
     log.update_config(LogConfig(segment_bytes=100))
-    append(log, leader_epoch=8)
-    again = after_a_power_loss(on)
-    assert (again.log_end_offset, again.epochs.entries) == (5, ((8, 5),))
+    for _ in range(3):
+        append(log, leader_epoch=8)
+    if is_flushed:
+        log.flush()
+    log.advance_log_start_offset(8)
+    log.retain(8, NOW_MS)
+    assert log.segment_base_offsets == [8]
+    on.storage.power_loss()
+    assert open_log(on, CONFIG, log_start_offset=8).epochs.entries == ((8, 8),)
 
 
 def test_a_segment_that_stays_tells_its_epoch(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
