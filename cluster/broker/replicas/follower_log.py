@@ -81,13 +81,25 @@ class FollowerLog:
             log_end_offset = log.log_end_offset
             local = log.epochs.end_offset_for(epoch, log_end_offset)
             offset = truncation_offset(epoch, end_offset, local, log_end_offset, self.high_watermark)
+            start = log.log_start_offset
             self._truncate(offset, "diverging epoch")
+            if offset == start:
+                self._take_epoch(epoch, end_offset)
         elif what is Reaction.APPEND:
             if self._lacks_what_is_below(result.log_start_offset):
                 self.restart(result.log_start_offset)
             else:
                 self._append(result)
         return what
+
+    def _take_epoch(self, epoch: int, end_offset: int) -> None:
+        """All was cut, down to the log start: take the epoch that the leader's history has there, if none is left.
+
+        What was below our start is committed, so it is the leader's too, and we need not begin where it does.
+        """
+        log = self._log
+        if log.epochs.latest is None and log.log_end_offset <= end_offset:
+            log.epochs.assign(epoch, log.log_end_offset)
 
     def _lacks_what_is_below(self, leader_start_offset: int) -> bool:
         """Whether we hold nothing, not even an epoch by which the leader could tell that our end is of another history:

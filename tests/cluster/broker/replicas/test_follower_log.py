@@ -143,6 +143,38 @@ def test_a_blank_log_begins_where_its_leader_s_does() -> None:
     assert (log.log_start_offset, log.log_end_offset) == (START, START + 3)
 
 
+def diverging(epoch: int, end_offset: int) -> FetchResult:
+    """The leader's answer that its history of this epoch ends there."""
+    return FetchResult("t", 0, ErrorCode.NONE, -1, -1, -1, diverging=(epoch, end_offset))
+
+
+def test_a_log_that_is_cut_down_to_its_start_keeps_its_place() -> None:
+    """Retention has deleted what is committed, the rest diverges. Nothing is left, and it is in the ISR: if it began
+    again at its leader's start, which is lower, the watermark would stand above its end."""
+    found, log = follower(START)
+    apply(found, log, make_batch(2, base_offset=5, leader_epoch=1), make_batch(3, base_offset=7, leader_epoch=1))
+    log.advance_log_start_offset(7)
+    found.high_watermark = 7
+    sent = found.position(EPOCH)
+    assert found.apply(sent, EPOCH, diverging(1, 7)) is Reaction.TRUNCATE
+    assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (7, 7, ((1, 7),))
+    assert found.apply(found.position(EPOCH), EPOCH, diverging(0, 9)) is Reaction.TRUNCATE
+    assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (7, 7, ((0, 7),))
+    assert apply(found, log) is Reaction.APPEND
+    assert (log.log_start_offset, log.log_end_offset, found.position(EPOCH).last_fetched_epoch) == (7, 7, 0)
+
+
+def test_a_log_that_is_cut_below_its_start_has_no_place() -> None:
+    """What its leader has down there, it lacks: it begins again where its leader's log begins."""
+    found, log = follower(START)
+    apply(found, log, make_batch(2, base_offset=5, leader_epoch=1), make_batch(9, base_offset=7, leader_epoch=1))
+    log.advance_log_start_offset(12)
+    assert found.apply(found.position(EPOCH), EPOCH, diverging(1, 9)) is Reaction.TRUNCATE
+    assert (log.log_start_offset, log.log_end_offset, log.epochs.entries) == (7, 7, ())
+    assert apply(found, log) is Reaction.APPEND
+    assert (log.log_start_offset, log.log_end_offset) == (START, START)
+
+
 def test_the_journal_tells_of_each_cut_before_it_is_made() -> None:
     """From where, where the log ended, and why; a broker that dies on the way has told what it was about to do."""
     told: list[tuple[str, dict[str, Any]]] = []
