@@ -18,19 +18,16 @@ from cluster.seams.storage import Bytes, File
 from tests.simulation.events import EventLog, LoggedStorage
 
 DATA = "/data"
-EPOCHS = "/leader-epoch-checkpoint"
 
 
 class FaultyStorage(LoggedStorage):
-    """``epoch_began`` is told (broker, topic, partition, leader epoch) when a log is about to note an epoch on the
-    disk, ``start_moved`` (broker, the journal's line) when the start of one has moved and its files are still there.
-    """
+    """``start_moved`` is told (broker, the journal's line) when the start of a log has moved and its files are still
+    there."""
 
     def __init__(
         self,
         broker_id: int,
         log: EventLog,
-        epoch_began: Callable[[int, str, int, int], None] = lambda *_: None,
         start_moved: Callable[[int, dict[str, Any]], None] = lambda *_: None,
     ) -> None:
         super().__init__(broker_id, log)
@@ -38,7 +35,6 @@ class FaultyStorage(LoggedStorage):
         self.fault: DiskFault | None = None
         #: How often it has failed in this life of its broker.
         self.failed = 0
-        self._epoch_began = epoch_began
         self._start_moved = start_moved
 
     def told(self, entry: dict[str, Any]) -> None:
@@ -92,21 +88,8 @@ class FaultyStorage(LoggedStorage):
     def rename(self, source: str, target: str) -> None:
         self.check("rename", source)
         super().rename(source, target)
-        self.written(target)
         if target.endswith(".log.swap"):
             self._log.count("segment compacted")
-
-    def written(self, path: str) -> None:
-        """A file was replaced or written over: if it tells the epochs of a log, tell the newest."""
-        if not path.endswith(EPOCHS):
-            return
-        directory = path.removesuffix(EPOCHS).rpartition("/")[2]
-        topic, _, number = directory.rpartition("-")
-        # A version, a count, and a line for each epoch: its number and where it begins.
-        lines = super().read(path).split(b"\n")[2:]
-        epochs = [int(line.split()[0]) for line in lines if line]
-        if epochs:
-            self._epoch_began(self.broker_id, topic, int(number), epochs[-1])
 
 
 class FaultyFile(MemoryFile):
@@ -129,7 +112,6 @@ class FaultyFile(MemoryFile):
     def pwrite(self, data: Bytes, offset: int) -> None:
         self._storage.check("pwrite", self._path)
         super().pwrite(data, offset)
-        self._storage.written(self._path)
 
     def pread(self, size: int, offset: int) -> bytes:
         self._storage.check("pread", self._path)

@@ -96,16 +96,3 @@ def test_an_append_that_fails_may_be_done_in_part() -> None:
         assert sizes == {0, 2, 4}
 
     on_a_disk(check)
-
-
-def test_the_epochs_of_a_log_are_told_when_they_are_written() -> None:
-    """By a rename as well as in place; the newest counts."""
-    told: list[tuple[int, str, int, int]] = []
-    storage = FaultyStorage(2, EventLog(), lambda *what: told.append(what))
-    path = "/data/my-topic-3/leader-epoch-checkpoint"
-    storage.makedirs("/data/my-topic-3")
-    storage.open(path + ".tmp").append(b"0\n1\n4 10\n")
-    storage.rename(path + ".tmp", path)
-    storage.open(path).pwrite(b"0\n2\n4 10\n7 12\n", 0)
-    storage.open(path).pwrite(b"0\n0\n", 0)
-    assert told[:2] == [(2, "my-topic", 3, 4), (2, "my-topic", 3, 7)]

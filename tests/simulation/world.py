@@ -21,6 +21,7 @@ from cluster.log.errors import LogError
 from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ErrorCode
+from cluster.replication.leader import LeaderState
 from cluster.seams.clock import Clock
 from cluster.seams.memory_storage import Survivors
 from cluster.seams.randomness import derive
@@ -63,9 +64,7 @@ class World(SeenCluster):
         self._tasks: set[asyncio.Task[None]] = set()
         super().__init__(topology.brokers, topology.properties, rules, self._delay, topology.seed)
         self.clocks = {broker_id: JumpingClock() for broker_id in self.broker_ids}
-        self.storages = {
-            each: FaultyStorage(each, self.events, self._epoch_began, self._start_moved) for each in self.broker_ids
-        }
+        self.storages = {each: FaultyStorage(each, self.events, self._start_moved) for each in self.broker_ids}
         self.observer = StateObserver(
             self.tree,
             lambda name, text: self.problems.append((name, text)),
@@ -109,13 +108,17 @@ class World(SeenCluster):
                     self.appended_at[(log.topic, log.partition), leader_epoch, info.first_offset] = self.loop.now
             return info
 
+        def lead(**facts: Any) -> LeaderState:
+            self._leads(broker_id, (facts["topic"], facts["partition"]), facts["leader_epoch"])
+            return rules.lead(**facts)
+
         def truncate(log: PartitionLog, offset: int) -> int:
             below = "below its start" if offset < log.log_start_offset else "above its start"
             removed = rules.truncate(log, offset)
             self.events.count(f"truncation {below}, {_size(removed)} records")
             return removed
 
-        return replace(rules, append=append, truncate=truncate)
+        return replace(rules, append=append, lead=lead, truncate=truncate)
 
     # What leaders hold
 
@@ -133,9 +136,8 @@ class World(SeenCluster):
         now = self.ledger(key)
         return [ledger for (known, _), ledger in self._ledgers.items() if known == key and ledger is not now]
 
-    def _epoch_began(self, broker_id: int, topic: str, partition: int, leader_epoch: int) -> None:
-        """A broker notes an epoch on its disk: if it is to lead after an unclean election, what it holds now is all."""
-        key = (topic, partition)
+    def _leads(self, broker_id: int, key: TopicPartition, leader_epoch: int) -> None:
+        """A broker begins to lead: if it does so after an unclean election, what it holds now is all."""
         elections = self.observer.unclean.get(key)
         if not elections:
             return
@@ -144,7 +146,7 @@ class World(SeenCluster):
         if broker_id == leader and leader_epoch >= epoch and all(cut.epoch != epoch for cut in ledger.cuts):
             batches = held(self.log_bytes(broker_id, *key))
             ledger.cuts.append(Cut(epoch, batches))
-            self.events.note("oracle", f"{topic}-{partition} is left with {len(batches)} batches in epoch {epoch}")
+            self.events.note("oracle", f"{key[0]}-{key[1]} is left with {len(batches)} batches in epoch {epoch}")
 
     def _start_moved(self, broker_id: int, entry: dict[str, Any]) -> None:
         """A log begins later: if nobody asked for it, retention must have been right, by what is on the disk."""
