@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from verifier.closing import Closing
 from verifier.completeness import (
+    belonging,
     clock,
     declared,
     experiment,
@@ -42,6 +43,7 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
         *finals.doubts(run, closing),
         *histories.doubts(run, closing),
         *statuses.doubts(run, closing),
+        *belonging.doubts(run, closing),
         *replicas.doubts(run, facts, closing),
         *load.doubts(run, facts, closing),
         *faults.doubts(run, closing),

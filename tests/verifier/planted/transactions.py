@@ -166,6 +166,10 @@ def bank(*, torn: bool) -> Callable[[Story], None]:
         final = story.rows["final-1"]
         final[:] = [each for each in final if not torn or each.stream != 3 or not 3 <= each.first_sequence <= 5]
         isolated(story)
+        producer = story.rows["producer-1"]
+        producer[:] = [each._replace(op=0) if each.f == "send" else each for each in producer]
+        producer += [of_transaction("begin", 0, 1, 1), of_transaction("commit", 0, 1, 300)]
+        story.rows["reader-1"].insert(0, ISOLATED)
 
     return plant
 
