@@ -36,7 +36,10 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[Row]) -> list[An
         if homes and (final.topic, final.partition) in logs:
             home = directory.node(final.leader) / "data" / f"{final.topic}-{final.partition}"
             mine = [row for row in own if row["partition"] == final.partition]
-            found += exactly_once(mine, values(home, run), values(homes[0], run), final.partition)
+            inputs, outputs = values(home, run), values(homes[0], run)
+            found += exactly_once(mine, inputs, outputs, final.partition)
+            if final.log_start_offset == 0 and not run.settings.unclean_leader_election:
+                found += from_nowhere(inputs, outputs, final.partition)
     return found
 
 
@@ -62,6 +65,15 @@ def exactly_once(
             yield Anomaly("pipeline-exactly-once", "twice", partition, None, None, sorted(there)[1])
         if there and offset >= possible:
             yield Anomaly("pipeline-exactly-once", "ahead", partition, None, None, min(there))
+
+
+def from_nowhere(
+    inputs: list[tuple[int, Value]], outputs: list[tuple[int, Value]], partition: int
+) -> Iterator[Anomaly]:
+    for at, value in sorted(outputs):
+        is_first = not any(one == value and earlier < at for earlier, one in outputs)
+        if is_first and all(one != value for _, one in inputs):
+            yield Anomaly("pipeline-exactly-once", "without-input", partition, None, None, at)
 
 
 def records(home: Any) -> Iterator[int]:

@@ -207,3 +207,15 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="a member that commits less than before",
     ),
 }
+    "a pipeline that writes what it did not read": Planted(
+        pipeline((values_at(0, 11), COMMIT), ((*values_at(12, 23), (1, 999)), COMMIT)),
+        {
+            ("pipeline-exactly-once", "without-input"): {
+                "count": 1,
+                "topic": OUTPUT_TOPIC,
+                "partition": 0,
+                "offset": 25,
+            },
+        },
+        neighbor="a pipeline",
+    ),
