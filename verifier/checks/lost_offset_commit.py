@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from verifier.groups.model import GroupEvidence, GroupPartition, OffsetCommit, StoredCommits
+from verifier.groups.model import GroupEvidence, GroupPartition, OffsetCommit, StoredCommits, not_fenced
 from verifier.transactions.model import Anomalous
 
 NAME = "lost-offset-commit"
@@ -57,7 +57,8 @@ def _regressed(partition: GroupPartition, stored: StoredCommits) -> tuple[int, O
     """The highest offset that the log may end with, and the lowest commit that may be the last, if it is above."""
     # whatever had ended before this one began is overwritten
     overwritten_ns = max(commit.begin_ns for commit in partition.certain)
-    may_be_last = [commit for commit in partition.commits if commit.end_ns >= overwritten_ns]
+    commits = not_fenced(partition.commits, partition.certain)
+    may_be_last = [commit for commit in commits if commit.end_ns >= overwritten_ns]
     lowest = min(may_be_last, key=lambda commit: commit.offset)
     highest = max(stored.lasts, default=lowest.offset)
     return (highest, lowest) if highest < lowest.offset else None

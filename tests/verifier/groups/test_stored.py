@@ -58,6 +58,17 @@ def test_what_was_committed_is_in_the_log(
     assert dict(Counter((each.check, each.cause) for each in audit(GroupEvidence(partitions)))) == wanted
 
 
+@pytest.mark.parametrize(("later", "wanted"), [(2, {("lost-offset-commit", "regressed"): 1}), (1, {}), (-1, {})])
+def test_what_an_earlier_generation_tried_is_not_the_last(
+    later: int, wanted: dict[tuple[str, str | None], int]
+) -> None:
+    """It may be, unless a later one has committed."""
+    rows = [member(1), commit(1, 5, 1, 2, "info", 1), commit(1, 10, 5, 6, generation=later)]
+    log = StoredCommits(frozenset({5, 10}), frozenset({5}))
+    partitions = group_partitions(rows, {}, is_whole=True, stored=lambda _: log)
+    assert dict(Counter((each.check, each.cause) for each in audit(GroupEvidence(partitions)))) == wanted
+
+
 def test_records_of_offsets_are_read() -> None:
     """Keys of version 0 and 1, values of version 0 to 3, groups, and what is removed; anything else is not known."""
     key, value = offset_bytes.offset_key("g", "t", 3), offset_bytes.offset_value(7)

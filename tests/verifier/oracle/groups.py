@@ -199,7 +199,7 @@ def lost(rows: list[Row], logs: dict[Place, Stored]) -> Iterator[Anomaly]:
         may = [
             row["first_offset"]
             for row in mine
-            if row["type"] == "info"
+            if (row["type"] == "info" and not is_over(row, certain))
             or (row["type"] == "ok" and not any(row["complete_ns"] < each["invoke_ns"] for each in certain))
         ]
         if lasts and max(lasts) < min(may):
@@ -220,12 +220,13 @@ def completeness(rows: list[Row], log: set[int], partition: int) -> Iterator[Ano
             yield Anomaly("group-completeness", None, partition, None, None, offset)
 
 
+def is_over(row: Row, done: list[Row]) -> bool:
+    """Whether a commit of unknown outcome is of a generation before one that has committed."""
+    return row["incarnation"] >= 0 and any(each["incarnation"] > row["incarnation"] for each in done)
+
+
 def positions(rows: list[Row], start: int, log: set[int], partition: int) -> Iterator[Anomaly]:
-    commits = [
-        (row["first_offset"], row["invoke_ns"], row["complete_ns"] if row["type"] == "ok" else FOREVER)
-        for row in rows
-        if row["f"] == "offset-commit" and row["type"] != "fail"
-    ]
+    given = [row for row in rows if row["f"] == "offset-commit" and row["type"] != "fail"]
     for row in rows:
         if row["f"] != "resume":
             continue
@@ -244,6 +245,12 @@ def positions(rows: list[Row], start: int, log: set[int], partition: int) -> Ite
             yield Anomaly("resume-position", cause, partition, None, None, at)
 
 
+        done = [each for each in given if each["type"] == "ok" and each["complete_ns"] < began]
+        commits = [
+            (each["first_offset"], each["invoke_ns"], each["complete_ns"] if each["type"] == "ok" else FOREVER)
+            for each in given
+            if each["type"] == "ok" or not is_over(each, done)
+        ]
 def stale(rows: list[Row], partition: int) -> Iterator[Anomaly]:
     commits = [row for row in rows if (row["f"], row["type"]) == ("offset-commit", "ok") and row["incarnation"] >= 0]
     for late in commits:
