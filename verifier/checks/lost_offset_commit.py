@@ -4,8 +4,9 @@ Definition. The most advanced replica of ``__consumer_offsets`` says what each g
 its key, by log offset; those of a transaction count if it was committed. ``missing``: an offset was committed for
 certain, and no record has it, though the log is whole. ``regressed``: the last record has an offset below every one
 that may be the last by the histories, and none of these is missing. Not judged where an election may cut off what was
-acknowledged, where no record is about the group, or where its offset was removed. ``missing`` is not judged if the log
-was compacted or damaged. Legal: any of the offsets of commits that overlap in time; one whose outcome is unknown.
+acknowledged, where no record is about the group unless all partitions are there and whole, or where its offset was
+removed. ``missing`` is not judged if the log was compacted or damaged. Legal: any of the offsets of commits that
+overlap in time; one whose outcome is unknown, unless a later generation has committed.
 
     orders: offset-commit 80 ok, offset-commit 120 ok       __consumer_offsets: orders t-0 80
 """

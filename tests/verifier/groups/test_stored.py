@@ -114,6 +114,18 @@ def test_a_log_of_offsets_is_read(tmp_path: Path) -> None:
         assert told is not None and not told.is_whole
 
 
+def test_a_group_of_which_there_is_nothing_is_judged_if_all_is_there(tmp_path: Path) -> None:
+    """Every partition, each of them whole: no other place is left for what it committed."""
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(offset_bytes.committed(0, "g", "t", 0, 5).encode())
+    whole = keyed_log(tmp_path)
+    log.write_bytes(offset_bytes.committed(1, "g", "t", 0, 5).encode())
+    cut = keyed_log(tmp_path)
+    assert stored([whole], are_all=True).of(("h", PLACE)) == StoredCommits()
+    assert stored([whole, cut], are_all=True).of(("h", PLACE)) is None
+    assert stored([whole]).of(("h", PLACE)) is None
+
+
 def drawn_log(random: Random) -> list[Batch]:
     """Offsets of two groups, in transactions of two producers and without, some removed; now and then with a hole."""
     log: list[Batch] = []
