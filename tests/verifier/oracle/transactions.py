@@ -78,7 +78,7 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     seen = [*clients.find_all(told), *clients.bank(told, run)]
     if not run.settings.unclean_leader_election:
         seen += committed_and_aborted(logs, clients.read(told)[0])
-        seen += told_and_undecided(state, clients.read(told)[0])
+    seen += told_and_undecided(state, clients.read(told)[0])
     return [*judge(logs, state, directory, run), *seen]
 
 
