@@ -76,6 +76,16 @@ class HistoryAccount:
     due: Mapping[Where, int] = field(default_factory=dict)
     #: The highest high watermark that a reader was told.
     watermarks: Mapping[Where, int] = field(default_factory=dict)
+    #: Sessions with an assignment, and those that are handed only what is committed.
+    assigned: frozenset[int] = frozenset()
+    isolated: frozenset[int] = frozenset()
+    #: Sessions in which something was read, or committed for a group, and no ``member`` row says whose they are.
+    memberless: frozenset[int] = frozenset()
+    #: Transactions that were begun and have no end, and those in which something was sent and that never began: the
+    #: first and last numbers of each range. Rows of sends outside of any.
+    unended: tuple[tuple[int, int], ...] = ()
+    unbegun: tuple[tuple[int, int], ...] = ()
+    sent_outside: int = 0
 
     def values(self, f: str, *outcomes: str) -> int:
         """How many values the rows of a function are about."""

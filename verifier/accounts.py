@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from verifier.account import INTERVAL_NS, EventKind, HistoryAccount
+from verifier.account_belonging import Belonging
 from verifier.account_columns import (
     Where,
     by_partition,
@@ -104,6 +105,7 @@ class _Sums:
         self._polls_without_offset = self._polls_without_value = self._polls_with_watermark = 0
         self._last_ns = -1
         self._producer_id = self._offset = -1
+        self._belonging = Belonging()
 
     def add_totals(self, totals: pa.Table) -> None:
         """What the total rows say. Two of one kind make a total that nothing can match."""
@@ -152,6 +154,7 @@ class _Sums:
         self._polls_without_value += without_value(polls)
         self._polls_with_watermark += int(np.count_nonzero(column(polls, "high_watermark") >= 0))
         self._add_times(rows)
+        self._belonging.add(rows)
         self._last_ns = max(self._last_ns, int(column(rows, "complete_ns").max(initial=-1)))
         self._producer_id = max(self._producer_id, int(column(acked, "producer_id").max(initial=-1)))
         self._offset = max(self._offset, int(column(acked, "first_offset").max(initial=-1)))
@@ -222,6 +225,7 @@ class _Sums:
             reached=self._reached,
             due=self._due,
             watermarks=self._watermarks,
+            **self._belonging.told(),
         )
 
     def _complaints(self) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from verifier.account import HistoryAccount
 from verifier.accounts import accounts
+from verifier.coordinator_logs import coordinator_logs
 from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
 from verifier.evidence.bounded import size_of, whole
@@ -78,7 +79,8 @@ class Closing:
     that the conductor saw, and who led in each, by (topic, partition); ``load`` is what the load processes were
     handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition leaves.
     ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the conductor's looks, None if
-    it left none; ``beside`` is what each live process left beside its series.
+    it left none; ``beside`` is what each live process left beside its series. ``coordinators`` are the partitions of
+    the coordinators' topics and of what a group writes to, and whether they can be read.
     """
 
     seal: str | None = None
@@ -98,6 +100,7 @@ class Closing:
     clock: ClockShift = STEADY
     looks_ns: tuple[int, int] | None = None
     beside: Mapping[str, LoadFiles] = field(default_factory=dict)
+    coordinators: Mapping[tuple[str, int], bool] = field(default_factory=dict)
 
 
 def gather(directory: RunDirectory, run: RunModel) -> Closing:
@@ -136,6 +139,9 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
             beside[process.name] = load_files(directory, process.name)
     with reading(directory.resources_jsonl.name):
         clock = shift_of(directory, run)
+    coordinators: Mapping[tuple[str, int], bool] = {}
+    with reading("nodes: the coordinators' logs"):
+        coordinators = coordinator_logs(directory)
     with reading("loadgen/settings.json"):
         load = read_json(directory.load_settings_json)
     alarms: list[LogAlarm] = []
@@ -162,6 +168,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         clock=clock,
         looks_ns=(min(times), max(times)) if times else None,
         beside=beside,
+        coordinators=coordinators,
     )
 
 

@@ -71,7 +71,8 @@ def with_isolation(jumps: DataFrame, history: DataFrame, *, is_transactional: bo
     """Jumps with ``is_isolated``: whether their session is handed only what is committed."""
     if not is_transactional:
         return jumps.withColumn("is_isolated", F.lit(False))
-    isolated = history.filter(F.col("f") == "isolation").select(*_SESSION).distinct()
+    # all members of groups read only what is committed
+    isolated = history.filter(F.col("f").isin("isolation", "member")).select(*_SESSION).distinct()
     joined = jumps.join(F.broadcast(isolated.withColumn("is_isolated", F.lit(True))), _SESSION, "left")
     return joined.withColumn("is_isolated", F.coalesce("is_isolated", F.lit(False)))
 

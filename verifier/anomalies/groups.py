@@ -56,6 +56,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "missing": "the group committed past a record that is not in the output",
             "twice": "a record is in the output more than once",
             "ahead": "a record is in the output, and its input is not committed",
+            "without-input": "a record is in the output, and no reader of committed records was owed it in the input",
         },
         needs=CLIENTS_AND_LOG,
         asks_spark=False,

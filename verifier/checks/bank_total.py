@@ -5,7 +5,8 @@ producer: stream 2n has the debits and stream 2n + 1 the credits, and sequence k
 an ``isolation`` row that read every partition through its sentinel was handed one side of a transfer at more offsets
 than the other, so that the total of all accounts has changed. (Jepsen's bank; for partitions read one after the other,
 the end of the log is the snapshot.) Legal: a transfer of which both sides were handed over, or neither, whatever the
-outcome of its transaction; any reader that did not reach the end, or reads everything.
+outcome of its transaction; any reader that did not reach the end, or reads everything,
+or is a member of a group, which is handed a part.
 
     producer-1: begin 3, send s0/4 (-17) and s1/4 (+17), commit 3        final-native: s0/4 at t-0:17, and never s1/4
 """
@@ -68,6 +69,8 @@ def _by_reader(evidence: ClientEvidence, bank: Bank) -> dict[str, _Handed]:
     found: dict[str, dict[tuple[int, int], set[tuple[TopicPartition, int]]]] = defaultdict(lambda: defaultdict(set))
     reached: dict[str, dict[TopicPartition, int]] = defaultdict(dict)
     for polled in evidence.polled:
+        if polled.process in evidence.members:
+            continue
         last = polled.offset_of(polled.last_sequence)
         ends = reached[polled.process]
         ends[polled.place] = max(last, ends.get(polled.place, -1))

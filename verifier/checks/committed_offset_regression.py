@@ -7,7 +7,7 @@ told at that time (``verifier/groups/positions.py``). ``stale-generation``: the 
 of a member whose generation had ended: the commit was begun after one of a later generation had been acknowledged.
 Kafka answers ILLEGAL_GENERATION to it. Legal: a lower offset that a member of the same or a later generation commits,
 and a member that begins there afterwards; a lower offset if a commit with an unknown outcome, which never counts as
-overwritten, may have set it; any position if the commits overlap in time.
+overwritten unless a later generation has committed, may have set it; any position if the commits overlap in time.
 
     orders, generation 3: offset-commit 120 ok      generation 4: resume at 80
 """

@@ -1,8 +1,9 @@
 """G1a: a reader of committed records was handed a record of a transaction that was aborted.
 
-Definition. A session whose ``isolation`` row says that it reads only what is committed was handed a value that was sent
-in a transaction which is certainly not committed: it was aborted, or its commit was certainly refused, and no attempt
-to commit it has an unknown outcome. (Adya's G1a, "aborted read"; Kafka: ``isolation.level=read_committed``, KIP-98.)
+Definition. A session that reads only what is committed (its ``isolation`` row says so, or it is a member's of a group)
+was handed a value that was sent in a transaction which is certainly not committed: it was aborted, or its commit was
+certainly refused, and no attempt to commit it has an unknown outcome. (Adya's G1a, "aborted read"; Kafka:
+``isolation.level=read_committed``, KIP-98.)
 Legal: values of a transaction whose commit has an unknown outcome, or that has no end because its process was killed;
 any value in a session that reads everything.
 

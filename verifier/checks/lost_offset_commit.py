@@ -4,8 +4,9 @@ Definition. The most advanced replica of ``__consumer_offsets`` says what each g
 its key, by log offset; those of a transaction count if it was committed. ``missing``: an offset was committed for
 certain, and no record has it, though the log is whole. ``regressed``: the last record has an offset below every one
 that may be the last by the histories, and none of these is missing. Not judged where an election may cut off what was
-acknowledged, where no record is about the group, or where its offset was removed. ``missing`` is not judged if the log
-was compacted or damaged. Legal: any of the offsets of commits that overlap in time; one whose outcome is unknown.
+acknowledged, where no record is about the group unless all partitions are there and whole, or where its offset was
+removed. ``missing`` is not judged if the log was compacted or damaged. Legal: any of the offsets of commits that
+overlap in time; one whose outcome is unknown, unless a later generation has committed.
 
     orders: offset-commit 80 ok, offset-commit 120 ok       __consumer_offsets: orders t-0 80
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from verifier.groups.model import GroupEvidence, GroupPartition, OffsetCommit, StoredCommits
+from verifier.groups.model import GroupEvidence, GroupPartition, OffsetCommit, StoredCommits, not_fenced
 from verifier.transactions.model import Anomalous
 
 NAME = "lost-offset-commit"
@@ -57,7 +58,8 @@ def _regressed(partition: GroupPartition, stored: StoredCommits) -> tuple[int, O
     """The highest offset that the log may end with, and the lowest commit that may be the last, if it is above."""
     # whatever had ended before this one began is overwritten
     overwritten_ns = max(commit.begin_ns for commit in partition.certain)
-    may_be_last = [commit for commit in partition.commits if commit.end_ns >= overwritten_ns]
+    commits = not_fenced(partition.commits, partition.certain)
+    may_be_last = [commit for commit in commits if commit.end_ns >= overwritten_ns]
     lowest = min(may_be_last, key=lambda commit: commit.offset)
     highest = max(stored.lasts, default=lowest.offset)
     return (highest, lowest) if highest < lowest.offset else None

@@ -11,9 +11,11 @@ raising the epoch aborts it first. A record that decides a transaction the other
 ``decisions``.
 
 Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
-sends it until it is told; a decision that its coordinator had not completed. A log that does not begin at 0, has gaps,
-or has control batches that cannot be read is not judged, nor are producers whose records of ``__transaction_state`` may
-be missing. Under ``unclean.leader.election.enable`` markers are not judged: an election may cut one off.
+sends it until it is told; a decision that its coordinator had not completed; a commit that a fence under a later epoch
+replaces, if it has no marker, since its record may not have been acknowledged in time. A log that does not begin at 0,
+has gaps, or has control batches that cannot be read is not judged, nor are producers whose records of
+``__transaction_state`` may be missing. Under ``unclean.leader.election.enable`` markers are not judged: an election may
+cut one off.
 
     __transaction_state: x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: ... COMMIT        t-1: ... no marker
 """

@@ -5,9 +5,10 @@ transaction. A value counts as often as it is in committed transactions of the o
 ``isolation.level=read_committed`` is handed it. ``missing``: the input is below an offset that the group committed for
 certain, at or above the lowest at which a member began, and its value is not in the output. ``twice``: a value is in
 the output more than once. ``ahead``: a value is in the output, and its input is not below any offset that the group
-committed or may have committed. Legal: a value without output above what was committed; one of a transaction that was
-aborted, or left open by a member that crashed, which another member transforms again; a value above what is certainly
-committed, if the outcome of its transaction is unknown.
+committed or may have committed. ``without-input``: a value is in the output, and the partition of the input has no such
+record for a reader of committed ones; not judged where records of the input may be gone. Legal: a value without output
+above what was committed; one of a transaction that was aborted, or left open by a member that crashed, which another
+member transforms again; a value above what is certainly committed, if the outcome of its transaction is unknown.
 
     input t-0: 0..9      orders: offsets 0 to 9 and commit ok      output: 0..6, 8, 9      the value at 7 is missing
 """
@@ -22,7 +23,7 @@ from verifier.groups.pipeline import Pipeline
 from verifier.transactions.model import Anomalous
 
 NAME = "pipeline-exactly-once"
-MISSING, TWICE, AHEAD = "missing", "twice", "ahead"
+MISSING, TWICE, AHEAD, WITHOUT = "missing", "twice", "ahead", "without-input"
 
 
 def pipeline_exactly_once(pipelines: Iterable[Pipeline]) -> Iterator[Anomalous]:
@@ -43,3 +44,5 @@ def pipeline_exactly_once(pipelines: Iterable[Pipeline]) -> Iterator[Anomalous]:
             if input_offset is not None and input_offset >= each.possible:
                 detail = {"input_offset": input_offset, "committed": each.possible}
                 yield Anomalous(NAME, AHEAD, *each.output, first, shared | value | detail)
+            if input_offset is None and each.is_whole:
+                yield Anomalous(NAME, WITHOUT, *each.output, first, shared | value)

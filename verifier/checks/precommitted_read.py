@@ -1,9 +1,10 @@
 """precommitted-read: a reader of committed records was handed a record before the commit of its transaction was
 requested.
 
-Definition. A session whose ``isolation`` row says that it reads only what is committed was handed a value, and the poll
-had ended before the client of the transaction that sent it asked to commit it for the first time. Both times are from
-the monotonic clock of one machine. So an open transaction was shown: the reader went beyond the last stable offset.
+Definition. A session that reads only what is committed (its ``isolation`` row says so, or it is a member's of a group)
+was handed a value, and the poll had ended before the client of the transaction that sent it asked to commit it for the
+first time. Both times are from the monotonic clock of one machine. So an open transaction was shown: the reader went
+beyond the last stable offset.
 Values of transactions that are certainly not committed are ``G1a``. Legal: a value that is handed over after the commit
 was requested, even if the client has no answer yet.
 

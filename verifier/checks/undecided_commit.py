@@ -1,11 +1,11 @@
 """undecided-commit: clients were told of more commits than the coordinators decided.
 
 Definition. The commits that succeeded for one producer id, by the histories, of transactions in which something was
-acknowledged, are more than the decisions to commit in the records of ``__transaction_state``. So
-a coordinator said that a transaction is committed, and none had decided it: its records become part of the producer's
-next transaction, or stay open. Legal: fewer; a commit whose outcome is unknown; a transaction in which nothing was
-acknowledged, of which no coordinator need know. Not judged for a producer of whose id something may be missing in the
-topic, nor under ``unclean.leader.election.enable``.
+acknowledged, are more than the decisions to commit in the records of ``__transaction_state``. So a coordinator said
+that a transaction is committed, and none had decided it: its records become part of the producer's next transaction, or
+stay open. Legal: fewer; a commit whose outcome is unknown; a transaction in which nothing was acknowledged, of which no
+coordinator need know. Not judged for a producer of whose id something may be missing in the topic. Also judged under
+``unclean.leader.election.enable``, which does not hold for the coordinators' topic.
 
     producer-1 (p7): commit 3 ok, commit 4 ok        __transaction_state: x: p7 e0 PrepareCommit, p7 e0 CompleteCommit
 """
@@ -31,7 +31,7 @@ def undecided_commit(seen: ClientEvidence, evidence: TransactionEvidence) -> Ite
         is_stored = any(sent.first_offset >= 0 for sent in transaction.sent)
         if transaction.outcome == COMMITTED and transaction.producer_id >= 0 and is_stored:
             told[transaction.producer_id].append(transaction)
-    for producer_id, committed in sorted(told.items()) if evidence.keeps_markers else ():
+    for producer_id, committed in sorted(told.items()):
         decided = sum(each.kind == COMMIT for each in evidence.state.by_producer.get(producer_id, ()))
         if len(committed) <= decided or not evidence.state.knows_all_of(producer_id):
             continue

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from verifier.closing import Closing
 from verifier.completeness import (
+    belonging,
     clock,
+    coordinators,
     declared,
     experiment,
     faults,
@@ -41,8 +43,10 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
         *experiment.doubts(run, closing),
         *finals.doubts(run, closing),
         *histories.doubts(run, closing),
+        *belonging.doubts(run, closing),
         *statuses.doubts(run, closing),
         *replicas.doubts(run, facts, closing),
+        *coordinators.doubts(run, closing),
         *load.doubts(run, facts, closing),
         *faults.doubts(run, closing),
     ]

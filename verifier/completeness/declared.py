@@ -14,6 +14,8 @@ from verifier.evidence.run_model import RunModel
 
 #: What a workload with a group means where it does not say how many members have a client.
 _USUAL_MEMBERS = {"native": 3, "confluent": 3}
+#: The kinds of workloads whose producers have a ``transactional.id``.
+_TRANSACTIONAL = ("transactions", "bank")
 
 
 def doubts(run: RunModel) -> Iterator[Doubt]:
@@ -40,6 +42,12 @@ def _processes(run: RunModel) -> Iterator[str]:
         found = sorted(process.client for process in processes)
         if found != sorted(clients):
             yield f"run.json declares the {what} {_listed(found)}, but the run asked for {_listed(sorted(clients))}"
+
+
+def transactions_asked(run: RunModel) -> Mapping[str, Any] | None:
+    """What the workload's transactions are to be; None if its producers have none."""
+    asked = _workload(run)
+    return asked.get("transactions") or {} if asked.get("kind") in _TRANSACTIONAL else None
 
 
 def members_asked(run: RunModel) -> dict[str, int]:

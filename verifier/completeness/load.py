@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from verifier.account_columns import Where
 from verifier.checks.stalled import unproven
 from verifier.closing import Closing
+from verifier.completeness.declared import transactions_asked
 from verifier.completeness.together import together
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import WriterRole
@@ -29,6 +31,10 @@ LEAST_READ_LIVE = 0.5
 #: The least share of all acknowledged records that the members of a group must have been handed together. Some die, and
 #: their partitions wait until their sessions are over.
 LEAST_READ_BY_MEMBERS = 0.1
+#: So many aborted transactions are expected before it is strange that there is none.
+EXPECTED_ABORTS = 20
+#: The share of transactions that is aborted on purpose, where the workload does not say it.
+_USUAL_ABORTS = 0.1
 #: What is counted in the histories of a role.
 _COUNTED: dict[WriterRole, str] = {"producers": "what was acknowledged", "final": "what was read in the final phase"}
 
@@ -55,7 +61,7 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
         )
     if "producers" not in uncounted:
         loads = [*_rate(run, facts), *_partitions(run, facts, closing), *_members(run, closing)]
-        for reason in [*loads, *_recovered(run, closing)]:
+        for reason in [*loads, *_transactions(run, closing), *_recovered(run, closing)]:
             yield Doubt(reason)
 
 
@@ -93,15 +99,35 @@ def _members(run: RunModel, closing: Closing) -> Iterator[str]:
     if not members:
         return
     producers = {process.name for process in run.evidence.of_role("producers")}
-    acked = sum(sum(each.acked.values()) for each in closing.accounts if each.process in producers)
-    handed = sum(sum(each.read.values()) for each in members)
+    written, taken = Counter[Where](), Counter[Where]()
+    for each in closing.accounts:
+        written.update(each.acked if each.process in producers else {})
+        taken.update(each.read if each.process in own else {})
+    acked, handed = written.total(), taken.total()
     if handed < LEAST_READ_BY_MEMBERS * acked:
         yield (
             f"the members of the group were handed {handed:,} records, less than {LEAST_READ_BY_MEMBERS:.0%} of the "
             f"{acked:,} that were acknowledged"
         )
+    elif absent := [f"{topic}-{number}" for topic, number in sorted(written) if not taken[topic, number]]:
+        yield f"no member of the group was handed anything of {', '.join(absent)}"
     if not any(each.rows.get((f, "ok"), (0, 0))[0] for each in members for f in ("offset-commit", "commit")):
         yield "the members of the group committed no offset"
+
+
+def _transactions(run: RunModel, closing: Closing) -> Iterator[str]:
+    """Readers of committed records show nothing where nothing was committed, or nothing aborted."""
+    plan = transactions_asked(run)
+    if plan is None:
+        return
+    producers = {process.name for process in run.evidence.of_role("producers")}
+    own = [account.rows for account in closing.accounts if account.process in producers]
+    begun, committed = (sum(rows.get((f, "ok"), (0, 0))[0] for rows in own) for f in ("begin", "commit"))
+    if not committed:
+        yield f"none of {begun:,} transactions was committed"
+    expected = plan.get("aborts", _USUAL_ABORTS) * begun
+    if expected >= EXPECTED_ABORTS and not any(f == "abort" for rows in own for f, _ in rows):
+        yield f"none of {begun:,} transactions was aborted, and about {expected:,.0f} were to be"
 
 
 def _recovered(run: RunModel, closing: Closing) -> Iterator[str]:

@@ -66,6 +66,8 @@ def _pipeline(found: Found) -> str:
             )
         case "twice":
             return f"{value} is in the output at offsets {detail['first_offset']} and {found.offset}"
+        case "without-input":
+            return f"{value} is in the output at offset {found.offset}, and {group} had no such record to read"
         case _:
             return (
                 f"{value} is in the output at offset {found.offset}, and {group} committed no further than offset "

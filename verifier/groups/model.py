@@ -172,6 +172,16 @@ class GroupEvidence:
     partitions: Mapping[GroupPlace, GroupPartition] = field(default_factory=dict)
 
 
+def not_fenced(commits: Sequence[OffsetCommit], done: Sequence[OffsetCommit]) -> list[OffsetCommit]:
+    """Those that may count when ``done`` had certainly happened.
+
+    A coordinator takes nothing of a generation that is over. So what a member of one tried to commit was overwritten by
+    what a later generation committed, or was refused.
+    """
+    newest = max((commit.generation for commit in done), default=-1)
+    return [commit for commit in commits if commit.is_certain or not 0 <= commit.generation < newest]
+
+
 def newest_before(commits: Sequence[OffsetCommit], time_ns: int) -> int:
     """How many of these, sorted by ``end_ns``, had ended before this time."""
     return bisect_right(commits, time_ns - 1, key=lambda commit: commit.end_ns)

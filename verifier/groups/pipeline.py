@@ -34,7 +34,8 @@ class Pipeline:
     """One group in one partition of its input. ``inputs`` and ``outputs`` are values by offset and offsets by value.
 
     ``began``: the lowest offset at which a member began. ``certain``: below it all is committed past; ``possible``:
-    no commit, whatever became of it, went beyond.
+    no commit, whatever became of it, went beyond. ``is_whole``: nothing that a member was handed can be missing in
+    ``inputs``.
     """
 
     group: str
@@ -45,6 +46,7 @@ class Pipeline:
     possible: int
     inputs: Mapping[int, KeyedValue] = field(default_factory=dict)
     outputs: Mapping[KeyedValue, Sequence[int]] = field(default_factory=dict)
+    is_whole: bool = False
 
 
 def pipelines(directory: RunDirectory, run: RunModel, evidence: GroupEvidence) -> list[Pipeline]:
@@ -66,6 +68,8 @@ def pipelines(directory: RunDirectory, run: RunModel, evidence: GroupEvidence) -
                 partition,
                 _values(run.run_id, home, *place, partition.log.records),
                 _output(run.run_id, max(homes, key=replica_end), *output),
+                # an unclean election may cut off what was handed over
+                is_whole=partition.log.start == 0 and not run.settings.unclean_leader_election,
             )
         )
     return found
@@ -77,6 +81,8 @@ def pipeline(
     partition: GroupPartition,
     inputs: Iterable[tuple[int, KeyedValue]],
     outputs: Iterable[tuple[int, KeyedValue]],
+    *,
+    is_whole: bool = False,
 ) -> Pipeline:
     """From (offset, value) of both logs. Pure."""
     offsets: dict[KeyedValue, list[int]] = defaultdict(list)
@@ -91,6 +97,7 @@ def pipeline(
         max((commit.offset for commit in partition.commits), default=0),
         dict(inputs),
         offsets,
+        is_whole,
     )
 
 

@@ -4,7 +4,8 @@ A group's committed offset is a register: commits write it, one after the other,
 partition reads it once, between its assignment and its first record. Nothing else orders them but time: what had ended
 before something else began came before it. So a member may have read every committed offset that was not overwritten
 for certain before it was assigned the partition, and it may have read "nothing" as long as nothing was committed for
-certain before that; then it begins at the start of the log (``auto.offset.reset=earliest``).
+certain before that; then it begins at the start of the log (``auto.offset.reset=earliest``). What may have been
+committed in a generation that was over by then is overwritten, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from verifier.groups.model import GroupPartition, OffsetCommit, ReadableLog, ResumedMember, newest_before
+from verifier.groups.model import (
+    GroupPartition,
+    OffsetCommit,
+    ReadableLog,
+    ResumedMember,
+    newest_before,
+    not_fenced,
+)
 
 #: The verdict on one resumption: as committed; below one that it may have read; beyond all of them.
 AS_COMMITTED, BELOW, BEYOND = "as committed", "below", "beyond"
@@ -62,7 +70,7 @@ class CommittedPositions:
         overwritten_ns = self._latest_begin[before - 1] if before else -1
         found: list[tuple[int, OffsetCommit | None]] = [
             (commit.offset, commit)
-            for commit in self._commits
+            for commit in not_fenced(self._commits, self._certain[:before])
             if commit.begin_ns <= resumed.end_ns and commit.end_ns >= overwritten_ns
         ]
         if not before:

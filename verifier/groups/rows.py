@@ -41,20 +41,19 @@ def group_partitions(
     stored: Callable[[GroupPlace], StoredCommits | None] = lambda _: None,
 ) -> dict[GroupPlace, GroupPartition]:
     """From the rows of all histories, each process's in its order. What no member did is in none of them."""
-    members: dict[tuple[str, int], _Member] = {}
+    told = list(rows)
+    # wherever it stands: what a session did counts for its group
+    members = {(row["process"], row["session"]): _Member.of(row) for row in told if row["f"] == "member"}
     resumed: dict[GroupPlace, list[ResumedMember]] = defaultdict(list)
     commits: dict[GroupPlace, list[OffsetCommit]] = defaultdict(list)
     delivered: dict[GroupPlace, list[OffsetSpan]] = defaultdict(list)
     inputs: list[GroupRow] = []
     ends: dict[tuple[str, int], list[GroupRow]] = defaultdict(list)
     released = _Released()
-    for row in rows:
-        whose = row["process"], row["session"]
-        if row["f"] == "member":
-            members[whose] = _Member.of(row)
-        elif row["f"] in ("commit", "abort"):
+    for row in told:
+        if row["f"] in ("commit", "abort"):
             ends[row["process"], row["op"]].append(row)
-        elif (who := members.get(whose)) is not None:
+        elif (who := members.get((row["process"], row["session"]))) is not None:
             place = who.group, (row["topic"], row["partition"])
             match row["f"]:
                 case "resume":

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from verifier.coordinator_logs import OFFSETS_TOPIC, configured_partitions, may_lose_offsets
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.groups.model import GroupPlace, StoredCommits
@@ -20,14 +21,15 @@ from verifier.transactions.evidence import copies_of, most_advanced
 from verifier.transactions.logs import KeyedLog, LoggedRecord, keyed_log
 from verifier.transactions.state_records import UnknownRecord
 
-OFFSETS_TOPIC = "__consumer_offsets"
-
 
 class StoredOffsets:
-    """Of all groups: answers for one of them in one partition."""
+    """Of all groups: answers for one of them in one partition. ``is_everything``: nothing is missing anywhere."""
 
-    def __init__(self, places: dict[GroupPlace, StoredCommits], groups: dict[str, bool]) -> None:
+    def __init__(
+        self, places: dict[GroupPlace, StoredCommits], groups: dict[str, bool], *, is_everything: bool = False
+    ) -> None:
         self._places = places
+        self._is_everything = is_everything
         #: Whether the log is whole in which there is anything of the group.
         self._groups = groups
 
@@ -35,33 +37,36 @@ class StoredOffsets:
         return f"StoredOffsets({len(self._places)} offsets of {len(self._groups)} groups)"
 
     def of(self, place: GroupPlace) -> StoredCommits | None:
-        """None for a group of which there is nothing: no one knows which partition would have it."""
+        """None for a group of which there is nothing, if a part is not there or not whole: that may have been it."""
         group = place[0]
         if group not in self._groups:
-            return None
+            return StoredCommits() if self._is_everything else None
         return self._places.get(place, StoredCommits(is_whole=self._groups[group]))
 
 
 def stored_offsets(directory: RunDirectory, run: RunModel) -> StoredOffsets:
     """Of a run. Nothing, if an election may have cut off what was acknowledged. Raises ``OSError``."""
-    if run.settings.unclean_leader_election:
+    if may_lose_offsets(run):
         return StoredOffsets({}, {})
-    homes: list[Path] = []
-    for (topic, _), by_broker in sorted(copies_of(directory).items()):
+    homes: dict[int, Path] = {}
+    for (topic, partition), by_broker in sorted(copies_of(directory).items()):
         if topic == OFFSETS_TOPIC:
-            homes.append(by_broker[most_advanced(by_broker)])
-    return stored(map(keyed_log, homes))
+            homes[partition] = by_broker[most_advanced(by_broker)]
+    count = configured_partitions(run, OFFSETS_TOPIC)
+    return stored(map(keyed_log, homes.values()), are_all=count is not None and homes.keys() == set(range(count)))
 
 
-def stored(logs: Iterable[KeyedLog]) -> StoredOffsets:
-    """Of the logs of all partitions. Pure."""
+def stored(logs: Iterable[KeyedLog], *, are_all: bool = False) -> StoredOffsets:
+    """Of the logs of partitions; ``are_all``: of every one that the topic has. Pure."""
     places: dict[GroupPlace, StoredCommits] = {}
     groups: dict[str, bool] = {}
+    is_everything = are_all
     for log in logs:
         found, names, is_whole = _read(log)
+        is_everything &= is_whole
         groups |= dict.fromkeys(names, is_whole)
         places |= {place: each.as_value(is_whole) for place, each in found.items()}
-    return StoredOffsets(places, groups)
+    return StoredOffsets(places, groups, is_everything=is_everything)
 
 
 @dataclass

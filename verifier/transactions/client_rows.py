@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 #: The functions of rows that say something about transactions, besides ``send`` and ``poll``.
-FUNCTIONS = ("begin", "commit", "abort", "offsets", "isolation")
+FUNCTIONS = ("begin", "commit", "abort", "offsets", "isolation", "member")
 #: The columns that are asked for.
 COLUMNS = (
     "process", "f", "type", "topic", "partition", "stream", "first_sequence", "last_sequence", "first_offset",
@@ -100,10 +100,13 @@ class Overlaps(Generic[Item]):
 
 @dataclass(frozen=True)
 class ClientEvidence:
-    """All transactions of a run's clients, and everything that committed readers were handed."""
+    """All transactions of a run's clients, and everything that committed readers were handed. ``members`` are those of
+    them that read as members of a group: each is handed a part.
+    """
 
     transactions: Sequence[ClientTransaction]
     polled: Sequence[Handed]
+    members: frozenset[str] = frozenset()
 
     @cached_property
     def _by_stream(self) -> Mapping[tuple[TopicPartition, int], Overlaps[int]]:
@@ -128,10 +131,13 @@ def client_evidence(rows: Iterable[Mapping[str, Any]]) -> ClientEvidence:
     by_transaction: dict[tuple[str, int], list[Mapping[str, Any]]] = defaultdict(list)
     polls: dict[str, list[Handed]] = defaultdict(list)
     isolated: set[tuple[str, int]] = set()
+    members: set[str] = set()
     for row in rows:
         match row["f"]:
-            case "isolation":
+            case "isolation" | "member":
                 isolated.add((row["process"], row["session"]))
+                if row["f"] == "member":
+                    members.add(row["process"])
             case "poll":
                 if (row["process"], row["session"]) in isolated and row["stream"] >= 0:
                     polls[row["process"]].append(_polled(row))
@@ -142,7 +148,8 @@ def client_evidence(rows: Iterable[Mapping[str, Any]]) -> ClientEvidence:
         _transaction(process, number, told, handed.get(process, {}))
         for (process, number), told in sorted(by_transaction.items())
     ]
-    return ClientEvidence(transactions, [each for process in sorted(polls) for each in polls[process]])
+    polled = [each for process in sorted(polls) for each in polls[process]]
+    return ClientEvidence(transactions, polled, frozenset(members))
 
 
 def outcome(ends: Iterable[tuple[str, str]]) -> str:

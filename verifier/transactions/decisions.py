@@ -1,7 +1,8 @@
 """From the records of ``__transaction_state`` to decisions: which transactions there were, and how each ended. Pure.
 
 Owns the order of states (Kafka's TransactionMetadata): a Prepare record is the decision, the Complete record after it
-says that every marker was written. Judges only what contradicts itself: two decisions for one transaction.
+says that every marker was written. Judges only what contradicts itself: two decisions for one transaction. A fence may
+take the place of a commit of which no one was told: its record is in the log, but was not acknowledged in time.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ def _decisions(history: Sequence[StateRecord], contradictions: list[Contradictio
         if kind is None:
             undone = undone and record.state != ONGOING
             continue
-        if undone and kind != found[-1].kind:
+        if undone and _is_fence(record, found[-1]):
+            found[-1] = _decision(record, len(found) - 1, kind)
+        elif undone and kind != found[-1].kind:
             if not contradicted:
                 contradictions.append(_contradiction(record, found[-1], kind))
             contradicted = True
@@ -109,6 +112,16 @@ def _decisions(history: Sequence[StateRecord], contradictions: list[Contradictio
             contradicted = False
         undone = record.state in _DECIDES
     return found
+
+
+def _is_fence(record: StateRecord, decision: Decision) -> bool:
+    """Whether a record aborts what was to be committed, under a later epoch (Kafka's PrepareEpochFence)."""
+    return (
+        record.state == PREPARE_ABORT
+        and decision.kind == COMMIT
+        and record.producer_id == decision.producer_id
+        and record.producer_epoch > decision.producer_epoch
+    )
 
 
 def _contradiction(record: StateRecord, decision: Decision, kind: int) -> Contradiction:

@@ -131,3 +131,17 @@ def test_a_group_that_hardly_did_anything_shows_nothing(left_out: tuple[str, ...
     story.rows[PROCESS] = [row for row in story.rows[PROCESS] if row.f not in left_out]
     told = [doubt.reason for doubt in load.doubts(story.model(), facts(), closing_of(story))]
     assert [each for each in told if "the members of the group" in each] == says
+
+
+def test_a_group_reads_every_partition() -> None:
+    """A partition that was written to and that no member was handed anything of was never judged."""
+    closing = closing_of(planted_story(LEGAL))
+    accounts = [
+        replace(each, acked={("t", 0): 24, ("t", 1): 24}) if each.process == "producer-1" else each
+        for each in closing.accounts
+    ]
+    run = planted_story(LEGAL).model()
+    told = [doubt.reason for doubt in load.doubts(run, facts(), replace(closing, accounts=tuple(accounts)))]
+    assert [each for each in told if "member of the group" in each] == [
+        "no member of the group was handed anything of t-1"
+    ]

@@ -104,6 +104,39 @@ def test_where_a_member_may_begin(
     assert names(rows, holes=holes) == ({} if wanted is None else {wanted: 1})
 
 
+def tried(generation: int, later: int, done: int = 6) -> list[Row]:
+    """A member tried to commit 5; one committed 10 afterwards, and a third one begins at 5, from 10 on."""
+    return [
+        member(1, 1), resume(1, 0, 1, 2), polled(1, 0, 9), commit(1, 5, 2, 3, "info", generation), member(2, 2),
+        commit(2, 10, 5, done, generation=later), member(3, 3), resume(3, 5, 10, 20),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_wrong"),
+    [
+        (tried(1, 2), True),
+        # it may be carried out at any time as long as its generation lasts, or as no one knows that it is over
+        (tried(1, 1), False),
+        (tried(2, 1), False),
+        (tried(-1, 2), False),
+        (tried(1, -1), False),
+        (tried(1, 2, done=10), False),
+    ],
+)
+def test_what_a_generation_tried_to_commit_is_over_with_it(rows: list[Row], is_wrong: bool) -> None:
+    """A later generation has committed, before the member was assigned the partition."""
+    assert names(rows) == ({("committed-offset-regression", "resumed"): 1} if is_wrong else {})
+
+
+def test_a_session_is_a_members_wherever_that_is_said() -> None:
+    """Also behind its rows."""
+    rows = [*WHOLE, resume(2, 9, 10, 20)]
+    wanted = names(rows)
+    assert wanted == {("committed-offset-regression", "resumed"): 1}
+    assert names(sorted(rows, key=lambda each: bool(each["f"] == "member"))) == wanted
+
+
 def test_a_first_member_begins_at_the_start() -> None:
     """auto.offset.reset=earliest; unless something may have been committed before."""
     begins = [member(1), resume(1, 3, 1, 2), polled(1, 3, 5)]

@@ -58,6 +58,17 @@ def test_what_was_committed_is_in_the_log(
     assert dict(Counter((each.check, each.cause) for each in audit(GroupEvidence(partitions)))) == wanted
 
 
+@pytest.mark.parametrize(("later", "wanted"), [(2, {("lost-offset-commit", "regressed"): 1}), (1, {}), (-1, {})])
+def test_what_an_earlier_generation_tried_is_not_the_last(
+    later: int, wanted: dict[tuple[str, str | None], int]
+) -> None:
+    """It may be, unless a later one has committed."""
+    rows = [member(1), commit(1, 5, 1, 2, "info", 1), commit(1, 10, 5, 6, generation=later)]
+    log = StoredCommits(frozenset({5, 10}), frozenset({5}))
+    partitions = group_partitions(rows, {}, is_whole=True, stored=lambda _: log)
+    assert dict(Counter((each.check, each.cause) for each in audit(GroupEvidence(partitions)))) == wanted
+
+
 def test_records_of_offsets_are_read() -> None:
     """Keys of version 0 and 1, values of version 0 to 3, groups, and what is removed; anything else is not known."""
     key, value = offset_bytes.offset_key("g", "t", 3), offset_bytes.offset_value(7)
@@ -101,6 +112,18 @@ def test_a_log_of_offsets_is_read(tmp_path: Path) -> None:
     ):
         told = read(*damaged).of(("g", PLACE))
         assert told is not None and not told.is_whole
+
+
+def test_a_group_of_which_there_is_nothing_is_judged_if_all_is_there(tmp_path: Path) -> None:
+    """Every partition, each of them whole: no other place is left for what it committed."""
+    log = tmp_path / f"{0:020d}.log"
+    log.write_bytes(offset_bytes.committed(0, "g", "t", 0, 5).encode())
+    whole = keyed_log(tmp_path)
+    log.write_bytes(offset_bytes.committed(1, "g", "t", 0, 5).encode())
+    cut = keyed_log(tmp_path)
+    assert stored([whole], are_all=True).of(("h", PLACE)) == StoredCommits()
+    assert stored([whole, cut], are_all=True).of(("h", PLACE)) is None
+    assert stored([whole]).of(("h", PLACE)) is None
 
 
 def drawn_log(random: Random) -> list[Batch]:

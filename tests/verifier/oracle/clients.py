@@ -66,7 +66,7 @@ def find_all(rows: list[Row]) -> Iterator[Anomaly]:
 
 def read(rows: list[Row]) -> tuple[list[Transaction], list[Row]]:
     """All transactions, and the polls of sessions that read only what is committed."""
-    isolated = {(row["process"], row["session"]) for row in rows if row["f"] == "isolation"}
+    isolated = {(row["process"], row["session"]) for row in rows if row["f"] in ("isolation", "member")}
     polls = [row for row in rows if row["f"] == "poll" and (row["process"], row["session"]) in isolated]
     polls = [row for row in polls if row["stream"] >= 0]
     of_transactions = [row for row in rows if row["f"] in ("begin", "send", "commit", "abort", "offsets")]

@@ -29,14 +29,17 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[Row]) -> list[An
             logs[final.topic, final.partition] = (final.log_start_offset, {o for o in records(home) if o in known})
     own = [row for row in rows if row["process"] in members]
     found = list(judge(own, logs))
-    if not run.settings.unclean_leader_election:
-        found += lost(own, offset_logs(directory))
+    if not run.experiment["resolved"]["broker"]["unclean.leader.election.enable"]:
+        found += lost(own, offset_logs(directory), everything=all_there(directory, run))
     for final in run.final:
         homes = sorted(directory.nodes_dir.glob(f"*/data/{OUTPUT_TOPIC}-{final.partition}"))
         if homes and (final.topic, final.partition) in logs:
             home = directory.node(final.leader) / "data" / f"{final.topic}-{final.partition}"
             mine = [row for row in own if row["partition"] == final.partition]
-            found += exactly_once(mine, values(home, run), values(homes[0], run), final.partition)
+            inputs, outputs = values(home, run), values(homes[0], run)
+            found += exactly_once(mine, inputs, outputs, final.partition)
+            if final.log_start_offset == 0 and not run.settings.unclean_leader_election:
+                found += from_nowhere(inputs, outputs, final.partition)
     return found
 
 
@@ -62,6 +65,15 @@ def exactly_once(
             yield Anomaly("pipeline-exactly-once", "twice", partition, None, None, sorted(there)[1])
         if there and offset >= possible:
             yield Anomaly("pipeline-exactly-once", "ahead", partition, None, None, min(there))
+
+
+def from_nowhere(
+    inputs: list[tuple[int, Value]], outputs: list[tuple[int, Value]], partition: int
+) -> Iterator[Anomaly]:
+    for at, value in sorted(outputs):
+        is_first = not any(one == value and earlier < at for earlier, one in outputs)
+        if is_first and all(one != value for _, one in inputs):
+            yield Anomaly("pipeline-exactly-once", "without-input", partition, None, None, at)
 
 
 def records(home: Any) -> Iterator[int]:
@@ -134,10 +146,7 @@ def offset_logs(directory: RunDirectory) -> dict[Place, Stored]:
     homes = {home.name: home for home in sorted(directory.nodes_dir.glob("*/data/__consumer_offsets-*"), reverse=True)}
     for home in homes.values():
         batches = read_rows(home)
-        whole = all(
-            batch.offset == (batches[at - 1].end if at else 0) and batch.count == batch.end - batch.offset
-            for at, batch in enumerate(batches)
-        )
+        whole = gapless(batches)
         here: dict[Place, list[tuple[int | None, str]]] = {}
         for at, batch in enumerate(batches):
             if batch.what in ("COMMIT", "ABORT", "unreadable"):
@@ -153,6 +162,22 @@ def offset_logs(directory: RunDirectory) -> dict[Place, Stored]:
     return found
 
 
+def gapless(batches: list[Any]) -> bool:
+    return all(
+        batch.offset == (batches[at - 1].end if at else 0) and batch.count == batch.end - batch.offset
+        for at, batch in enumerate(batches)
+    )
+
+
+def all_there(directory: RunDirectory, run: RunModel) -> bool:
+    """Whether nothing that was ever committed can be elsewhere."""
+    count = run.experiment["resolved"]["broker"]["offsets.topic.num.partitions"]
+    homes = {home.name: home for home in directory.nodes_dir.glob("*/data/__consumer_offsets-*")}
+    logs = [read_rows(home) for home in homes.values()]
+    readable = all(batch.records for log in logs for batch in log if batch.what in ("", "data"))
+    return set(homes) == {f"__consumer_offsets-{at}" for at in range(count)} and readable and all(map(gapless, logs))
+
+
 def offset_of(key: bytes, value: bytes | None) -> tuple[Place, int | None]:
     """Of a record of version 0 to 2 of the keys."""
     texts, at = [], 2
@@ -166,13 +191,14 @@ def offset_of(key: bytes, value: bytes | None) -> tuple[Place, int | None]:
     return place, None if value is None else int.from_bytes(value[2:10], "big")
 
 
-def lost(rows: list[Row], logs: dict[Place, Stored]) -> Iterator[Anomaly]:
+def lost(rows: list[Row], logs: dict[Place, Stored], *, everything: bool = False) -> Iterator[Anomaly]:
     groups = {(row["process"], row["session"]): row["error"].split(" ")[0] for row in rows if row["f"] == "member"}
     own = [row for row in rows if row["f"] == "offset-commit" and (row["process"], row["session"]) in groups]
     for place in sorted({(groups[row["process"], row["session"]], row["topic"], row["partition"]) for row in own}):
-        if (place[0], "", 0) not in logs:
+        known = logs.get((place[0], "", 0), ([], True) if everything else None)
+        if known is None:
             continue
-        told, whole = logs.get(place, ([], logs[place[0], "", 0][1]))
+        told, whole = logs.get(place, ([], known[1]))
         mine = [r for r in own if (groups[r["process"], r["session"]], r["topic"], r["partition"]) == place]
         certain = [row for row in mine if row["type"] == "ok"]
         there = {offset for offset, end in told if end != "ABORT"}
@@ -187,11 +213,16 @@ def lost(rows: list[Row], logs: dict[Place, Stored]) -> Iterator[Anomaly]:
         may = [
             row["first_offset"]
             for row in mine
-            if row["type"] == "info"
+            if (row["type"] == "info" and not is_over(row, certain))
             or (row["type"] == "ok" and not any(row["complete_ns"] < each["invoke_ns"] for each in certain))
         ]
         if lasts and max(lasts) < min(may):
             yield Anomaly("lost-offset-commit", "regressed", place[2], None, None, max(lasts))
+
+
+def is_over(row: Row, done: list[Row]) -> bool:
+    """Whether a commit of unknown outcome is of a generation before one that has committed."""
+    return row["incarnation"] >= 0 and any(each["incarnation"] > row["incarnation"] for each in done)
 
 
 def completeness(rows: list[Row], log: set[int], partition: int) -> Iterator[Anomaly]:
@@ -209,15 +240,17 @@ def completeness(rows: list[Row], log: set[int], partition: int) -> Iterator[Ano
 
 
 def positions(rows: list[Row], start: int, log: set[int], partition: int) -> Iterator[Anomaly]:
-    commits = [
-        (row["first_offset"], row["invoke_ns"], row["complete_ns"] if row["type"] == "ok" else FOREVER)
-        for row in rows
-        if row["f"] == "offset-commit" and row["type"] != "fail"
-    ]
+    given = [row for row in rows if row["f"] == "offset-commit" and row["type"] != "fail"]
     for row in rows:
         if row["f"] != "resume":
             continue
         at, began, known = row["first_offset"], row["invoke_ns"], row["complete_ns"]
+        done = [each for each in given if each["type"] == "ok" and each["complete_ns"] < began]
+        commits = [
+            (each["first_offset"], each["invoke_ns"], each["complete_ns"] if each["type"] == "ok" else FOREVER)
+            for each in given
+            if each["type"] == "ok" or not is_over(each, done)
+        ]
         before = [each for each in commits if each[2] < began]
         told = [each[0] for each in commits if each[1] <= known and not any(each[2] < one[1] for one in before)]
         committed = list(told)

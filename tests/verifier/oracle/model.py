@@ -91,7 +91,8 @@ class Evidence:
     def is_isolated(self, row: dict[str, Any]) -> bool:
         """Whether a reader's row is of a session that is handed only what is committed."""
         whose = row["process"], row["session"]
-        return any(each["f"] == "isolation" and (each["process"], each["session"]) == whose for each in self.others)
+        says = ("isolation", "member")
+        return any(each["f"] in says and (each["process"], each["session"]) == whose for each in self.others)
 
     def start(self, broker: int) -> int:
         """From this offset on a replica must have what its leader has."""

@@ -78,7 +78,7 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     seen = [*clients.find_all(told), *clients.bank(told, run)]
     if not run.settings.unclean_leader_election:
         seen += committed_and_aborted(logs, clients.read(told)[0])
-        seen += told_and_undecided(state, clients.read(told)[0])
+    seen += told_and_undecided(state, clients.read(told)[0])
     return [*judge(logs, state, directory, run), *seen]
 
 
@@ -303,7 +303,10 @@ def decide(records: list[State]) -> tuple[list[Decided], list[State]]:
         if record.state not in (2, 3, 4, 5):
             continue
         what = "COMMIT" if record.state in (2, 4) else "ABORT"
-        if waiting and what != found[-1].what:
+        fences = record.state == 3 and waiting and found[-1].producer_id == record.producer_id
+        if fences and found[-1].what == "COMMIT" and record.epoch > found[-1].epoch:
+            found[-1] = Decided(record.producer_id, record.epoch, what, record.places)
+        elif waiting and what != found[-1].what:
             wrong += [] if blamed else [record]
             blamed = True
         elif waiting and record.state in (4, 5):

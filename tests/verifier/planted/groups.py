@@ -11,13 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.support.offset_bytes import committed, in_transaction
+from tests.support.settings import settings
 from tests.support.stories import SECOND, SENTINEL_STREAM, TOPIC, Batch, Story
 from tests.support.transaction_bytes import ABORT, COMMIT, TRANSACTIONAL, marker
+from tests.verifier.planted.headers import both
 from tests.verifier.planted.model import Planted
 from verifier.evidence.history import Function, HistoryOutcome, HistoryRow
 from verifier.evidence.output import OUTPUT_TOPIC
 
 PROCESS = "members-1"
+#: As many as a run has, unless its brokers are configured otherwise.
+PARTITIONS_OF_OFFSETS = 6
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,21 @@ def coordinated(*batches: Batch) -> Callable[[Story], None]:
     return plant
 
 
+def empty_logs(count: int) -> Callable[[Story], None]:
+    """So many partitions of the coordinators' topic are there, and nothing is in them. The last commit is certain."""
+
+    def plant(story: Story) -> None:
+        group(Group(commit="info"))(story)
+        story.consumer_offsets = {number: [] for number in range(count)}
+
+    return plant
+
+
+def may_lose_records(story: Story) -> None:
+    """The run's topic may; the coordinators' topics may not."""
+    story.settings = settings(unclean_leader_election=True)
+
+
 def stored(*offsets: int | None) -> Batch:
     return committed(0, "g", TOPIC, 0, *offsets)
 
@@ -142,10 +161,21 @@ PLANTED: Mapping[str, Planted] = {
         {("lost-offset-commit", "missing"): {"count": 1, "partition": 0, "offset": 24}},
         neighbor="a group whose offsets are stored, some of them in transactions",
     ),
+    "a group whose last offset is not stored, beside a topic that may lose records": Planted(
+        both(coordinated(stored(12), in_transaction(stored(24), 9), marker(0, ABORT, 9)), may_lose_records),
+        {("lost-offset-commit", "missing"): {"count": 1, "partition": 0, "offset": 24}},
+        neighbor="a group whose offsets are stored, some of them in transactions",
+    ),
     "a group whose last stored offset is a former one": Planted(
         coordinated(stored(24, 12)),
         {("lost-offset-commit", "regressed"): {"count": 1, "partition": 0, "offset": 12}},
         neighbor="a group whose offsets are stored, some of them in transactions",
+    ),
+    "a group of whose coordinators' topic a part is not there": Planted(empty_logs(PARTITIONS_OF_OFFSETS - 1)),
+    "a group of which nothing at all is stored": Planted(
+        empty_logs(PARTITIONS_OF_OFFSETS),
+        {("lost-offset-commit", "missing"): {"count": 1, "partition": 0, "offset": 24}},
+        neighbor="a group of whose coordinators' topic a part is not there",
     ),
     "a member that is assigned what was given away": Planted(shared(released_at=114)),
     "a member that is assigned in a later generation what another one has": Planted(shared(None, generation=2)),
@@ -198,6 +228,18 @@ PLANTED: Mapping[str, Planted] = {
             ("pipeline-exactly-once", "missing"): {"count": 1, "topic": TOPIC, "partition": 0, "offset": 5},
             ("pipeline-exactly-once", "twice"): {"count": 1, "topic": OUTPUT_TOPIC, "partition": 0, "offset": 12},
             ("pipeline-exactly-once", "ahead"): {"count": 1, "topic": OUTPUT_TOPIC, "partition": 0, "offset": 26},
+        },
+        neighbor="a pipeline",
+    ),
+    "a pipeline that writes what it did not read": Planted(
+        pipeline((values_at(0, 11), COMMIT), ((*values_at(12, 23), (1, 999)), COMMIT)),
+        {
+            ("pipeline-exactly-once", "without-input"): {
+                "count": 1,
+                "topic": OUTPUT_TOPIC,
+                "partition": 0,
+                "offset": 25,
+            },
         },
         neighbor="a pipeline",
     ),

@@ -24,6 +24,7 @@ from tests.support.transaction_bytes import (
     state_log,
     state_value,
 )
+from tests.verifier.planted.groups import may_lose_records
 from tests.verifier.planted.headers import both
 from tests.verifier.planted.model import Planted
 from tests.verifier.planted.timing import told_end
@@ -165,6 +166,10 @@ def bank(*, torn: bool) -> Callable[[Story], None]:
             story.rows[process] = [each._replace(stream=3) if each.stream == 1 else each for each in rows]
         final = story.rows["final-1"]
         final[:] = [each for each in final if not torn or each.stream != 3 or not 3 <= each.first_sequence <= 5]
+        producer = story.rows["producer-1"]
+        producer[:] = [each._replace(op=0) if each.f == "send" else each for each in producer]
+        producer += [of_transaction("begin", 0, 1, 1), of_transaction("commit", 0, 1, 300)]
+        story.rows["reader-1"].insert(0, ISOLATED)
         isolated(story)
 
     return plant
@@ -230,6 +235,11 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "a commit that no coordinator decided": Planted(
         both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(2)),
+        {("undecided-commit", None): {"count": 1, "partition": 1, "offset": 0}},
+        neighbor="as many commits as were decided",
+    ),
+    "a commit that no coordinator decided, beside a topic that may lose records": Planted(
+        both(both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(2)), may_lose_records),
         {("undecided-commit", None): {"count": 1, "partition": 1, "offset": 0}},
         neighbor="as many commits as were decided",
     ),

@@ -93,6 +93,12 @@ def test_who_reads_everything_is_not_judged() -> None:
     assert list(bank_total(evidence, BANK)) == []
 
 
+def test_who_shares_a_group_is_not_judged() -> None:
+    """It is handed a part, and others the rest, at least once."""
+    rows = [row("r", "member", session=1, error="g id-1"), polled(0, 0, 0, 10), *ENDS]
+    assert list(bank_total(client_evidence(rows), BANK)) == []
+
+
 @pytest.mark.parametrize(
     ("kind", "sentinels", "is_bank"),
     [

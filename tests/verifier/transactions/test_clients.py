@@ -135,6 +135,16 @@ def test_what_is_open_is_not_read() -> None:
     assert names(history(end(3, "abort", "ok", 20, 30), read_at=19)) == {"G1a": 1}
 
 
+def test_members_of_a_group_read_only_what_is_committed() -> None:
+    """Their sessions have no row that says it: all of them do."""
+    joined = row("r", "member", session=1, error="g id-1")
+    aborted, committed = (end(3, f, "ok", 20, 30) for f in ("abort", "commit"))
+    assert names([joined, *history(aborted, isolation=False)]) == {"G1a": 1}
+    assert names([joined, *history(committed, isolation=False, read_at=19)]) == {"precommitted-read": 1}
+    assert names([joined, *history(committed, isolation=False)]) == {}
+    assert names([joined | {"session": 2}, *history(aborted, isolation=False)]) == {}
+
+
 def test_a_poll_of_many_values_is_told_apart() -> None:
     """Of values in one row, those of the aborted transaction are named, at their offset."""
     rows = [
@@ -207,6 +217,7 @@ def test_overlapping_spans_are_found() -> None:
 def drawn(random: Random) -> list[Row]:
     """A few processes with transactions, readers and inputs, of any outcome, at any time."""
     rows = [isolated(process) for process in ("r", "p", "q") if random.random() < 0.8]
+    rows = [each | {"f": random.choice(["isolation", "isolation", "member"])} for each in rows]
     times = {(process, op): random.randint(0, 60) for process in ("p", "q") for op in range(random.randint(1, 3))}
     rows += [begin(op, at, process) for (process, op), at in times.items()]
     stored: list[tuple[int, int]] = []

@@ -18,9 +18,11 @@ from tests.support.stories import SECOND, STARTED_MS, TOPIC, Batch, clean
 from tests.support.transaction_bytes import (
     ABORT,
     COMMIT,
+    COMPLETE_ABORT,
     COMPLETE_COMMIT,
     EMPTY,
     ONGOING,
+    PREPARE_ABORT,
     PREPARE_COMMIT,
     marker,
     state_key,
@@ -149,6 +151,25 @@ def test_what_the_coordinator_does_not_know_hangs(tmp_path: Path, run: RunModel)
     ):
         assert names(world_of([data()], [], records), run, tmp_path / "run") == hanging
     assert names(world_of([data()], [], [state_value(ONGOING, 7, 0, TWO)]), run, tmp_path / "run") == set()
+
+
+@pytest.mark.parametrize(
+    ("epoch", "markers", "wanted"),
+    [
+        (1, [(ABORT, 1)], set()),
+        (1, [(COMMIT, 0), (ABORT, 1)], {("marker-audit", "stray")}),
+        (1, [(COMMIT, 0)], {("marker-audit", "missing"), ("marker-audit", "stray")}),
+        (0, [(ABORT, 0)], {("marker-audit", "decisions"), ("marker-audit", "stray")}),
+    ],
+)
+def test_a_fence_may_replace_a_commit_of_which_no_one_was_told(
+    tmp_path: Path, run: RunModel, epoch: int, markers: list[tuple[int, int]], wanted: set[tuple[str, str | None]]
+) -> None:
+    """Its record was not acknowledged in time, so the transaction was open still; but no marker of it is there."""
+    steps = [(ONGOING, 0), (PREPARE_COMMIT, 0), (PREPARE_ABORT, epoch), (COMPLETE_ABORT, epoch)]
+    records = [state_value(state, 7, at, TWO[:1]) for state, at in steps]
+    log = [data(), *(marker(0, kind, 7, at) for kind, at in markers)]
+    assert names(world_of(log, [], records), run, tmp_path / "run") == wanted
 
 
 def test_without_all_records_no_one_is_accused_of_what_is_missing(tmp_path: Path, run: RunModel) -> None:

@@ -1,0 +1,79 @@
+"""Whether each row belongs to the session and the transaction that make it count. Pure.
+
+What a member did counts for the group that its session names, what a committed reader was handed counts if its session
+says what it is, and what was sent counts for its transaction, with the end that this had. Without these rows nothing
+would be compared, and nothing found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from verifier.account import HistoryAccount
+from verifier.closing import Closing
+from verifier.completeness.declared import transactions_asked
+from verifier.doubts import HISTORIES, Doubt
+from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.run_model import RunModel
+
+_ISOLATION, _READ_COMMITTED = "isolation.level", "read_committed"
+#: How many sessions or ranges of transactions a doubt names.
+_MOST = 5
+
+
+def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
+    """Rows that no check would count, one line for each history and reason."""
+    for account in closing.accounts:
+        declared = run.evidence.process(account.process)
+        if account.state != "damaged" and declared is not None:
+            for reason in [
+                *_of_members(account, declared),
+                *_of_readers(run, account, declared, closing),
+                *_of_transactions(run, account, declared),
+            ]:
+                yield Doubt(f"the history {account.file} {reason}", HISTORIES)
+
+
+def _of_members(account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
+    if declared.role == "members" and account.memberless:
+        sessions = _listed([str(each) for each in sorted(account.memberless)])
+        yield f"has rows of the sessions {sessions}, and no member row says whose they are"
+
+
+def _of_readers(run: RunModel, account: HistoryAccount, declared: DeclaredProcess, closing: Closing) -> Iterator[str]:
+    """Where transactions are written, all readers are handed only what is committed, but for those of one client."""
+    if declared.role not in ("readers", "final") or not _reads_committed(run, declared, closing):
+        return
+    if others := account.assigned - account.isolated:
+        sessions = _listed([str(each) for each in sorted(others)])
+        yield f"does not say that its sessions {sessions} are handed only what is committed, which the run asked for"
+
+
+def _reads_committed(run: RunModel, declared: DeclaredProcess, closing: Closing) -> bool:
+    """As the load decides it. Without its settings, which is said already, no one knows."""
+    if closing.load is None or transactions_asked(run) is None:
+        return False
+    config = closing.load.get("consumer_config")
+    if isinstance(config, dict) and _ISOLATION in config:
+        return bool(config[_ISOLATION] == _READ_COMMITTED)
+    clients = run.settings.readers
+    sees_everything = len(set(clients)) > 1 and declared.client == clients[0]
+    return declared.role == "final" or not sees_everything
+
+
+def _of_transactions(run: RunModel, account: HistoryAccount, declared: DeclaredProcess) -> Iterator[str]:
+    if account.unbegun:
+        yield f"has values that were sent in the transactions {_ranges(account.unbegun)}, which were never begun"
+    if account.unended and account.state == "closed":
+        yield f"has no end of the transactions {_ranges(account.unended)}"
+    if account.sent_outside and declared.role == "producers" and transactions_asked(run) is not None:
+        yield f"has {account.sent_outside} rows of values that were sent outside of transactions"
+
+
+def _ranges(found: Sequence[tuple[int, int]]) -> str:
+    return _listed([str(first) if first == last else f"{first} to {last}" for first, last in found])
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more

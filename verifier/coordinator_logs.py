@@ -1,0 +1,77 @@
+"""Of the topics that no run creates itself, but needs: which partitions are there, and whether they can be read.
+
+They are the coordinators' topics, and the one that a group writes to. Their bytes are compared with what clients were
+told, and what cannot be read accuses no one: so it has to be known. Judges nothing; the copy is the one that is judged
+(``verifier.transactions.evidence``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from verifier.evidence.output import OUTPUT_TOPIC
+from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
+from verifier.segments import walk
+from verifier.transactions.evidence import copies_of, most_advanced
+from verifier.transactions.model import STATE_TOPIC
+from verifier.transactions.state_records import TopicPartition
+
+OFFSETS_TOPIC = "__consumer_offsets"
+_TOPICS = (STATE_TOPIC, OFFSETS_TOPIC, OUTPUT_TOPIC)
+_PARTITIONS = {
+    STATE_TOPIC: "transaction.state.log.num.partitions",
+    OFFSETS_TOPIC: "offsets.topic.num.partitions",
+}
+
+
+def may_lose_offsets(run: RunModel) -> bool:
+    """Whether an election may cut off what was committed for a group: it may if the brokers' own default allows it,
+    whatever the run's topic has. ``__transaction_state`` is always made without such elections.
+    """
+    return _broker(run).get("unclean.leader.election.enable") is not False
+
+
+def _broker(run: RunModel) -> Mapping[str, Any]:
+    resolved = run.experiment.get("resolved")
+    broker = resolved.get("broker") if isinstance(resolved, dict) else None
+    return broker if isinstance(broker, dict) else {}
+
+
+def configured_partitions(run: RunModel, topic: str) -> int | None:
+    """How many partitions the brokers give to a coordinators' topic; None if ``run.json`` does not say it."""
+    count = _broker(run).get(_PARTITIONS[topic])
+    return count if isinstance(count, int) else None
+
+
+def coordinator_logs(directory: RunDirectory) -> dict[TopicPartition, bool]:
+    """The partitions of which any broker has a directory, and whether the log in it can be read to its end. Raises
+    ``OSError``.
+    """
+    copies = copies_of(directory)
+    found = {}
+    for place in sorted({*_places(directory)}):
+        homes = copies.get(place)
+        found[place] = homes is None or _is_readable(homes[most_advanced(homes)])
+    return found
+
+
+def _places(directory: RunDirectory) -> Iterator[TopicPartition]:
+    for broker in directory.broker_ids():
+        for topic in _TOPICS:
+            for home in directory.node(broker).glob(f"data/{topic}-*"):
+                number = home.name.removeprefix(f"{topic}-")
+                if number.isascii() and number.isdecimal() and home.is_dir():
+                    yield topic, int(number)
+
+
+def _is_readable(home: Path) -> bool:
+    for path in sorted(home.glob("*.log")):
+        data = walk.open_segment(path)
+        found = walk.walk(data)
+        fields = walk.headers(data, found.positions)
+        if found.tail or not walk.check_crcs(data, found.positions, found.sizes, fields["crc"]).all():
+            return False
+    return True
