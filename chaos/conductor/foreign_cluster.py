@@ -87,7 +87,7 @@ class ForeignCluster:
         except NotSeen as error:
             raise StartFailure(f"--target: {error}") from error
         if len(seen.addresses) != asked.brokers:
-            raise StartFailure(f"--target has {len(seen.addresses)} brokers now, and had {asked.brokers}")
+            raise StartFailure(f"--target has {len(seen.addresses)} brokers now, but had {asked.brokers} a moment ago")
         self._addresses = seen.addresses
         self.broker_ids = tuple(sorted(seen.addresses))
         names = [LinkName(group, f"b{broker}") for group in LOAD_GROUPS for broker in self.broker_ids]
@@ -102,7 +102,7 @@ class ForeignCluster:
                 upstream = seen.addresses[int(name.target[1:])]
                 listen[str(name)] = await asyncio.to_thread(links.create, str(name), upstream)
         except LinkError as error:
-            raise StartFailure(f"the proxy made no link: {error}") from error
+            raise StartFailure(f"the proxy could not create a link: {error}") from error
         told = await self._start_relays(listen)
         listeners = {broker: {LISTENER: address} for broker, address in seen.addresses.items()}
         self.topology = Topology(self.broker_ids, told, "", listeners, url)
@@ -138,10 +138,10 @@ class ForeignCluster:
         await asyncio.to_thread(self._nodes.start, broker_id)
 
     async def restart_zookeeper(self) -> None:
-        raise StartFailure("ZooKeeper is not this run's own and cannot be started by it")
+        raise StartFailure("gapless did not start this ZooKeeper and cannot restart it")
 
     async def stop_broker(self, broker_id: int, timeout_s: float) -> bool:
-        raise StartFailure(f"broker {broker_id} is not this run's own and is not stopped by it")
+        raise StartFailure(f"gapless did not start broker {broker_id} and does not shut it down")
 
     async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
         """Copy the replica files that were named, fetch the other leaders' logs, and delete the run's topic."""
@@ -173,7 +173,7 @@ class ForeignCluster:
         try:
             await admin.delete_topics(topics)
         except (OSError, AdminError) as error:
-            return [f"topic {', '.join(topics)} is left in the cluster, and could not be deleted: {error}"]
+            return [f"topic {', '.join(topics)} could not be deleted and is still in the cluster: {error}"]
         finally:
             await admin.close()
         return []
@@ -188,6 +188,6 @@ def copy_replica(source: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     found = [path for pattern in _STILL for path in sorted(source.glob(pattern))]
     if not any(path.suffix == ".log" for path in found):
-        raise FileNotFoundError(f"{source} has no segment")
+        raise FileNotFoundError(f"{source} has no segments")
     for path in found:
         shutil.copyfile(path, target / path.name)

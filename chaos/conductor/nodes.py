@@ -29,7 +29,7 @@ _MARKS = "GAPLESS_"
 
 
 class NodesError(ValueError):
-    """The file is not as it must be; the message names it and the field."""
+    """The file is malformed; the message names it and the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +115,15 @@ class NodeProcess:
             timeout=COMMAND_S,
         )
         if not until(self.is_running, START_S):
-            raise StartFailure(f"broker {self._broker_id} does not run {START_S:g} s after: {self._spec.start}")
+            raise StartFailure(
+                f"broker {self._broker_id} does not run {START_S:g} s after its start command: {self._spec.start}"
+            )
 
     def _do(self, what: str, number: int) -> None:
         """By its command, or else by a signal to the process of the pid file."""
         if getattr(self._spec, what):
             if (status := self._run(what)) != 0:
-                raise OSError(f"broker {self._broker_id}: '{getattr(self._spec, what)}' ended with {status}")
+                raise OSError(f"broker {self._broker_id}: '{getattr(self._spec, what)}' exited with status {status}")
         elif (found := self._process()) is not None:
             signal_quietly(found, number)
 
@@ -176,14 +178,14 @@ def parse(text: str) -> dict[int, NodeSpec]:
     except DocumentError as error:
         raise NodesError(str(error)) from error
     if not isinstance(whole, dict) or not isinstance(whole.get("nodes"), dict) or not whole["nodes"]:
-        raise NodesError("it needs 'nodes', with a broker's id and what is known of it")
+        raise NodesError("it needs 'nodes', which maps each broker's id to its pid_file or commands")
     if unknown := set(whole) - {"nodes", "commands"}:
         raise NodesError(f"it has no {min(map(str, unknown))!r}; it takes nodes and commands")
     shared = _fields("commands", whole.get("commands"))
     found: dict[int, NodeSpec] = {}
     for number, own in whole["nodes"].items():
         if not isinstance(number, int) or isinstance(number, bool):
-            raise NodesError(f"nodes: {number!r} is no broker's id")
+            raise NodesError(f"nodes: {number!r} is not a broker's id")
         said = {
             name: value.replace("{id}", str(number))
             for name, value in (shared | _fields(f"nodes.{number}", own)).items()
@@ -195,7 +197,7 @@ def parse(text: str) -> dict[int, NodeSpec]:
         if missing:
             raise NodesError(f"nodes.{number}: without a pid_file it needs {', '.join(map(repr, missing))}")
         if not spec.start:
-            raise NodesError(f"nodes.{number}: it needs 'start': what is killed must come back")
+            raise NodesError(f"nodes.{number}: it needs 'start', because a broker that was killed must come back")
         found[number] = spec
     return found
 
@@ -204,12 +206,12 @@ def _fields(where: str, given: Any) -> dict[str, str]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise NodesError(f"{where} must name some of {', '.join(FIELDS)}")
+        raise NodesError(f"{where} must be a mapping with some of {', '.join(FIELDS)}")
     for name, value in given.items():
         if name not in FIELDS:
             raise NodesError(f"{where} has no {name!r}; it takes {', '.join(FIELDS)}")
         if not isinstance(value, str) or not value.strip():
-            raise NodesError(f"{where}.{name} must be a text, not {value!r}")
+            raise NodesError(f"{where}.{name} must be text, not {value!r}")
     return dict(given)
 
 

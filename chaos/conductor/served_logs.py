@@ -42,7 +42,7 @@ async def save_served_log(final: FinalPartition, address: str, directory: Path, 
         while offset < final.high_watermark:
             batches, offset = whole_batches(await _fetched(connection, final, offset), offset)
             if not batches:
-                raise NotServed(f"{final.topic}-{final.partition}: nothing was served at offset {offset}")
+                raise NotServed(f"{final.topic}-{final.partition}: the leader returned no records at offset {offset}")
             await asyncio.to_thread(_append, path, batches)
     finally:
         connection.close()
@@ -86,8 +86,10 @@ async def _fetched(connection: BrokerConnection, final: FinalPartition, offset: 
         response = parse_response(answer, VERSION)
         for each in response.partitions:
             if each.error_code:
-                raise NotServed(f"{final.topic}-{final.partition}: a fetch at {offset} has error {each.error_code}")
+                raise NotServed(
+                    f"{final.topic}-{final.partition}: a fetch at offset {offset} failed with error {each.error_code}"
+                )
             return b"" if each.records is None else bytes(each.records)  # type: ignore[arg-type]
-        raise NotServed(f"{final.topic}-{final.partition}: a fetch has error {response.error_code}")
+        raise NotServed(f"{final.topic}-{final.partition}: a fetch failed with error {response.error_code}")
 
     return await connection.exchange(frame, consume)

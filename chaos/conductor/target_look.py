@@ -43,7 +43,7 @@ async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
     try:
         view = await admin.metadata()
         if not view.brokers:
-            raise NotSeen(f"{named} names no broker; wait until the cluster is up")
+            raise NotSeen(f"the cluster at {named} reports no brokers; wait until it is up")
         broker = min(view.brokers)
         config = await admin.config(BROKER_RESOURCE, str(broker))
     except (OSError, AdminError) as error:

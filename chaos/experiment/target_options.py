@@ -56,8 +56,8 @@ def check_workload(asked: Asked, workload: Workload) -> None:
     """Raises ExperimentError for a load that is judged by the coordinators' logs: no one else's cluster leaves them."""
     if asked.target is not None and (workload.is_transactional or workload.members is not None):
         raise ExperimentError(
-            f"--workload {workload.name} is judged by the logs of the cluster's coordinators, and of --target those "
-            "are not seen; use a workload without transactions and groups"
+            f"--workload {workload.name} is judged by the coordinators' logs, which a run with --target does not see; "
+            "use a workload without transactions and groups"
         )
 
 
@@ -66,7 +66,7 @@ def check_target(asked: Asked) -> None:
     if asked.target is None:
         for option, given in (("--replica-dir", asked.replica_dirs), ("--nodes", asked.nodes)):
             if given:
-                raise ExperimentError(f"{option} is for a cluster that others started: give --target, or leave it out")
+                raise ExperimentError(f"{option} works only with --target; add --target or leave {option} out")
         return
     target_addresses(asked.target)
     replica_directories(asked)
@@ -76,4 +76,4 @@ def check_target(asked: Asked) -> None:
     }
     for option, (given, fix) in others.items():
         if given:
-            raise ExperimentError(f"{option} is for brokers that gapless starts, and --target names others; {fix}")
+            raise ExperimentError(f"{option} works only with brokers that gapless starts, not with --target; {fix}")
