@@ -18,7 +18,7 @@ class Bandwidth(SlowedLink):
     """The rate is measured by what our own requests take, which have a connection of their own."""
 
     name = "bandwidth"
-    summary = "let clients' requests to a leader flow at some kilobytes a second on each connection"
+    summary = "limit clients' requests to a leader to 10 to 50 KB/s on each connection"
     accepts = (integer("rate_kb", 1, 200),)
 
     def draw(self) -> str:

@@ -12,7 +12,7 @@ class Bridge(NetworkPartition):
     """The bridge is drawn, and so is who is in which half."""
 
     name = "bridge"
-    summary = "cut the links between two halves of the brokers, but for one broker that reaches both"
+    summary = "cut the links between two halves of the brokers, except for one broker that reaches both"
     least_brokers = 3
 
     async def choose(self) -> str:

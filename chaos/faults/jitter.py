@@ -16,7 +16,7 @@ class Jitter(SlowedLink):
     """Bites only if the delays also differ, by at least half of the jitter."""
 
     name = "jitter"
-    summary = "delay clients' requests to a leader by some hundred milliseconds, give or take as many"
+    summary = "delay clients' requests to a leader by 100 to 250 ms, with jitter"
     accepts = (integer("latency_ms", 1, 5_000), integer("jitter_ms", 1, 5_000))
     pings = 8
 

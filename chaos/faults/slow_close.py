@@ -18,7 +18,7 @@ class SlowClose(SlowedLink):
     """Measured by when a connection of ours ends after we ended our side of it."""
 
     name = "slow-close"
-    summary = "delay the ends of connections between clients and a leader by up to some seconds"
+    summary = "delay the ends of connections between clients and a leader by up to two seconds"
     accepts = (integer("delay_ms", 1, 10_000),)
 
     def draw(self) -> str:

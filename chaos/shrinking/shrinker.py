@@ -120,8 +120,8 @@ class ShrinkLimits:
 class Shrinker:
     """``command`` makes the arguments that start a run, ``remove`` removes a run directory.
 
-    ``failure`` says how a try must fail. With ``limits.minutes``, nothing smaller is looked for once the tries that say
-    how often fails what was found would, going by those before them, end later.
+    ``failure`` says how a try must fail. With ``limits.minutes``, the search ends in time for the tries that measure how
+    often the result fails, judging by how long earlier tries took.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Shrinker:
         self.record()
         while (candidate := self.search.candidate) is not None:
             if self._is_late(seconds_of_ms(self._clock.monotonic_ms() - begun_ms)):
-                self._progress.note(f"--minutes {self._limits.minutes}: nothing smaller is looked for")
+                self._progress.note(f"--minutes {self._limits.minutes} are over: no longer looking for a smaller run")
                 self._has_enough = True
                 self.search.enough()
             if self.search.stage != stage:
