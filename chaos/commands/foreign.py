@@ -1,7 +1,7 @@
 """``gapless run --target``: what a run takes from the cluster that it is pointed at, before it is resolved.
 
-Owns the look before anything is started, and its refusals. What is kept of it is in ``run.json`` as if it were asked
-for: the number of brokers, and those of their settings on which a verdict depends.
+Owns the look at the cluster before anything is started, and its refusals. ``run.json`` has what was found as if it had
+been asked for: the number of brokers, and the settings of theirs on which a verdict depends.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cluster.seams.asyncio_transport import AsyncioTransport
 from loadgen.documents import DocumentError, read_text
 
 
-def seen(asked: Asked) -> Asked:
-    """The same, with what the target says about itself; unchanged without ``--target``. Raises BadRequest."""
+def fitted_to_target(asked: Asked) -> Asked:
+    """The options, with what the target says about itself; unchanged without ``--target``. Raises BadRequest."""
     try:
         check_target(asked)
     except ExperimentError as error:

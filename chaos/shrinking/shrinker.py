@@ -120,8 +120,8 @@ class ShrinkLimits:
 class Shrinker:
     """``command`` makes the arguments that start a run, ``remove`` removes a run directory.
 
-    ``failure`` says how a try must fail. With ``limits.minutes``, the search ends in time for the tries that measure how
-    often the result fails, judging by how long earlier tries took.
+    ``failure`` says how a try must fail. With ``limits.minutes``, the search ends in time for the tries that measure
+    how often the result fails, judging by how long earlier tries took.
     """
 
     def __init__(

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from chaos.conductor.breakable_cluster import BreakableCluster
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FixedPorts
 from chaos.conductor.injector import Injector
 from chaos.conductor.observer import Observer
-from chaos.conductor.target import Target
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
 from chaos.schedules.model import Injection
@@ -78,7 +78,7 @@ def test_machines_are_broken_one_after_the_other_and_nothing_is_lost(tmp_path: P
             await admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, {"segment.bytes": "65536"})])
             await admin.close()
             session_ms = settings.broker_config["zookeeper.session.timeout.ms"]
-            target = Target(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
+            target = BreakableCluster(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
             writer = Writer(deployment.topology.bootstrap("producers"))
             injector = Injector(target, clock, storage, str(run.faults_jsonl), lambda _: None)
             with writer.running():

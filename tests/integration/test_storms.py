@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from chaos.conductor.breakable_cluster import BreakableCluster
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.injector import Injector
 from chaos.conductor.observer import Observer
-from chaos.conductor.target import Target
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
 from chaos.reached import reached_by
@@ -61,7 +61,7 @@ def test_brokers_die_together_and_nothing_is_lost(tmp_path: Path) -> None:
             await admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, {"min.insync.replicas": "2"})])
             await admin.close()
             session_ms = settings.broker_config["zookeeper.session.timeout.ms"]
-            target = Target(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
+            target = BreakableCluster(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
             writer = Writer(deployment.topology.bootstrap("producers"))
             injector = Injector(target, clock, OsStorage(), str(run.faults_jsonl), lambda _: None)
             with writer.running():
