@@ -1,4 +1,4 @@
-"""What faults share that end a connection at a frame: it ended, and links serve again afterwards. Owns that alone."""
+"""What faults share that end a connection at a frame. Owns the probes: it ended, and the links serve again."""
 
 from __future__ import annotations
 

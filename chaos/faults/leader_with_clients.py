@@ -1,6 +1,6 @@
 """``leader-with-clients``: the leader reaches clients and ZooKeeper, but no other broker reaches it, nor it them.
 
-It still leads, and takes records that no follower can fetch: nothing of it may be acknowledged with acks=all.
+It still leads, and takes records that no follower can fetch: with acks=all, none of them may be acknowledged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from chaos.faults.steps import links_of_step
 
 
 class LeaderWithClients(NetworkPartition):
-    """The links of clients are whole, as far as clients have links."""
+    """The links of clients, if they have any, are not cut."""
 
     name = "leader-with-clients"
     summary = "cut the links between a partition's leader and all other brokers; clients and ZooKeeper reach it"

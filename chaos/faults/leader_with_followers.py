@@ -1,6 +1,6 @@
 """``leader-with-followers``: the leader reaches all other brokers and ZooKeeper, but clients do not reach the leader.
 
-Nothing in the cluster is wrong, so it elects no one else: what clients can do is wait, and no more.
+Nothing is wrong within the cluster, so it elects no other leader: clients can only wait.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``refuse``: clients' connections to a leader end, and new ones are refused for a while, as if no one listened.
 
-The proxy closes its listener, so the operating system refuses (Toxiproxy's ``enabled: false``). The broker is well, and
-leads on.
+The proxy closes its listener, so the operating system refuses (Toxiproxy's ``enabled: false``). The broker is well and
+stays leader.
 """
 
 from __future__ import annotations
