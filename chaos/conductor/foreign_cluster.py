@@ -1,7 +1,7 @@
 """A cluster that others started (docs/target.md): gapless adds a proxy and relays before the links of its clients.
 
-Client -> relay, which rewrites addresses -> link, with its toxics -> broker. Owns these, and the evidence that such a
-cluster leaves. How its processes are killed and started is ``chaos.conductor.nodes``'.
+Client -> relay, which rewrites addresses -> link, with its toxics -> broker. Owns these, and the collecting of the
+evidence from such a cluster. How its processes are killed and started is ``chaos.conductor.nodes``'.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from verifier.evidence.run_model import FinalPartition, TopicSpec
 if TYPE_CHECKING:
     from chaos.links import Links
 
-#: Where Topology keeps the addresses that the cluster told us.
+#: The listener under which Topology keeps the addresses that the cluster advertises.
 LISTENER = "CLIENTS"
 DELETE_MS = 20_000
-#: Of a replica's directory, what is still while the broker runs.
+#: The files of a replica that do not change while its broker runs without load.
 _STILL = ("*.log", "partition.metadata")
 
 
 class ForeignCluster:
-    """``RunCluster`` over brokers that are not ours."""
+    """``RunCluster`` over brokers that gapless did not start."""
 
     zookeeper: ZooKeeperHandle | None = None
     zookeeper_address = ""
@@ -80,7 +80,7 @@ class ForeignCluster:
         return self._links
 
     async def start(self) -> None:
-        """Look who is there, and put a link and a relay before every broker for each group of clients."""
+        """Discover the brokers, and put a link and a relay before each one for each group of clients."""
         asked = self._settings.asked
         try:
             seen = await look(target_addresses(asked.target or ""), self._transport)
@@ -144,7 +144,7 @@ class ForeignCluster:
         raise StartFailure(f"gapless did not start broker {broker_id} and does not shut it down")
 
     async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
-        """Copy the replica files that were named, fetch the other leaders' logs, and delete the run's topic."""
+        """Copy the files of ``--replica-dir``, fetch the logs of the other leaders, and delete the run's topic."""
         problems: list[str] = []
         for final in finals:
             name = f"{final.topic}-{final.partition}"
@@ -166,7 +166,7 @@ class ForeignCluster:
         return self._directory.node(broker_id) / "data"
 
     async def _delete(self, topics: Sequence[str]) -> list[str]:
-        """Only what this run made: a topic that was there before is someone's."""
+        """Delete only what this run created: any other topic belongs to someone."""
         if not topics:
             return []
         admin = self._observer.admin(DELETE_MS)
@@ -179,7 +179,7 @@ class ForeignCluster:
         return []
 
     async def stop(self) -> list[int]:
-        """Nothing of the cluster is ours to stop."""
+        """Stop nothing: gapless started no broker."""
         return []
 
 

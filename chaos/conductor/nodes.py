@@ -1,7 +1,7 @@
 """``--nodes``: how the brokers of a cluster that others started are killed, paused and started again (docs/target.md).
 
-Owns the form of the file, and what is done by a pid file or by commands. The brokers stay others': what is started here
-is no child of the run's, and outlives it.
+Owns the format of the file, and how signals and commands are carried out. The brokers are not the run's: what it
+starts here is not its child, and outlives it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from loadgen.documents import DocumentError, load_yaml, read_text
 COMMAND_S = 60.0
 SIGNAL_S = 5.0
 START_S = 60.0
-#: Not inherited: by these a Supervisor finds what is its own, and ends it.
+#: Not passed on: by these variables a Supervisor recognizes its own processes, which it ends.
 _MARKS = "GAPLESS_"
 
 
@@ -49,7 +49,7 @@ FIELDS = tuple(each.name for each in fields(NodeSpec))
 
 
 class NodeProcess:
-    """One broker's process: ``BrokerProcess``. What it does blocks."""
+    """``BrokerProcess`` for one broker. Every method may block."""
 
     def __init__(self, broker_id: int, spec: NodeSpec) -> None:
         self._broker_id = broker_id
@@ -61,7 +61,7 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """-1 where only commands know it."""
+        """-1 if there is no pid file."""
         found = self._process()
         return -1 if found is None else found.pid
 
@@ -96,14 +96,14 @@ class NodeProcess:
             return False
 
     def wait(self, timeout_s: float) -> int | None:
-        """Its exit status is not known: it is no child of ours."""
+        """None: the exit status is not known, because it is not a child process."""
         return None
 
     def start(self) -> None:
         """Start it, and wait until it runs. Raises StartFailure."""
         if not self._spec.start:
             raise StartFailure(f"broker {self._broker_id} does not run, and --nodes has no 'start' for it")
-        # In the background of a shell that ends at once: it may be the broker itself, and is to be no child of ours.
+        # In the background of a shell that ends at once: it may be the broker itself, which must not be our child.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *shlex.split(self._spec.start)],
             env=_environment(),
@@ -120,7 +120,7 @@ class NodeProcess:
             )
 
     def _do(self, what: str, number: int) -> None:
-        """By its command, or else by a signal to the process of the pid file."""
+        """Run its command, or else send a signal to the process of the pid file."""
         if getattr(self._spec, what):
             if (status := self._run(what)) != 0:
                 raise OSError(f"broker {self._broker_id}: '{getattr(self._spec, what)}' exited with status {status}")

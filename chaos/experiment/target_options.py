@@ -1,6 +1,6 @@
-"""A cluster that others started, as it is asked for: ``--target``, ``--replica-dir`` and ``--nodes``. Pure.
+"""The options for a cluster that others started: ``--target``, ``--replica-dir`` and ``--nodes``. Pure.
 
-Owns the form of these options and what excludes what. Reaches no one; what a run does with them is the conductor's.
+Owns their syntax, and which options exclude each other. Connects to nothing; the conductor uses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FORM = "--target takes kafka://HOST:PORT,HOST:PORT,..."
 
 
 def own_topic(asked: Asked) -> str:
-    """The topic that a run makes in such a cluster, and deletes."""
+    """The topic that a run creates in such a cluster, and deletes."""
     return f"{OWN_TOPIC}-{asked.seed}"
 
 
@@ -53,7 +53,7 @@ def replica_directories(asked: Asked) -> Mapping[int, Path]:
 
 
 def check_workload(asked: Asked, workload: Workload) -> None:
-    """Raises ExperimentError for a load that is judged by the coordinators' logs: no one else's cluster leaves them."""
+    """Raises ExperimentError for a load that is judged by the coordinators' logs, which are not seen there."""
     if asked.target is not None and (workload.is_transactional or workload.members is not None):
         raise ExperimentError(
             f"--workload {workload.name} is judged by the coordinators' logs, which a run with --target does not see; "
