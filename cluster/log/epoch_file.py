@@ -1,9 +1,10 @@
 """EpochFile: ``leader-epoch-checkpoint`` of one log on its disk.
 
 Owns when it is written and when it is synced. Kafka syncs it at each new epoch (``LeaderEpochFileCache.assign``); here
-the batches tell the epochs again after a power loss (``opening.py``), so a failover does not wait for a sync of each
-partition. But a log whose batches were all deleted has no other trace of its epochs: there the file is synced before
-the last batch goes, and at each change until there is a batch again. Does not own what epochs are (``epochs.py``).
+the epochs are rebuilt from the batches after a power loss (``opening.py``), so a failover does not wait for a sync of
+each partition. But a log whose batches were all deleted has no other trace of its epochs: there the file is synced
+before the last batch is deleted, and at each change until there is a batch again. Does not own what epochs are
+(``epochs.py``).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from cluster.seams.storage import Storage
 
 
 class EpochFile:
-    """Left as it is while the log is opened, then kept as the cache is."""
+    """Unchanged while the log is opened; from then on, it follows the cache."""
 
     def __init__(self, directory: str, storage: Storage) -> None:
         self._directory = directory
         self._path = f"{directory}/{LEADER_EPOCH_FILE}"
         self._storage = storage
         self._segments: Segments | None = None
-        #: Whether what it says now, and whether its name, would survive a power loss.
+        #: Whether its current content, and whether its name, would survive a power loss.
         self._is_synced = self._is_named = False
 
     def __repr__(self) -> str:
@@ -44,7 +45,7 @@ class EpochFile:
         try:
             write_unsynced(self._storage, self._path, epochs.to_text().encode())
             if epochs.latest is not None and _is_emptied(self._segments):
-                # Should a rename be lost, the former epoch is there, which is as good where nothing was appended.
+                # If a rename is lost, the previous epoch is there: just as good as long as nothing was appended.
                 self._sync(with_name=not self._is_named)
         except OSError as error:
             raise not_opened(f"writing {self._path}", error) from error
