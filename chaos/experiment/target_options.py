@@ -1,6 +1,6 @@
 """The options for a cluster that others started: ``--target``, ``--replica-dir`` and ``--nodes``. Pure.
 
-Owns their syntax, and which options exclude each other. Connects to nothing; the conductor uses them.
+Owns their syntax, and which options are mutually exclusive. Connects to nothing; the conductor uses them.
 """
 
 from __future__ import annotations
