@@ -5,8 +5,8 @@ It still leads, and takes records that no follower can fetch: with acks=all, non
 
 from __future__ import annotations
 
+from chaos.faults.broker_links import links_of_clients
 from chaos.faults.partition import NetworkPartition, between
-from chaos.faults.steps import links_of_step
 
 
 class LeaderWithClients(NetworkPartition):
@@ -20,5 +20,5 @@ class LeaderWithClients(NetworkPartition):
         leader, _ = await self._leader()
         self._all_run()
         others = [broker_id for broker_id in self.cluster.broker_ids if broker_id != leader]
-        clients = links_of_step(self.cluster.link_names, leader, to_brokers=False)
+        clients = links_of_clients(self.cluster.link_names, leader)
         return self._cuts(between([leader], others), clients)

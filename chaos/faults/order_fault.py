@@ -32,11 +32,6 @@ class OrderFault(Fault):
     def orders(self) -> ClusterOrders:
         return self.cluster.orders
 
-    def _all_run(self) -> None:
-        """Raises PreconditionMissing unless every broker runs."""
-        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
-            raise PreconditionMissing("not every broker runs")
-
     async def told(self, topic: str) -> list[Mapping[int, SeenReplicas]]:
         """The topic as each broker that runs reports it; nothing for one that does not answer."""
         running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]

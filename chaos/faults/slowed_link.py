@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.link_fault import LinkFault
-from chaos.faults.steps import links_of_step
 
 #: Which share of the nominal delay is enough: the rest is left to timers and other requests.
 ENOUGH = 0.5
@@ -65,10 +64,7 @@ class SlowedLink(LinkFault):
                 raise PreconditionMissing(f"there is no link {wanted!r} to a broker")
             return [str(wanted)]
         leader, _ = await self._leader()
-        links = links_of_step(self.cluster.link_names, leader, to_brokers=False)
-        if not links:
-            raise PreconditionMissing(f"no client has a link to broker {leader}")
-        return links
+        return self._client_links(leader)
 
     async def inject(self) -> None:
         base = await self._measured(max(_BASE_PINGS, len(self._links)))
