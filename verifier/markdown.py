@@ -12,7 +12,7 @@ from verifier.verdict import CheckResult, Verdict
 #: Heads the doubts where an anomaly was found too: an overloaded harness is none.
 IN_DOUBT = "Beside that, the evidence is not sufficient"
 
-#: Heads what a verdict on a cluster that others started says nothing about.
+#: The heading above what a verdict on a cluster that others started says nothing about.
 NARROWED = "What this verdict says nothing about"
 
 #: Examples that a summary shows of one anomaly.

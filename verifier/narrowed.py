@@ -1,8 +1,8 @@
-"""What a run on a cluster that gapless did not start cannot show, and what its verdict is narrowed to. Pure.
+"""How the verdict of a run against a cluster that gapless did not start is narrowed: what is not asked, and why.
 
-Such a cluster leaves no journals, and of its replicas' files only those that the run was told of; of any other
-partition the run keeps its leader's log, as the leader served it (docs/target.md). A check that needs what is not there
-is not asked: that makes no verdict unknown, and the verdict names it.
+Owns that, and which evidence is due from such a cluster. It leaves no journals, and only those replica files that the
+run was told about; of other partitions, the run keeps the log as the leader served it (docs/target.md). A check whose
+evidence is not due is not asked, which the verdict says; it does not make the verdict unknown. Pure.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 from verifier.evidence.run_model import FinalPartition, RunModel
 
-#: What a broker leaves beside its logs, and how a log ends when it stops: nothing to judge while it runs.
+#: Checks of the files next to a log, and of how a log ends when its broker stops: nothing to judge while it runs.
 _BESIDE_THE_LOGS = ("torn-tail", "checkpoint-mismatch", "snapshot-mismatch", "aborted-index-audit", "index-mismatch")
-_RAN_ON = "the brokers of --target ran on: the files beside their logs change, and are not copied"
-_NO_IDS = "which producer ids the cluster handed out is not known"
+_RAN_ON = "the brokers of --target kept running: the files next to their logs change, and are not copied"
+_NO_IDS = "the run does not know which producer ids the cluster handed out"
 #: Checks of one replica beside another.
 _REPLICAS = ("log-divergence",)
 
@@ -64,9 +64,9 @@ def narrowing(run: RunModel) -> Narrowing:
     if unseen:
         named = ", ".join(map(str, unseen))
         notes.append(
-            f"not seen: the replica files of broker{'s' * (len(unseen) > 1)} {named}; of a partition that one of them "
-            "leads, its log is judged as it was served: give them with --replica-dir ID=DIR"
+            f"not seen: the replica files of broker{'s' * (len(unseen) > 1)} {named}; where one of them "
+            "leads, the log is judged as it was served; give its directory with --replica-dir ID=DIR"
         )
     if not given:
-        unasked |= dict.fromkeys(_REPLICAS, "no --replica-dir was given: of each partition one replica's log is there")
+        unasked |= dict.fromkeys(_REPLICAS, "no --replica-dir was given, so there is only one copy of each log")
     return Narrowing(unasked, tuple(notes))

@@ -25,7 +25,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "shrink": (
         ("gapless shrink results/latest", "the smallest schedule, duration and load that still fail"),
-        ("gapless shrink results/latest --max-runs 20 --anomaly lost-write", "sooner, and for one anomaly alone"),
+        ("gapless shrink results/latest --max-runs 20 --anomaly lost-write", "faster, and for one anomaly only"),
     ),
     "sweep": (
         ("gapless sweep delivery --list", "list its cells without running them"),
@@ -49,7 +49,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "serve": (
         ("gapless serve", "the runs and sweeps of results/ at http://127.0.0.1:8080/"),
-        ("gapless serve --results /data/results --port 0", "of another directory, at a free port"),
+        ("gapless serve --results /data/results --port 0", "another results directory, on a free port"),
     ),
     "load": (
         ("gapless load --host localhost:9092 --run-time 60s", "a minute of load on your cluster"),

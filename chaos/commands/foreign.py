@@ -1,7 +1,7 @@
 """``gapless run --target``: what a run takes from the cluster that it is pointed at, before it is resolved.
 
-Owns the look before anything is started, and its refusals. What is kept of it is in ``run.json`` as if it were asked
-for: the number of brokers, and those of their settings on which a verdict depends.
+Owns the look at the cluster before anything is started, and its refusals. ``run.json`` has what was found as if it had
+been asked for: the number of brokers, and the settings of theirs on which a verdict depends.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from cluster.seams.asyncio_transport import AsyncioTransport
 from loadgen.documents import DocumentError, read_text
 
 
-def seen(asked: Asked) -> Asked:
-    """The same, with what the target says about itself; unchanged without ``--target``. Raises BadRequest."""
+def fitted_to_target(asked: Asked) -> Asked:
+    """The options, with what the target says about itself; unchanged without ``--target``. Raises BadRequest."""
     try:
         check_target(asked)
     except ExperimentError as error:
@@ -32,7 +32,7 @@ def seen(asked: Asked) -> Asked:
     if asked.broker_config:
         raise BadRequest(
             f"--broker-config {asked.broker_config[0]}: gapless does not start the brokers of --target; "
-            "leave it out, or configure them where they are started"
+            "leave it out, and configure them where they are started"
         )
     try:
         found = asyncio.run(look(target_addresses(asked.target), AsyncioTransport()))
@@ -48,19 +48,21 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
         raise BadRequest(f"--brokers {asked.brokers}: the cluster of --target has {len(brokers)}; leave it out")
     if (topic := own_topic(asked)) in found.topics:
         raise BadRequest(
-            f"--target {asked.target} has a topic {topic} already, and a run makes its own; delete it if it is left "
-            "from a run that was killed, or give another --seed"
+            f"--target {asked.target} already has a topic {topic}, which the run would create; delete it if it is left "
+            "over from a run that was killed, or give another --seed"
         )
     known: dict[tuple[int, int], int] = {}
     for broker, place in replica_directories(asked).items():
         if broker not in brokers:
             raise BadRequest(f"--replica-dir {broker}={place}: the cluster has brokers {', '.join(map(str, brokers))}")
         if not place.is_dir():
-            raise BadRequest(f"--replica-dir {broker}={place}: there is no such directory; give one of log.dirs")
+            raise BadRequest(
+                f"--replica-dir {broker}={place}: there is no such directory; give one of the broker's log.dirs"
+            )
         if (owner := _owner(place)) not in (None, str(broker)):
             raise BadRequest(f"--replica-dir {broker}={place}: its meta.properties names broker {owner}")
         if (other := known.setdefault(_identity(place), broker)) != broker:
-            raise BadRequest(f"--replica-dir {broker}={place}: this is the directory of broker {other} as well")
+            raise BadRequest(f"--replica-dir {broker}={place}: this directory was also given for broker {other}")
     try:
         if absent := [broker for broker in brokers if asked.nodes and broker not in ForeignNodes.of(asked.nodes).known]:
             raise BadRequest(f"--nodes {asked.nodes} does not name broker {absent[0]}; add it to 'nodes'")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.foreign import seen
+from chaos.commands.foreign import fitted_to_target
 from chaos.commands.session import conduct
 from chaos.commands.talk import Quiet, Verbose, talk_of
 from chaos.exits import VERDICTS, BadRequest, Exit
@@ -52,7 +52,7 @@ def run(
     talk = talk_of(quiet=quiet, verbose=verbose)
     try:
         asked = asked_by(given)
-        experiment, warnings = resolve(seen(asked))
+        experiment, warnings = resolve(fitted_to_target(asked))
         warnings += check_record_size(experiment)
     except ValueError as error:
         raise BadRequest(str(error)) from error

@@ -60,21 +60,23 @@ def register(app: typer.Typer) -> None:
 
 
 def shrink(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The directory of an invalid run, as results/latest.")],
-    max_runs: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Runs at most, all together.")] = 60,
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The directory of an invalid run, such as results/latest.")
+    ],
+    max_runs: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Maximum number of runs in total.")] = 60,
     tries: Annotated[
-        int, typer.Option(min=1, max=50, metavar="N", help="Runs to see how often it fails, before and again after.")
+        int, typer.Option(min=1, max=50, metavar="N", help="Runs that show how often it fails, before and after.")
     ] = 3,
     minutes: Annotated[
         int | None,
-        typer.Option(min=1, max=1440, metavar="N", help="Minutes after which nothing smaller is looked for."),
+        typer.Option(min=1, max=1440, metavar="N", help="Stop looking for a smaller run after N minutes."),
     ] = None,
     anomaly: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="An anomaly that a try must have to fail in the same way. Repeatable. [dim]default: each of the run "
-            "that no other one explains[/dim]",
+            help="An anomaly that a try must show to fail in the same way. Repeatable. [dim]default: those of the run "
+            "that no other anomaly explains[/dim]",
         ),
     ] = None,
     out: Annotated[str | None, typer.Option(help="Directory, instead of results/shrink/TIME.")] = None,
@@ -86,7 +88,9 @@ def shrink(
     """Read the run and how it failed, then try."""
     talk = talk_of(quiet=quiet, verbose=verbose)
     if max_runs <= 2 * tries:
-        raise BadRequest(f"--max-runs {max_runs} leaves nothing beside {tries} tries before and after; raise it")
+        raise BadRequest(
+            f"--max-runs {max_runs} leaves no runs to search with, after {tries} tries before and after; raise it"
+        )
     of = stored_run(run, with_faults=False)
     verdict = _verdict(run, of)
     failure = _failure(run, verdict, anomaly)
@@ -172,7 +176,7 @@ def _failure(run: Path, verdict: Mapping[str, Any], asked: Sequence[str] | None)
     wrong, anything = forbidden(verdict), found(verdict)
     for name in asked or ():
         if name not in anything:
-            among = f"use one of {', '.join(anything)}" if anything else "nothing was"
+            among = f"use one of {', '.join(anything)}" if anything else "nothing else was found either"
             raise BadRequest(f"--anomaly {name} was not found in {run}; {among}")
     if asked:
         return SameFailure(tuple(dict.fromkeys(asked)), frozenset(asked) - wrong.keys())

@@ -85,7 +85,7 @@ def sweep(
     ] = None,
     faults: Annotated[str | None, typer.Option(help="Faults for the sweep 'seeds', as in 'gapless run'.")] = None,
     profile: Annotated[
-        str | None, typer.Option(help="Profile for the sweep 'seeds', as in 'gapless run' (historic).")
+        str | None, typer.Option(help="Profile for the sweep 'seeds', as in 'gapless run' (such as historic).")
     ] = None,
     defect: Annotated[list[str] | None, option("defects")] = None,
     only: Only = None,

@@ -53,7 +53,7 @@ Shrink = Annotated[
         min=1,
         max=1440,
         metavar="MINUTES",
-        help="Then shrink invalid runs as 'gapless shrink' does, for at most this many minutes in all.",
+        help="Afterwards, shrink the invalid runs as 'gapless shrink' does, for at most this many minutes in total.",
     ),
 ]
 

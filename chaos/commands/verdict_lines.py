@@ -1,7 +1,7 @@
 """What every run ends with: the RESULT lines, the reasons of the verdict, and its object for programs.
 
-Owns which of it goes to stdout and which to stderr. Does not own the lines (``verifier.verdict``), nor the judging
-(``verifier_process``).
+Owns which of it goes to stdout and which to stderr. Does not own the lines (``verifier.result_lines``), nor the
+judging (``verifier_process``).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from chaos.conductor.breakable_cluster import BreakableCluster
 from chaos.conductor.clusters import cluster_of
 from chaos.conductor.declared import create_topics, declared_evidence, topic_ids
 from chaos.conductor.final import FinalState
@@ -25,7 +26,6 @@ from chaos.conductor.progress import under_load
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
 from chaos.conductor.starting import StartFailure
-from chaos.conductor.target import Target
 from chaos.conductor.witnesses import Witnesses
 from chaos.conductor.workbench import Workbench
 from chaos.experiment.experiment import Experiment
@@ -168,9 +168,14 @@ class Conductor:
         bench, settings = self._bench, self._settings
         timeout = settings.broker_config["zookeeper.session.timeout.ms"]
         of_run = settings.topic, settings.partitions, timeout, self._load.breakable
-        target = Target(self._deployment, self._observer, bench.directory, *of_run)
+        cluster = BreakableCluster(self._deployment, self._observer, bench.directory, *of_run)
         self._injector = Injector(
-            target, bench.clock, bench.storage, str(bench.directory.faults_jsonl), bench.progress.note, self._live.write
+            cluster,
+            bench.clock,
+            bench.storage,
+            str(bench.directory.faults_jsonl),
+            bench.progress.note,
+            self._live.write,
         )
         self._live.chaos(self._injector, started_ms)
         watch = asyncio.create_task(self._watch(started_ms))

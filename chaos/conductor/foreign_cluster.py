@@ -1,7 +1,7 @@
 """A cluster that others started (docs/target.md): gapless adds a proxy and relays before the links of its clients.
 
-Client -> relay, which rewrites addresses -> link, with its toxics -> broker. Owns these, and the evidence that such a
-cluster leaves. How its processes are killed and started is ``chaos.conductor.nodes``'.
+Client -> relay, which rewrites addresses -> link, with its toxics -> broker. Owns these, and the collecting of the
+evidence from such a cluster. How its processes are killed and started is ``chaos.conductor.nodes``'.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from verifier.evidence.run_model import FinalPartition, TopicSpec
 if TYPE_CHECKING:
     from chaos.links import Links
 
-#: Where Topology keeps the addresses that the cluster told us.
+#: The listener under which Topology keeps the addresses that the cluster advertises.
 LISTENER = "CLIENTS"
 DELETE_MS = 20_000
-#: Of a replica's directory, what is still while the broker runs.
+#: The files of a replica that do not change while its broker runs without load.
 _STILL = ("*.log", "partition.metadata")
 
 
 class ForeignCluster:
-    """``RunCluster`` over brokers that are not ours."""
+    """``RunCluster`` over brokers that gapless did not start."""
 
     zookeeper: ZooKeeperHandle | None = None
     zookeeper_address = ""
@@ -80,14 +80,14 @@ class ForeignCluster:
         return self._links
 
     async def start(self) -> None:
-        """Look who is there, and put a link and a relay before every broker for each group of clients."""
+        """Discover the brokers, and put a link and a relay before each one for each group of clients."""
         asked = self._settings.asked
         try:
             seen = await look(target_addresses(asked.target or ""), self._transport)
         except NotSeen as error:
             raise StartFailure(f"--target: {error}") from error
         if len(seen.addresses) != asked.brokers:
-            raise StartFailure(f"--target has {len(seen.addresses)} brokers now, and had {asked.brokers}")
+            raise StartFailure(f"--target has {len(seen.addresses)} brokers now, but had {asked.brokers} a moment ago")
         self._addresses = seen.addresses
         self.broker_ids = tuple(sorted(seen.addresses))
         names = [LinkName(group, f"b{broker}") for group in LOAD_GROUPS for broker in self.broker_ids]
@@ -102,7 +102,7 @@ class ForeignCluster:
                 upstream = seen.addresses[int(name.target[1:])]
                 listen[str(name)] = await asyncio.to_thread(links.create, str(name), upstream)
         except LinkError as error:
-            raise StartFailure(f"the proxy made no link: {error}") from error
+            raise StartFailure(f"the proxy could not create a link: {error}") from error
         told = await self._start_relays(listen)
         listeners = {broker: {LISTENER: address} for broker, address in seen.addresses.items()}
         self.topology = Topology(self.broker_ids, told, "", listeners, url)
@@ -138,13 +138,13 @@ class ForeignCluster:
         await asyncio.to_thread(self._nodes.start, broker_id)
 
     async def restart_zookeeper(self) -> None:
-        raise StartFailure("ZooKeeper is not this run's own and cannot be started by it")
+        raise StartFailure("gapless did not start this ZooKeeper and cannot restart it")
 
     async def stop_broker(self, broker_id: int, timeout_s: float) -> bool:
-        raise StartFailure(f"broker {broker_id} is not this run's own and is not stopped by it")
+        raise StartFailure(f"gapless did not start broker {broker_id} and does not shut it down")
 
     async def collect(self, finals: Sequence[FinalPartition], topics: Sequence[TopicSpec]) -> list[str]:
-        """Copy the replica files that were named, fetch the other leaders' logs, and delete the run's topic."""
+        """Copy the files of ``--replica-dir``, fetch the logs of the other leaders, and delete the run's topic."""
         problems: list[str] = []
         for final in finals:
             name = f"{final.topic}-{final.partition}"
@@ -166,20 +166,20 @@ class ForeignCluster:
         return self._directory.node(broker_id) / "data"
 
     async def _delete(self, topics: Sequence[str]) -> list[str]:
-        """Only what this run made: a topic that was there before is someone's."""
+        """Delete only what this run created: any other topic belongs to someone."""
         if not topics:
             return []
         admin = self._observer.admin(DELETE_MS)
         try:
             await admin.delete_topics(topics)
         except (OSError, AdminError) as error:
-            return [f"topic {', '.join(topics)} is left in the cluster, and could not be deleted: {error}"]
+            return [f"topic {', '.join(topics)} could not be deleted and is still in the cluster: {error}"]
         finally:
             await admin.close()
         return []
 
     async def stop(self) -> list[int]:
-        """Nothing of the cluster is ours to stop."""
+        """Stop nothing: gapless started no broker."""
         return []
 
 
@@ -188,6 +188,6 @@ def copy_replica(source: Path, target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     found = [path for pattern in _STILL for path in sorted(source.glob(pattern))]
     if not any(path.suffix == ".log" for path in found):
-        raise FileNotFoundError(f"{source} has no segment")
+        raise FileNotFoundError(f"{source} has no segments")
     for path in found:
         shutil.copyfile(path, target / path.name)

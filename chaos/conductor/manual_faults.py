@@ -22,7 +22,7 @@ from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import CLIENTS
 from chaos.conductor.injector import Injector, NotHealed
 from chaos.conductor.observer import Observer
-from chaos.conductor.told_client import ToldClient
+from chaos.conductor.telling_record import TellingRecord
 from chaos.faults.base import Fault
 from chaos.faults.catalogue import FAULTS, UnknownFault, check_faults
 from chaos.faults.under_test import ClusterUnderTest
@@ -171,10 +171,10 @@ class Deployed:
 
     def target(self, topic: str, partitions: int) -> ClusterUnderTest:
         # Here because it loads what talks to the proxy, which starting a cluster should not wait for.
-        from chaos.conductor.target import Target
+        from chaos.conductor.breakable_cluster import BreakableCluster
 
         observer, session_ms = self._observer.of_topic(topic), self._session_timeout_ms
-        return Target(self._deployment, observer, self._directory, topic, partitions, session_ms)
+        return BreakableCluster(self._deployment, observer, self._directory, topic, partitions, session_ms)
 
 
 class ByHand:
@@ -263,7 +263,7 @@ class ByHand:
             self._note(text)
             tell({"said": text})
 
-        lines = ToldClient(self._storage, lambda text: tell({"said": text}))
+        lines = TellingRecord(self._storage, lambda text: tell({"said": text}))
         injector = Injector(target, self._clock, lines, str(self._directory.faults_jsonl), note)
         try:
             await injector.inject(self._seed, next(self._numbers), plan.injection)

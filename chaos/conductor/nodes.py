@@ -1,7 +1,7 @@
 """``--nodes``: how the brokers of a cluster that others started are killed, paused and started again (docs/target.md).
 
-Owns the form of the file, and what is done by a pid file or by commands. The brokers stay others': what is started here
-is no child of the run's, and outlives it.
+Owns the format of the file, and how signals and commands are carried out. The brokers are not the run's: what it
+starts here is not its child, and outlives it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from loadgen.documents import DocumentError, load_yaml, read_text
 COMMAND_S = 60.0
 SIGNAL_S = 5.0
 START_S = 60.0
-#: Not inherited: by these a Supervisor finds what is its own, and ends it.
+#: Not passed on: by these variables a Supervisor recognizes its own processes, which it ends.
 _MARKS = "GAPLESS_"
 
 
 class NodesError(ValueError):
-    """The file is not as it must be; the message names it and the field."""
+    """The file is malformed; the message names it and the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ FIELDS = tuple(each.name for each in fields(NodeSpec))
 
 
 class NodeProcess:
-    """One broker's process: ``BrokerProcess``. What it does blocks."""
+    """``BrokerProcess`` for one broker. Every method may block."""
 
     def __init__(self, broker_id: int, spec: NodeSpec) -> None:
         self._broker_id = broker_id
@@ -61,7 +61,7 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """-1 where only commands know it."""
+        """-1 if there is no pid file."""
         found = self._process()
         return -1 if found is None else found.pid
 
@@ -96,14 +96,14 @@ class NodeProcess:
             return False
 
     def wait(self, timeout_s: float) -> int | None:
-        """Its exit status is not known: it is no child of ours."""
+        """None: the exit status is not known, because it is not a child process."""
         return None
 
     def start(self) -> None:
         """Start it, and wait until it runs. Raises StartFailure."""
         if not self._spec.start:
             raise StartFailure(f"broker {self._broker_id} does not run, and --nodes has no 'start' for it")
-        # In the background of a shell that ends at once: it may be the broker itself, and is to be no child of ours.
+        # In the background of a shell that ends at once: it may be the broker itself, which must not be our child.
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *shlex.split(self._spec.start)],
             env=_environment(),
@@ -115,13 +115,15 @@ class NodeProcess:
             timeout=COMMAND_S,
         )
         if not until(self.is_running, START_S):
-            raise StartFailure(f"broker {self._broker_id} does not run {START_S:g} s after: {self._spec.start}")
+            raise StartFailure(
+                f"broker {self._broker_id} does not run {START_S:g} s after its start command: {self._spec.start}"
+            )
 
     def _do(self, what: str, number: int) -> None:
-        """By its command, or else by a signal to the process of the pid file."""
+        """Run its command, or else send a signal to the process of the pid file."""
         if getattr(self._spec, what):
             if (status := self._run(what)) != 0:
-                raise OSError(f"broker {self._broker_id}: '{getattr(self._spec, what)}' ended with {status}")
+                raise OSError(f"broker {self._broker_id}: '{getattr(self._spec, what)}' exited with status {status}")
         elif (found := self._process()) is not None:
             signal_quietly(found, number)
 
@@ -176,14 +178,14 @@ def parse(text: str) -> dict[int, NodeSpec]:
     except DocumentError as error:
         raise NodesError(str(error)) from error
     if not isinstance(whole, dict) or not isinstance(whole.get("nodes"), dict) or not whole["nodes"]:
-        raise NodesError("it needs 'nodes', with a broker's id and what is known of it")
+        raise NodesError("it needs 'nodes', which maps each broker's id to its pid_file or commands")
     if unknown := set(whole) - {"nodes", "commands"}:
         raise NodesError(f"it has no {min(map(str, unknown))!r}; it takes nodes and commands")
     shared = _fields("commands", whole.get("commands"))
     found: dict[int, NodeSpec] = {}
     for number, own in whole["nodes"].items():
         if not isinstance(number, int) or isinstance(number, bool):
-            raise NodesError(f"nodes: {number!r} is no broker's id")
+            raise NodesError(f"nodes: {number!r} is not a broker's id")
         said = {
             name: value.replace("{id}", str(number))
             for name, value in (shared | _fields(f"nodes.{number}", own)).items()
@@ -195,7 +197,7 @@ def parse(text: str) -> dict[int, NodeSpec]:
         if missing:
             raise NodesError(f"nodes.{number}: without a pid_file it needs {', '.join(map(repr, missing))}")
         if not spec.start:
-            raise NodesError(f"nodes.{number}: it needs 'start': what is killed must come back")
+            raise NodesError(f"nodes.{number}: it needs 'start', because a broker that was killed must come back")
         found[number] = spec
     return found
 
@@ -204,12 +206,12 @@ def _fields(where: str, given: Any) -> dict[str, str]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise NodesError(f"{where} must name some of {', '.join(FIELDS)}")
+        raise NodesError(f"{where} must be a mapping with some of {', '.join(FIELDS)}")
     for name, value in given.items():
         if name not in FIELDS:
             raise NodesError(f"{where} has no {name!r}; it takes {', '.join(FIELDS)}")
         if not isinstance(value, str) or not value.strip():
-            raise NodesError(f"{where}.{name} must be a text, not {value!r}")
+            raise NodesError(f"{where}.{name} must be text, not {value!r}")
     return dict(given)
 
 

@@ -1,7 +1,7 @@
-"""The log of a partition as its leader serves it: raw batches, as they came, in a segment of the run's own.
+"""The log of a partition as its leader serves it: raw batches, unchanged, in a segment file of the run.
 
-Owns the fetching and the file. Decodes no record: the bytes are what a Fetch hands out, which is what is on the
-leader's disk, and the verifier reads them as it reads any segment (docs/target.md "What is judged").
+Owns the fetching and the file. Decodes no record: a Fetch returns the bytes that are on the leader's disk, and the
+verifier reads them as it reads any segment (docs/target.md "What is judged").
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from cluster.protocol.fetch import FetchPartition, FetchRequest, build_request, 
 from cluster.seams.transport import Transport
 from verifier.evidence.run_model import FinalPartition
 
-#: Served by every Kafka since 2.3, and before topics are named by their ids.
+#: Served by every Kafka since 2.3; newer versions name topics by their ids.
 VERSION = 11
 CLIENT_ID = "gapless-conductor"
 ASK_MS = 30_000
 MAX_BYTES = 8 << 20
-#: Base offset, length, and behind magic, CRC and attributes the last offset's distance.
+#: Base offset and length; further on, after magic, CRC and attributes, the last offset delta.
 _HEAD = struct.Struct(">qi")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _OVERHEAD, _DELTA_AT = 12, 23
 
 
 class NotServed(Exception):
-    """The leader does not hand out its log; the message says what it answered."""
+    """The leader does not serve its log; the message says what it answered."""
 
 
 async def save_served_log(final: FinalPartition, address: str, directory: Path, transport: Transport) -> None:
@@ -42,7 +42,7 @@ async def save_served_log(final: FinalPartition, address: str, directory: Path, 
         while offset < final.high_watermark:
             batches, offset = whole_batches(await _fetched(connection, final, offset), offset)
             if not batches:
-                raise NotServed(f"{final.topic}-{final.partition}: nothing was served at offset {offset}")
+                raise NotServed(f"{final.topic}-{final.partition}: the leader returned no records at offset {offset}")
             await asyncio.to_thread(_append, path, batches)
     finally:
         connection.close()
@@ -59,9 +59,9 @@ def _append(path: Path, batches: bytes) -> None:
 
 
 def whole_batches(records: bytes, offset: int) -> tuple[bytes, int]:
-    """The batches of an answer that are whole, from the first one that reaches ``offset``, and the offset behind them.
+    """The complete batches in a response, from the first one that reaches ``offset``, and the offset after them.
 
-    None is left out after that one: a log that goes back, or has something twice, is to be judged as it is. Pure.
+    From that one on, none is left out: a log that goes back or repeats itself is judged as it is. Pure.
     """
     place, kept = 0, bytearray()
     while len(records) - place >= _OVERHEAD:
@@ -86,8 +86,10 @@ async def _fetched(connection: BrokerConnection, final: FinalPartition, offset: 
         response = parse_response(answer, VERSION)
         for each in response.partitions:
             if each.error_code:
-                raise NotServed(f"{final.topic}-{final.partition}: a fetch at {offset} has error {each.error_code}")
+                raise NotServed(
+                    f"{final.topic}-{final.partition}: a fetch at offset {offset} failed with error {each.error_code}"
+                )
             return b"" if each.records is None else bytes(each.records)  # type: ignore[arg-type]
-        raise NotServed(f"{final.topic}-{final.partition}: a fetch has error {response.error_code}")
+        raise NotServed(f"{final.topic}-{final.partition}: a fetch failed with error {response.error_code}")
 
     return await connection.exchange(frame, consume)

@@ -1,6 +1,6 @@
-"""A look at a cluster that others started: its brokers, their addresses, and what a verdict needs of their settings.
+"""A look at a cluster that others started: its brokers, their addresses, and the settings on which a verdict depends.
 
-Owns the asking, by plain DescribeConfigs and Metadata, and the words for a cluster that does not answer.
+Owns the requests (Metadata and DescribeConfigs), and the message for a cluster that does not answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cluster.seams.clock import SystemClock
 from cluster.seams.transport import Transport
 
 LOOK_MS = 5_000
-#: The settings of brokers that decide what a verdict may excuse; of KRaft's brokers the session has another name.
+#: The broker settings that decide what a verdict may excuse. With KRaft, the session timeout has another name.
 WANTED = ("replica.lag.time.max.ms", "zookeeper.session.timeout.ms", "producer.id.expiration.ms")
 _SESSION, _KRAFT_SESSION = "zookeeper.session.timeout.ms", "broker.session.timeout.ms"
 #: What a broker does with the batches of a producer it does not know: gapless's own setting, and Kafka's way.
@@ -28,8 +28,8 @@ class NotSeen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SeenTarget:
-    """``addresses`` are the brokers' own, by their ids; ``settings`` what they say about those that are wanted;
-    ``topics`` all that there are."""
+    """``addresses`` are those that the brokers advertise, by id; ``settings`` those of ``WANTED`` that they report;
+    ``topics`` the names of all topics."""
 
     addresses: Mapping[int, str]
     settings: Mapping[str, str]
@@ -43,7 +43,7 @@ async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
     try:
         view = await admin.metadata()
         if not view.brokers:
-            raise NotSeen(f"{named} names no broker; wait until the cluster is up")
+            raise NotSeen(f"the cluster at {named} reports no brokers; wait until it is up")
         broker = min(view.brokers)
         config = await admin.config(BROKER_RESOURCE, str(broker))
     except (OSError, AdminError) as error:

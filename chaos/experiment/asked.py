@@ -266,7 +266,7 @@ class Asked:
         verdict={"target": None},
     )
     replica_dirs: tuple[str, ...] = declared(
-        "Where a broker of --target keeps its replicas, which are then judged; repeatable.",
+        "Data directory of a broker of --target; its replicas are then judged. Repeatable.",
         CLUSTER,
         option="--replica-dir",
         default=(),
@@ -275,7 +275,7 @@ class Asked:
         verdict={"replica_dirs": None},
     )
     nodes: str | None = declared(
-        "How the brokers of --target are killed, paused and started again: a YAML file (docs/target.md).",
+        "YAML file that says how the brokers of --target are killed, paused and started (docs/target.md).",
         CLUSTER,
         default=None,
         metavar="FILE",

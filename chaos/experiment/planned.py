@@ -29,7 +29,7 @@ from loadgen.workload import Workload
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
 MOST_NAMED = 4
-#: The links that there are to a cluster that others started.
+#: The links to a cluster that others started.
 _CLIENT_LINK = re.compile(rf"(?:{'|'.join(LOAD_GROUPS)})-b\d+")
 #: Segments of this size are closed within seconds.
 SMALL_SEGMENT = 131_072
@@ -133,9 +133,9 @@ def _is_idempotent(asked: Asked) -> bool:
 def _out_of_reach(kind: type[Fault], asked: Asked) -> str | None:
     """Why it cannot be made in a cluster that others started; None if it can."""
     if kind.reach == "inside":
-        return "it needs a cluster that gapless starts, and --target names another: of that, it reaches clients' links"
+        return "it needs a cluster that gapless starts; with --target, faults reach only clients' links and processes"
     if kind.reach == "processes" and asked.nodes is None:
-        return "it needs the brokers' processes: say with --nodes FILE how those of --target are killed and started"
+        return "it needs the brokers' processes: give --nodes FILE, which says how they are killed and started"
     return None
 
 
@@ -169,7 +169,7 @@ def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Ite
     brokers = experiment.asked.brokers
     if experiment.asked.target is not None:
         if not re.fullmatch(_CLIENT_LINK, str(link)):
-            yield f"of the cluster of --target only the links of clients are there, as producers-b1; not {link!r}"
+            yield f"--target has links only between clients and brokers, such as producers-b1, not {link!r}"
         return
     if link == FOLLOWERS and fault.takes_followers:
         if brokers == 1:

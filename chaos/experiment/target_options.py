@@ -1,6 +1,6 @@
-"""A cluster that others started, as it is asked for: ``--target``, ``--replica-dir`` and ``--nodes``. Pure.
+"""The options for a cluster that others started: ``--target``, ``--replica-dir`` and ``--nodes``. Pure.
 
-Owns the form of these options and what excludes what. Reaches no one; what a run does with them is the conductor's.
+Owns their syntax, and which options are mutually exclusive. Connects to nothing; the conductor uses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FORM = "--target takes kafka://HOST:PORT,HOST:PORT,..."
 
 
 def own_topic(asked: Asked) -> str:
-    """The topic that a run makes in such a cluster, and deletes."""
+    """The topic that a run creates in such a cluster, and deletes."""
     return f"{OWN_TOPIC}-{asked.seed}"
 
 
@@ -53,11 +53,11 @@ def replica_directories(asked: Asked) -> Mapping[int, Path]:
 
 
 def check_workload(asked: Asked, workload: Workload) -> None:
-    """Raises ExperimentError for a load that is judged by the coordinators' logs: no one else's cluster leaves them."""
+    """Raises ExperimentError for a load that is judged by the coordinators' logs, which are not seen there."""
     if asked.target is not None and (workload.is_transactional or workload.members is not None):
         raise ExperimentError(
-            f"--workload {workload.name} is judged by the logs of the cluster's coordinators, and of --target those "
-            "are not seen; use a workload without transactions and groups"
+            f"--workload {workload.name} is judged by the coordinators' logs, which a run with --target does not see; "
+            "use a workload without transactions and groups"
         )
 
 
@@ -66,7 +66,7 @@ def check_target(asked: Asked) -> None:
     if asked.target is None:
         for option, given in (("--replica-dir", asked.replica_dirs), ("--nodes", asked.nodes)):
             if given:
-                raise ExperimentError(f"{option} is for a cluster that others started: give --target, or leave it out")
+                raise ExperimentError(f"{option} works only with --target; add --target or leave {option} out")
         return
     target_addresses(asked.target)
     replica_directories(asked)
@@ -76,4 +76,4 @@ def check_target(asked: Asked) -> None:
     }
     for option, (given, fix) in others.items():
         if given:
-            raise ExperimentError(f"{option} is for brokers that gapless starts, and --target names others; {fix}")
+            raise ExperimentError(f"{option} works only with brokers that gapless starts, not with --target; {fix}")

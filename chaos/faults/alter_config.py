@@ -28,7 +28,7 @@ class AlterConfig(TopicsBeside):
     """Bites when every broker describes the other value, and it shows: segments are closed, or a record is refused."""
 
     name = "alter-config"
-    summary = "change a setting of a topic under load (segment.ms or max.message.bytes), and back"
+    summary = "change a setting of a topic under load (segment.ms or max.message.bytes), then change it back"
     duration_s = (2.0, 3.5)
     recovery_s = 2.0
     accepts = (one_of("key", *_KEYS),)

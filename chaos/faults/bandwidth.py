@@ -1,6 +1,6 @@
-"""``bandwidth``: clients' requests to a leader flow at a few kilobytes a second on each connection.
+"""``bandwidth``: clients' requests to a leader flow at 10 to 50 KB/s on each connection.
 
-Nothing is lost (Toxiproxy's ``bandwidth``): what does not fit waits in the sender, until it gives up.
+Nothing is lost (Toxiproxy's ``bandwidth``): what exceeds the rate waits in the sender, until the sender gives up.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _BURST_MS = 600
 
 
 class Bandwidth(SlowedLink):
-    """The rate is measured by what our own requests take, which have a connection of their own."""
+    """The rate is measured by how long a large ping takes on a connection of its own."""
 
     name = "bandwidth"
-    summary = "let clients' requests to a leader flow at some kilobytes a second on each connection"
+    summary = "limit clients' requests to a leader to 10 to 50 KB/s on each connection"
     accepts = (integer("rate_kb", 1, 200),)
 
     def draw(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from chaos.faults.accepted import Rule
 from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart
+from chaos.faults.broker_links import links_of_clients
 from chaos.faults.damage import Damage
 from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
 from chaos.schedules.kinds import FaultKind, Hits
@@ -148,6 +149,22 @@ class Fault(ABC):
         """Raises PreconditionMissing unless every replica is in its ISR. For faults that say ``needs_sync``."""
         if not await self.cluster.in_sync():
             raise PreconditionMissing("not every replica is in its ISR")
+
+    def _all_run(self) -> None:
+        """Raises PreconditionMissing unless every broker runs."""
+        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
+            raise PreconditionMissing("not every broker runs")
+
+    def _client_links(self, broker_id: int) -> list[str]:
+        """The links of clients to this broker. Raises PreconditionMissing if there are none."""
+        if links := links_of_clients(self.cluster.link_names, broker_id):
+            return links
+        raise PreconditionMissing(f"no client has a link to broker {broker_id}")
+
+    def _leads_to_one_that_runs(self, link: str) -> bool:
+        """Whether the broker at the other end of this link runs; False for a link to ZooKeeper."""
+        target = link.rpartition("-")[2]
+        return target.startswith("b") and self.cluster.process(int(target[1:])).is_running()
 
     async def _leader(self) -> tuple[int, int]:
         partition = self._partition

@@ -1,6 +1,6 @@
-"""``bridge``: two halves of the brokers cannot reach each other, but one broker between them reaches, and sees, all.
+"""``bridge``: two halves of the brokers cannot reach each other, but one more broker reaches both.
 
-Jepsen's partition of the same name. The cluster has no two sides: what one half knows, the bridge may tell the other.
+Jepsen's partition of the same name. The halves are not isolated: the bridge can pass on what it learned from either.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from chaos.faults.partition import NetworkPartition, between
 
 
 class Bridge(NetworkPartition):
-    """The bridge is drawn, and so is who is in which half."""
+    """Which broker is the bridge, and which half each other one is in, is drawn."""
 
     name = "bridge"
-    summary = "cut the links between two halves of the brokers, but for one broker that reaches both"
+    summary = "cut the links between two halves of the brokers, except for one broker that reaches both"
     least_brokers = 3
 
     async def choose(self) -> str:

@@ -1,7 +1,7 @@
-"""``close-on``: a request or an answer of one API is delivered whole, and then its connection ends.
+"""``close-on``: a request or response of one API is delivered completely, and then its connection ends.
 
-After a request, its answer has no way back: the broker does what no one learns of. After an answer, what was in flight
-behind it is lost.
+After a request, the response cannot come back: the broker does something that no client learns about. After a response,
+what was in flight after it is lost.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from chaos.faults.ended_connection import EndedConnection
 
 
 class CloseOn(EndedConnection):
-    """On which frame is told by its API, its number and its direction."""
+    """API, number and direction say after which frame."""
 
     name = "close-on"
-    summary = "end a connection right behind a request or an answer of one API"
+    summary = "end a connection right after a request or response of one API"
 
     def _draw(self) -> str:
         return "and then its connection ends"

@@ -1,6 +1,6 @@
-"""``cut-frame``: a request or an answer arrives in part, and then its connection ends.
+"""``cut-frame``: only a part of a request or response arrives, and then its connection ends.
 
-What has arrived of it must count for nothing: a request is not carried out in part, an answer is no answer.
+That part must count for nothing: no broker carries out half a request, and no client takes half a response.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from chaos.faults.request_fault import WHICH_FRAMES
 
 
 class CutFrame(EndedConnection):
-    """At least the last byte is missing; how many arrive is drawn, within a header or far behind it."""
+    """At least the last byte is missing. How many arrive is drawn: a part of the header, or much more."""
 
     name = "cut-frame"
-    summary = "deliver the first bytes of a request or an answer of one API, and end its connection"
+    summary = "deliver only the first bytes of a request or response of one API, and end its connection"
     accepts = (*WHICH_FRAMES, one_way("direction"), integer("kept_bytes", 1, 1_000_000))
 
     def _draw(self) -> str:

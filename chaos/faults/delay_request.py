@@ -1,6 +1,6 @@
-"""``delay-request``: requests of one API are late on their way to a leader, and so is what is behind them.
+"""``delay-request``: requests of one API are late on their way to a leader, and so is everything after them.
 
-Beyond a client's request timeout the request is sent again, over another connection, and the first one arrives later.
+After its request timeout, a client sends the request again over another connection, and the first one arrives later.
 """
 
 from __future__ import annotations

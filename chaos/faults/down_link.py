@@ -1,6 +1,6 @@
-"""What faults share that take links down: connections of our own are refused meanwhile, and answered afterwards.
+"""What faults share that take links down: attempts to connect are refused meanwhile, and succeed afterwards.
 
-Owns that. Which links, and when they are down, is each fault's own. Attempts of our own need no counters of the proxy.
+Owns these probes, which need no counters of the proxy. Which links, and when they are down, is each fault's own.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AGAIN_MS = 6_000
 
 
 class DownLink(LinkFault):
-    """Bites when all attempts of ours to connect are refused, and the proxy ended connections that were there."""
+    """Bites when every attempt of the probe to connect is refused, and the proxy ended the existing connections."""
 
     recovery_s = 2.0
     hits = "link"
@@ -82,7 +82,6 @@ class DownLink(LinkFault):
 
     async def _answers(self, link: str) -> bool:
         """Whether a request of ours is answered, where the link leads to a broker that runs."""
-        target = link.rpartition("-")[2]
-        if not target.startswith("b") or not self.cluster.process(int(target[1:])).is_running():
+        if not self._leads_to_one_that_runs(link):
             return True
         return await self.cluster.links.ping(link, timeout_ms=_ANSWER_MS) is not None

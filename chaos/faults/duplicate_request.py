@@ -1,6 +1,7 @@
-"""``duplicate-request``: requests of one API arrive at a leader twice, one right behind the other.
+"""``duplicate-request``: requests of one API arrive at a leader twice, one right after the other.
 
-As after a retry whose first request was only slow. The client sees the first answer; the proxy swallows the second one.
+This is what a retry looks like if the first request was only slow. The client gets the first response; the proxy
+swallows the second one.
 """
 
 from __future__ import annotations

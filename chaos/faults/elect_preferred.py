@@ -21,7 +21,9 @@ class ElectPreferred(OrderFault):
     with its reason."""
 
     name = "elect-preferred"
-    summary = "make another replica the preferred leader of a partition and elect it (ElectLeaders), and back"
+    summary = (
+        "make another replica the preferred leader of a partition and have it elected (ElectLeaders), then undo both"
+    )
     duration_s = (2.0, 3.0)
     recovery_s = 2.0
     needs_sync = True

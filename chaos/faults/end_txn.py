@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from chaos.faults.broker_links import links_of_clients
 from chaos.faults.frame_fault import FrameFault
-from chaos.faults.steps import choose_seat, links_of_step
+from chaos.faults.steps import choose_seat
 
 
 class EndTxnFault(FrameFault):
@@ -17,5 +18,5 @@ class EndTxnFault(FrameFault):
         wanted = self.injection.target.get("transactional_id")
         seat = await choose_seat(self.cluster, "transaction", self.random, wanted)
         self._where = {"broker": seat.broker_id}
-        self._links = links_of_step(self.cluster.link_names, seat.broker_id, to_brokers=False)
+        self._links = links_of_clients(self.cluster.link_names, seat.broker_id)
         return str(seat)

@@ -1,4 +1,4 @@
-"""What faults share that end a connection at a frame: it ended, and links serve again afterwards. Owns that alone."""
+"""What faults share that end a connection at a frame. Owns the probes: it ended, and the links serve again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class EndedConnection(RequestFault):
 
         async def serves() -> bool:
             for link in self._links:
-                runs = self.cluster.process(int(link.rpartition("-b")[2])).is_running()
+                runs = self._leads_to_one_that_runs(link)
                 if runs and await self.cluster.links.ping(link, timeout_ms=_ANSWER_MS) is None:
                     return False
             return True

@@ -20,7 +20,7 @@ class ExpireSession(Fault):
     the session and the next registration."""
 
     name = "expire-session"
-    summary = "hold one broker's link to ZooKeeper for longer than its session, which expires; peers and clients stay"
+    summary = "hold one broker's link to ZooKeeper for longer than its session, which expires; others still reach it"
     duration_s = (3.5, 5.0)
     recovery_s = 4.0
     least_brokers = 2

@@ -1,7 +1,7 @@
-"""``flapping``: a link goes down and comes up again, several times a second or two.
+"""``flapping``: a link goes down and comes up again, every few tenths of a second.
 
-Each time its connections end and new ones are refused; in between they are served. A client that backs
-off for longer and longer, or gives up after some attempts, shows here.
+Each time its connections end and new ones are refused; in between they are served. This shows clients that back off for
+longer and longer, or give up after some attempts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PATIENCE_MS = 12_000
 
 
 class Flapping(DownLink):
-    """Bites when our connections were refused each time that it was down, and answered each time that it was up."""
+    """Bites when the probe was refused at least three times while it was down, and answered as often in between."""
 
     name = "flapping"
     summary = "take one link down and up again, over and over"

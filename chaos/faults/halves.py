@@ -1,7 +1,7 @@
 """``halves``: two halves of the brokers cannot reach each other. Clients and ZooKeeper reach all of them.
 
-Jepsen's partition of the same name, with the witness on both sides: no session is lost, so a leader in the smaller
-half stays leader and its ISR has followers that cannot fetch.
+Jepsen's partition of the same name, except that both sides reach ZooKeeper: no session is lost, so a leader in the
+smaller half stays leader, and its ISR has followers that cannot fetch.
 """
 
 from __future__ import annotations

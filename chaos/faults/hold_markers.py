@@ -7,8 +7,9 @@ is delivered at the end, long after the coordinator has sent it again.
 from __future__ import annotations
 
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.broker_links import links_to_brokers
 from chaos.faults.damage import FrameAct
-from chaos.faults.steps import choose_seat, links_of_step
+from chaos.faults.steps import choose_seat
 from cluster.protocol.apis import ApiKey
 
 #: How long markers for one broker are waited for before it is another one's turn.
@@ -32,7 +33,7 @@ class HoldMarkers(Fault):
         wanted = self.injection.target.get("transactional_id")
         seat = await choose_seat(self.cluster, "transaction", self.random, wanted)
         self._broker_id = seat.broker_id
-        self._links = links_of_step(self.cluster.link_names, seat.broker_id, to_brokers=True)
+        self._links = links_to_brokers(self.cluster.link_names, seat.broker_id)
         if not self._links:
             raise PreconditionMissing(f"broker {seat.broker_id} has no link to another broker")
         self.random.shuffle(self._links)

@@ -1,4 +1,4 @@
-"""``jitter``: clients' requests to a leader are late, each chunk by another time (Toxiproxy's ``latency`` with jitter).
+"""``jitter``: clients' requests to a leader are late, each chunk differently (Toxiproxy's ``latency`` with jitter).
 
 The order on each connection is kept; across connections, what was sent first may arrive last.
 """
@@ -16,7 +16,7 @@ class Jitter(SlowedLink):
     """Bites only if the delays also differ, by at least half of the jitter."""
 
     name = "jitter"
-    summary = "delay clients' requests to a leader by some hundred milliseconds, give or take as many"
+    summary = "delay clients' requests to a leader by 100 to 250 ms, with jitter"
     accepts = (integer("latency_ms", 1, 5_000), integer("jitter_ms", 1, 5_000))
     pings = 8
 
@@ -24,7 +24,7 @@ class Jitter(SlowedLink):
         parameters = self.injection.parameters
         self._latency_ms = int(parameters.get("latency_ms") or self.random.randint(100, 250))
         jitter_ms = int(parameters.get("jitter_ms") or self.random.randint(self._latency_ms // 2, self._latency_ms))
-        # below zero nothing is late: the mean would be another one
+        # a jitter above the latency would be cut off at zero, and change the mean
         self._jitter_ms = min(jitter_ms, self._latency_ms)
         return f"{self._latency_ms} ms later, give or take {self._jitter_ms}"
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe
+from chaos.faults.base import Fault, Probe
 from chaos.faults.reaction import ClusterReaction
 
 
@@ -30,8 +30,7 @@ class KillSeveral(Fault):
 
     async def _begin(self) -> None:
         """Look at the cluster before it is broken. Raises PreconditionMissing if a broker is down already."""
-        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
-            raise PreconditionMissing("not every broker runs")
+        self._all_run()
         self._steps = []
         self._before = await self.cluster.reaction()
 

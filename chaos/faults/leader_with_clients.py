@@ -1,16 +1,16 @@
 """``leader-with-clients``: the leader reaches clients and ZooKeeper, but no other broker reaches it, nor it them.
 
-It still leads, and takes records that no follower can fetch: nothing of it may be acknowledged with acks=all.
+It still leads, and takes records that no follower can fetch: with acks=all, none of them may be acknowledged.
 """
 
 from __future__ import annotations
 
+from chaos.faults.broker_links import links_of_clients
 from chaos.faults.partition import NetworkPartition, between
-from chaos.faults.steps import links_of_step
 
 
 class LeaderWithClients(NetworkPartition):
-    """The links of clients are whole, as far as clients have links."""
+    """The links of clients, if they have any, are not cut."""
 
     name = "leader-with-clients"
     summary = "cut the links between a partition's leader and all other brokers; clients and ZooKeeper reach it"
@@ -20,5 +20,5 @@ class LeaderWithClients(NetworkPartition):
         leader, _ = await self._leader()
         self._all_run()
         others = [broker_id for broker_id in self.cluster.broker_ids if broker_id != leader]
-        clients = links_of_step(self.cluster.link_names, leader, to_brokers=False)
+        clients = links_of_clients(self.cluster.link_names, leader)
         return self._cuts(between([leader], others), clients)

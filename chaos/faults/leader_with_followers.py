@@ -1,13 +1,11 @@
 """``leader-with-followers``: the leader reaches all other brokers and ZooKeeper, but clients do not reach the leader.
 
-Nothing in the cluster is wrong, so it elects no one else: what clients can do is wait, and no more.
+Nothing is wrong within the cluster, so it elects no other leader: clients can only wait.
 """
 
 from __future__ import annotations
 
-from chaos.faults.base import PreconditionMissing
 from chaos.faults.partition import NetworkPartition
-from chaos.faults.steps import links_of_step
 
 
 class LeaderWithFollowers(NetworkPartition):
@@ -22,8 +20,6 @@ class LeaderWithFollowers(NetworkPartition):
     async def choose(self) -> str:
         leader, _ = await self._leader()
         self._all_run()
-        clients = links_of_step(self.cluster.link_names, leader, to_brokers=False)
-        if not clients:
-            raise PreconditionMissing(f"no client has a link to broker {leader}")
+        clients = self._client_links(leader)
         others = [broker_id for broker_id in self.cluster.broker_ids if broker_id != leader]
         return self._cuts(clients, [f"b{other}-b{leader}" for other in others])

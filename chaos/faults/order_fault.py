@@ -1,7 +1,7 @@
-"""What faults share that change the cluster through its admin APIs: what each broker tells, and waiting for it.
+"""What faults share that change the cluster through its admin APIs: asking every broker, and waiting until they agree.
 
-Owns that; which order is given, and what it must lead to, is each fault's own. Such a fault takes nothing away by
-force. It changes what the cluster is while the load runs, and in the end the cluster is what it was.
+Owns that. Which order is given, and what it must lead to, is each fault's own. Such a fault takes nothing away by
+force: it changes the cluster while the load runs, and changes it back.
 """
 
 from __future__ import annotations
@@ -32,11 +32,6 @@ class OrderFault(Fault):
     def orders(self) -> ClusterOrders:
         return self.cluster.orders
 
-    def _all_run(self) -> None:
-        """Raises PreconditionMissing unless every broker runs."""
-        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
-            raise PreconditionMissing("not every broker runs")
-
     async def told(self, topic: str) -> list[Mapping[int, SeenReplicas]]:
         """The topic as each broker that runs reports it; nothing for one that does not answer."""
         running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]
@@ -60,7 +55,7 @@ class OrderFault(Fault):
         return await self.wait(all_do)
 
     async def wait(self, condition: Callable[[], Awaitable[bool]]) -> bool:
-        """Whether it comes to be, within reason."""
+        """Whether the condition becomes true in time."""
         return await until(condition, clock=self.clock, timeout_ms=DONE_MS, interval_ms=100)
 
     async def configured(self, topic: str, values: Mapping[str, str]) -> int:

@@ -34,11 +34,6 @@ class NetworkPartition(Fault):
     _links: list[str]
     _whole: Sequence[str]
 
-    def _all_run(self) -> None:
-        """Raises PreconditionMissing unless every broker runs: pings to a dead one show nothing."""
-        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
-            raise PreconditionMissing("not every broker runs")
-
     def _cuts(self, links: Iterable[str], whole: Iterable[str]) -> str:
         """Take these links for those to cut, and those for the others; what is cut, for the record."""
         self._links, self._whole = list(links), list(whole)
@@ -94,10 +89,6 @@ class NetworkPartition(Fault):
     async def _reacted(self) -> Mapping[str, object]:
         now = (await self.cluster.reaction()).since(self._reaction)
         return {"leader_epochs": now.leader_epochs, "isr_changes": now.isr_changes}
-
-    def _leads_to_one_that_runs(self, link: str) -> bool:
-        target = link.rpartition("-")[2]
-        return target.startswith("b") and self.cluster.process(int(target[1:])).is_running()
 
     async def _pinged(self, links: Sequence[str], timeout_ms: int) -> list[str]:
         """The links through which a ping of ours is answered in time."""

@@ -1,14 +1,12 @@
 """``refuse``: clients' connections to a leader end, and new ones are refused for a while, as if no one listened.
 
-The proxy closes its listener, so the operating system refuses (Toxiproxy's ``enabled: false``). The broker is well, and
-leads on.
+The proxy closes its listener, so the operating system refuses (Toxiproxy's ``enabled: false``). The broker is well and
+stays leader.
 """
 
 from __future__ import annotations
 
-from chaos.faults.base import PreconditionMissing
 from chaos.faults.down_link import DownLink
-from chaos.faults.steps import links_of_step
 
 
 class Refuse(DownLink):
@@ -21,9 +19,7 @@ class Refuse(DownLink):
 
     async def _drawn(self) -> list[str]:
         leader, _ = await self._leader()
-        if links := links_of_step(self.cluster.link_names, leader, to_brokers=False):
-            return links
-        raise PreconditionMissing(f"no client has a link to broker {leader}")
+        return self._client_links(leader)
 
     async def inject(self) -> None:
         await self._look()

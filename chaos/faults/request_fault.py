@@ -1,6 +1,7 @@
-"""What faults on single frames share: of which API, from the how-manieth on, on which links, and how many.
+"""What faults on single frames share: which API, which number is the first, how many, and on which links.
 
-Owns that. What is done to these frames, and what shows it, is each fault's own. An answer has the API of its request.
+Owns that choice. What is done to these frames, and what shows it, is each fault's own. A response belongs to the API of
+its request.
 """
 
 from __future__ import annotations

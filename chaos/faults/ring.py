@@ -1,7 +1,7 @@
 """``ring``: the brokers form a ring, and each reaches only its neighbors there.
 
-Jepsen's majorities ring: each sees a majority, and no two the same one. In a ring of three everyone is a neighbor, so
-there each reaches only the next one: its links to the one before are cut, that one's links to it are not.
+Jepsen's majorities ring: each broker sees a majority, and no two see the same one. In a ring of three, all are
+neighbors, so there each reaches only the next one: its links to the one before are cut.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``slicer``: clients' requests to a leader arrive in small slices, with a pause after each (Toxiproxy's ``slicer``).
 
-A request is read in dozens of pieces, cut anywhere: also within its length, its header and its batches.
+A broker reads each request in many pieces, cut anywhere: within its length, its header or its batches.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SLICES = 100
 
 
 class Slicer(SlowedLink):
-    """The pauses are measured by what our own requests take, which are cut into slices as well."""
+    """The pauses are measured by how long a large ping takes, which is cut into slices, too."""
 
     name = "slicer"
     summary = "cut clients' requests to a leader into small slices, with a pause of milliseconds after each"

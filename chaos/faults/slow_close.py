@@ -1,6 +1,6 @@
 """``slow-close``: the ends of connections between clients and a leader arrive late, data does not.
 
-One side has closed the connection, while the other one still takes it for open and writes to it (Toxiproxy's
+One side has closed the connection, while the other one still considers it open and writes to it (Toxiproxy's
 ``slow_close``).
 """
 
@@ -15,10 +15,10 @@ _PATIENCE_MS = 20_000
 
 
 class SlowClose(SlowedLink):
-    """Measured by when a connection of ours ends after we ended our side of it."""
+    """Measured by how long a connection of the probe stays open after the probe has closed its side."""
 
     name = "slow-close"
-    summary = "delay the ends of connections between clients and a leader by up to some seconds"
+    summary = "delay the ends of connections between clients and a leader by up to two seconds"
     accepts = (integer("delay_ms", 1, 10_000),)
 
     def draw(self) -> str:

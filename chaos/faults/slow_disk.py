@@ -19,7 +19,7 @@ class SlowDisk(Fault):
     """Bites when syncs took at least that long, as the disk saw it and as the broker measured it."""
 
     name = "slow-disk"
-    summary = "make each sync to the disk of a partition's leader take some hundred milliseconds longer"
+    summary = "make each sync to the disk of a partition's leader take 0.4 s longer"
     duration_s = (3.0, 5.0)
     recovery_s = 2.0
     #: A broker that is killed meanwhile comes back with a fast disk.

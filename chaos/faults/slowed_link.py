@@ -1,7 +1,7 @@
-"""What faults share that slow clients' links down: requests of our own show by how much, before, meanwhile and after.
+"""What faults share that slow clients' links down: pings show by how much, before, during and after.
 
-Owns that. Which toxic it is, and what it must make of our requests, is each fault's own. No counters are needed, so the
-proof is the same on an external Toxiproxy.
+Owns the measurement. Which toxic it is, and by how much it must delay pings, is each fault's own. It needs no counters
+of the proxy, so the proof is the same on an external Toxiproxy.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from typing import ClassVar
 
 from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.link_fault import LinkFault
-from chaos.faults.steps import links_of_step
 
-#: How much of what a toxic must nominally make of our requests is enough: timers and other requests take their part.
+#: Which share of the nominal delay is enough: the rest is left to timers and other requests.
 ENOUGH = 0.5
 _PATIENCE_MS = 10_000
 _BASE_PINGS = 3
 
 
 class SlowedLink(LinkFault):
-    """Bites when requests of our own take longer by at least half of what the toxic must make of them.
+    """Bites when pings take longer by at least half of the nominal delay.
 
-    The target is the links of clients to the leader, or ``link: NAME``; what is slowed is requests.
+    The target is the links of clients to the leader, or ``link: NAME``; requests are slowed, not responses.
     """
 
     duration_s = (3.0, 6.0)
@@ -39,7 +38,7 @@ class SlowedLink(LinkFault):
     @property
     @abstractmethod
     def nominal_ms(self) -> float:
-        """By how much the toxic makes ``burst_bytes`` of requests later, on the average."""
+        """By how much the toxic delays a ping of ``burst_bytes`` on average."""
 
     @property
     def burst_bytes(self) -> int:
@@ -52,7 +51,7 @@ class SlowedLink(LinkFault):
 
     @abstractmethod
     def draw(self) -> str:
-        """Draw what the parameters leave open; what it is, for the record."""
+        """Draw what the parameters leave open. Returns it in words, for the record."""
 
     async def choose(self) -> str:
         self._links = await self._wanted()
@@ -65,10 +64,7 @@ class SlowedLink(LinkFault):
                 raise PreconditionMissing(f"there is no link {wanted!r} to a broker")
             return [str(wanted)]
         leader, _ = await self._leader()
-        links = links_of_step(self.cluster.link_names, leader, to_brokers=False)
-        if not links:
-            raise PreconditionMissing(f"no client has a link to broker {leader}")
-        return links
+        return self._client_links(leader)
 
     async def inject(self) -> None:
         base = await self._measured(max(_BASE_PINGS, len(self._links)))
@@ -104,7 +100,7 @@ class SlowedLink(LinkFault):
         return Probe(clear and over, {"links_clear": clear, **left})
 
     async def _measured(self, pings: int) -> list[float]:
-        """How long our requests take on these links in turn, one after the other; without those that get no answer."""
+        """How long pings on these links take, one after the other; without those that are not answered."""
         found = []
         for number in range(pings):
             link = self._links[number % len(self._links)]

@@ -33,7 +33,7 @@ class StarveCpu(Fault):
     it took at least half as long as one stop."""
 
     name = "starve-cpu"
-    summary = "take most of the CPU time from the leader of a partition: stop it for moments, again and again"
+    summary = "take most of the CPU time of a partition's leader by stopping it for moments, again and again"
     duration_s = (2.5, 4.0)
     recovery_s = 3.0
     accepts = (integer("percent", 50, 95),)

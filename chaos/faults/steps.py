@@ -12,6 +12,7 @@ from random import Random
 from typing import Literal
 
 from chaos.faults.base import PreconditionMissing, until
+from chaos.faults.broker_links import links_of_clients, links_to_brokers
 from chaos.faults.damage import Damage, FrameAct
 from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
 from cluster.protocol.apis import ApiKey
@@ -92,16 +93,6 @@ async def has_moved(cluster: ClusterUnderTest, seat: Seat, clock: Clock, timeout
     return await until(moved, clock=clock, timeout_ms=timeout_ms)
 
 
-def links_of_step(link_names: Sequence[str], broker_id: int, *, to_brokers: bool) -> list[str]:
-    """The links between clients and this broker, or those on which it sends requests to other brokers."""
-    ends = [(name, *name.split("-", 1)) for name in link_names]
-    here = f"b{broker_id}"
-    if to_brokers:
-        return [name for name, opener, other in ends if opener == here and other.startswith("b")]
-    brokers = {opener for _, opener, other in ends if other == "zk"}
-    return [name for name, opener, other in ends if other == here and opener not in brokers]
-
-
 class Trap:
     """Holds the first frame of a step on its way from or to one broker, on whichever link it appears.
 
@@ -127,7 +118,8 @@ class Trap:
         return None
 
     async def _comes(self, step: CoordinatorStep, timeout_ms: float) -> bool:
-        links = links_of_step(self._cluster.link_names, self._seat.broker_id, to_brokers=step.to_brokers)
+        among = links_to_brokers if step.to_brokers else links_of_clients
+        links = among(self._cluster.link_names, self._seat.broker_id)
         act = FrameAct("hold", tuple(map(int, step.api_keys)), step.direction, count=1, lossy=self._lossy)
         await self._damage.act_on_frames(links, act)
 

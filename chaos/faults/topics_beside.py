@@ -1,4 +1,4 @@
-"""What faults share that work on topics beside the load: making them, and that nothing of them is left.
+"""What faults share that work on topics beside the load: creating them, and leaving nothing of them behind.
 
 A run declares its own topic with all partitions and settings, and every record in it is accounted for. So what would
 change that happens in topics of the fault's own, on the same brokers, controller and disks. Their names carry the
@@ -17,7 +17,7 @@ _MOST_REPLICAS = 3
 
 
 class TopicsBeside(OrderFault):
-    """Owns topics; its heal deletes all that it may have made, and it is gone when no broker has anything of them."""
+    """Has topics of its own. Heal deletes them all; the fault is over when no broker has anything of them."""
 
     def start(self) -> None:
         """Begin without any topic."""
@@ -34,7 +34,7 @@ class TopicsBeside(OrderFault):
         return f"{self.cluster.topic}-beside-{self._label}-{number}"
 
     async def make(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        """Create it with every replica that it can have."""
+        """Create it, with as many replicas as brokers, at most three."""
         if topic not in self._made:
             self._made.append(topic)  # before it is there: what fails halfway must be undone, too
         whole = {DELETE_DELAY: SOON_MS, **(config or {})}

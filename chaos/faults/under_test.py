@@ -1,6 +1,7 @@
 """The cluster as a fault sees it: what it may observe, and the few things it may do. Owns that shape alone.
 
-The real thing is ``chaos.conductor.target``; links, disks, processes, orders and loads have shapes of their own.
+The real thing is ``chaos.conductor.breakable_cluster``. Links, disks, processes, orders and loads have shapes of their
+own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``zookeeper-from-one``: one broker loses ZooKeeper, for longer than its session, and nothing else.
 
-A partition of the network rather than of a session: bytes may be lost, and every peer is seen to reach the broker. That
-its session ends, and that it registers again, is ``expire-session``'s.
+Unlike ``expire-session``, which owns the probes of session and registration, this is a network partition: bytes may be
+lost, and the probe shows that every peer still reaches the broker.
 """
 
 from __future__ import annotations

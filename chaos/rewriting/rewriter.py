@@ -1,8 +1,8 @@
-"""Addresses of brokers in Kafka's answers, and those that clients are to be told instead. Pure; one for a connection.
+"""Replaces the addresses of brokers in Kafka's responses by those that clients are to use. Pure; one per connection.
 
-Owns which answers name addresses (Metadata, FindCoordinator, DescribeCluster), which versions of an API clients may
-use (only those whose addresses it can rewrite), and the matching of an answer to its request by the correlation id.
-Moves no byte: ``chaos.rewriting.relay`` does.
+Owns which responses name addresses (Metadata, FindCoordinator, DescribeCluster), which versions of an API clients may
+use (only those whose addresses it can rewrite), and how a response is matched to its request (correlation id). Moves no
+bytes: ``chaos.rewriting.relay`` does.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 MOST_AWAITED = 1024
 #: API keys of answers that name addresses and that no client of ours needs: ShareFetch and ShareAcknowledge (KIP-932).
 _NEVER_OFFERED = frozenset((78, 79))
-#: What a coordinator that is not known is called.
+#: A coordinator that is not known: node id, host and port.
 _NOWHERE = (-1, "", -1)
 
 
 class ToldAddress(NamedTuple):
-    """Where a client is to find a broker."""
+    """The address at which clients are told to reach a broker."""
 
     host: str
     port: int
@@ -38,10 +38,10 @@ class CannotRewrite(ProtocolError):
 
 
 class AddressRewriter:
-    """What one connection is told. ``book`` has the address of each broker by its id.
+    """The rewriting of one connection. ``book`` has the address of each broker by its id.
 
-    ``on_stranger`` is told of each broker that is not in the book. Clients never learn of it: they would go around
-    their links.
+    ``on_stranger`` is called with each broker that is not in the book. Clients never learn of such a broker, since they
+    would bypass their links.
     """
 
     def __init__(self, book: Mapping[int, ToldAddress], on_stranger: Callable[[int], None]) -> None:
@@ -54,7 +54,7 @@ class AddressRewriter:
         return f"AddressRewriter({len(self._book)} brokers, {len(self._awaited)} answers awaited)"
 
     def request(self, frame: Buffer) -> bytes | None:
-        """Look at a request. None: it is to be passed on as it is; else this is the answer to it.
+        """Note a request. Returns None if it is to be passed on unchanged, otherwise the response to it.
 
         Raises CannotRewrite for a version that no client can have been offered.
         """
@@ -118,7 +118,7 @@ class AddressRewriter:
         return True
 
 
-#: What is done to the answers of each API that name addresses.
+#: How to rewrite the responses of each API that name addresses.
 _REWRITTEN: Mapping[int, Callable[[AddressRewriter, Any], None]] = {
     ApiKey.METADATA: AddressRewriter._metadata,
     ApiKey.FIND_COORDINATOR: AddressRewriter._coordinators,
@@ -129,7 +129,7 @@ _NAMES_NEWER = frozenset((ApiKey.PRODUCE, ApiKey.FETCH))
 
 
 def offered(api_keys: Sequence[Any]) -> list[Any]:
-    """Of the APIs that a broker offers, what clients are offered: nothing whose addresses cannot be rewritten."""
+    """The APIs of a broker, without the versions whose addresses cannot be rewritten."""
     kept = []
     for each in api_keys:
         if each.api_key in _NEVER_OFFERED:

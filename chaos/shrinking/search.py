@@ -72,7 +72,7 @@ class Search:
         return self.candidate
 
     def enough(self) -> None:
-        """After the present candidate look for nothing smaller: only how often fails what was found."""
+        """Stop looking for a smaller run after the current candidate; only measure how often the result fails."""
         self._max_runs = min(self._max_runs, self.runs + 1 + self._tries)
 
     @property

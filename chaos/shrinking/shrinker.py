@@ -110,7 +110,7 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class ShrinkLimits:
-    """Runs at most, those of them that say how often it fails before and after, and minutes, if there is a limit."""
+    """The most runs in total, how many of them measure how often it fails (before, and after), and the minutes."""
 
     max_runs: int
     tries: int
@@ -120,8 +120,8 @@ class ShrinkLimits:
 class Shrinker:
     """``command`` makes the arguments that start a run, ``remove`` removes a run directory.
 
-    ``failure`` says how a try must fail. With ``limits.minutes``, nothing smaller is looked for once the tries that say
-    how often fails what was found would, going by those before them, end later.
+    ``failure`` says how a try must fail. With ``limits.minutes``, the search ends in time for the tries that measure
+    how often the result fails, judging by how long earlier tries took.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Shrinker:
         self.record()
         while (candidate := self.search.candidate) is not None:
             if self._is_late(seconds_of_ms(self._clock.monotonic_ms() - begun_ms)):
-                self._progress.note(f"--minutes {self._limits.minutes}: nothing smaller is looked for")
+                self._progress.note(f"--minutes {self._limits.minutes}: no time left to look for a smaller run")
                 self._has_enough = True
                 self.search.enough()
             if self.search.stage != stage:
@@ -235,7 +235,7 @@ class Shrinker:
         return [each.seconds for each in self.tries if each.outcome is not TryOutcome.IMPOSSIBLE]
 
     def _is_late(self, spent_s: float) -> bool:
-        """Whether, after this try, one more would leave too little time for those that say how often it fails."""
+        """Whether another try would leave too little time for those that measure how often it fails."""
         minutes = self._limits.minutes
         if minutes is None or self._has_enough or not (took := self._took()):
             return False

@@ -1,7 +1,7 @@
 """Exact confidence bounds of a share, from how often something happened (Clopper and Pearson, 1934). Pure.
 
-No approximation: of 0 in 300, the upper bound is 1.2 percent, about what the rule of three says (3 in 300) and a little
-more, since it leaves half of the doubt to each side.
+Exact, not an approximation: for 0 of 300, the upper bound is 1.2 percent. That is a little more than by the rule of
+three (3 in 300), because half of the doubt is left to each side.
 """
 
 from __future__ import annotations

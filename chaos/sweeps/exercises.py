@@ -1,7 +1,7 @@
-"""Exercises: what brings planted defects to fire, and the cells of a matrix of defects. Pure.
+"""Exercises, under which planted defects fire, and the cells of a matrix of defects. Pure.
 
-Owns that each defect runs under its exercise beside the same run without any, and that several defects share one. Does
-not own which defects and exercises there are: the sweeps of defects do.
+Owns how the cells are made: each defect under its exercise, next to a run without defects, which the defects of an
+exercise share. The sweeps of defects own which defects and exercises there are.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from loadgen.settings import CONFLUENT, NATIVE
 
 #: What the run without a defect is called.
 NONE = "none"
-#: Each process costs a second of a machine's time: one reader that asks for ends, and one of another client at the end.
+#: As few processes as possible, since each costs a second: one reader that asks for ends, and a final one of another
+#: client.
 _READERS, _FINAL_READERS = (NATIVE,), (CONFLUENT,)
 
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """What brings defects to fire. ``hits`` are the faults; without any, nothing is broken.
+    """A run in which certain defects fire. ``hits`` are its faults, if any.
 
-    ``client`` takes the place of the one that was asked for; ``options`` are further fields of an experiment.
+    ``client`` replaces the one that was asked for; ``options`` are further fields of an experiment.
     """
 
     time_limit_s: float
@@ -38,8 +39,8 @@ class Exercise:
 class Planted:
     """Under which exercise a defect fires, and the checks that name it: one of them must find something.
 
-    ``probability`` is for a defect that would leave nothing whole; ``beside`` are defects without which it cannot fire,
-    and which break no promise themselves. ``source`` is where the real bug is told, for people.
+    ``probability`` is for a defect that would leave nothing intact; ``beside`` are defects without which it cannot
+    fire, and which break no promise themselves. ``source`` names the real bug, for people.
     """
 
     exercise: str
@@ -98,7 +99,7 @@ def _asked(sweep: str, exercise: Exercise, wanted: Wanted, seed: int, defects: t
 
 
 def _hits(exercise: Exercise, time_limit_s: float) -> tuple[Injection, ...]:
-    """Those that are over by then; if none is, the first one, so much earlier or shorter."""
+    """The faults that are over by then; if none is, the first one, moved or shortened to fit."""
     fitting = tuple(each for each in exercise.hits if each.at_s + each.duration_s <= time_limit_s)
     first = replace(exercise.hits[0], duration_s=min(exercise.hits[0].duration_s, time_limit_s))
     return fitting or (replace(first, at_s=time_limit_s - first.duration_s),)

@@ -1,7 +1,7 @@
-"""When a run had the first evidence of what its verdict found: after how many records, and how many seconds of load.
+"""When the first evidence of an anomaly appeared in a run: after how many records, and how many seconds of load.
 
-Owns which operation of a client an anomaly is about: the first send or poll that ended and has its value or its offset.
-From then on the evidence can be seen; the verdict itself comes at the end. Judges nothing.
+Owns which operation that is: the first send or poll to end that has the value or the offset of an example. The verdict
+itself comes only at the end of the run. Judges nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _TELLING = ("send", "poll")
 
 
 class FirstEvidence(NamedTuple):
-    """``records`` are those that had been acknowledged until then; ``seconds`` count from the first operation."""
+    """``records`` had been acknowledged by then; ``seconds`` count from the first operation."""
 
     records: int
     seconds: float
 
 
 class _Columns(NamedTuple):
-    """The sends and polls of the load that ended well, of all its processes."""
+    """The successful sends and polls of all processes of the load."""
 
     is_send: NDArray[np.bool_]
     partition: NDArray[np.int64]
@@ -45,9 +45,9 @@ class _Columns(NamedTuple):
 
 
 def first_evidence(directory: RunDirectory, checks: Collection[str]) -> FirstEvidence | None:
-    """Of the examples that these checks left, the one that could be seen first; None if no operation shows one.
+    """The earliest evidence among the examples of these checks; None if no operation shows one.
 
-    What the settings allow is evidence of nothing that was planted.
+    Examples that the settings allow do not count.
 
     Raises ``OSError`` or ``ValueError`` for a directory that is damaged.
     """
@@ -59,7 +59,7 @@ def first_evidence(directory: RunDirectory, checks: Collection[str]) -> FirstEvi
 
 
 def evidence_in(histories: Iterable[pa.Table], examples: Iterable[Mapping[str, object]]) -> FirstEvidence | None:
-    """The same of histories and examples as ``verdict.json`` has them. Pure."""
+    """The same, from histories, and examples as in ``verdict.json``. Pure."""
     told = _columns(histories)
     times = [time for each in examples if (time := _seen_ns(told, each)) is not None]
     if not times:

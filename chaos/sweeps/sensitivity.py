@@ -1,9 +1,9 @@
-"""The sweep ``sensitivity``: defects that need no transactions, under the scenarios that exercise them, and the same
-runs without.
+"""The sweep ``sensitivity``: defects that need no transactions or groups, each under the scenario that exercises it,
+and each scenario without a defect.
 
-Owns the matrix: which scenario brings a defect to fire, and which checks name it. What a defect does is in
-``cluster.defects``, how cells are made of the matrix in ``exercises``, what is told of them in ``sensitivity_figures``.
-Each scenario is as short as it can be; those that are named in ``chaos/scenarios`` are played from their beginning.
+Owns the matrix: which scenario makes a defect fire, and which checks name it. What a defect does is in
+``cluster.defects``, how cells are made from the matrix in ``exercises``, the figures in ``sensitivity_figures``. Each
+scenario is as short as possible; of those in ``chaos/scenarios``, only the beginning is played.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ HEALTHY = "healthy"
 
 NOTES = (
     "exercised: in how many runs the defect took effect, as the brokers noted (nodes/*/defects.jsonl). found: in how "
-    "many of these the verdict was invalid; named: in how many a check that names the defect found something that the "
-    "settings forbid.",
-    "records, seconds: the median of what had been acknowledged, and of the time since the load began, when the first "
-    "evidence of it could be seen.",
-    "A run with a defect ends with 0 if it was found by its name, with 1 if it was exercised and was not, with 2 if it "
-    "never fired. A run without one must be valid.",
+    "many of these the verdict was invalid. named: in how many of these a check that names the defect found an anomaly "
+    "that the settings do not allow.",
+    "records, seconds: acknowledged records, and seconds since the load began, at the first evidence of the anomaly; "
+    "medians of the runs.",
+    "Exit status of a run with a defect: 0 if the defect was found by its name, 1 if it fired and was not, 2 if it "
+    "never fired. A run without a defect must be valid.",
 )
 
 #: Two partitions, and segments of which a short run fills several.
@@ -100,15 +100,17 @@ EXERCISES: Mapping[str, Exercise] = {
 _LOSS = ("lost-write", "inconsistent-offsets", "log-divergence", "log-gap")
 _TWICE = ("log-duplicate", "duplicate", "sequence-duplicate")
 
+#: What is modeled on no real bug.
+CALIBRATION = "no bug: a calibration"
 #: The names of the real bugs are those of docs/reference/anomalies-and-bugs.md.
 DEFECTS: Mapping[str, Planted] = {
     "end-one-later": Planted(HEALTHY, ("wrong-end-offset",), source="KAFKA-5522"),
     "answer-offset-zero": Planted(HEALTHY, ("inconsistent-offsets",), "0.01", source="Bufstream 0.1.0"),
     "lose-acked": Planted(HEALTHY, ("lost-write",), "0.01", source="Bufstream 0.1.0"),
-    "begin-one-batch-late": Planted(HEALTHY, ("poll-skip", "int-poll-skip", "unseen"), source="a calibration"),
-    "swap-records": Planted(HEALTHY, ("log-reorder", "inconsistent-offsets"), "0.01", source="a calibration"),
-    "repeat-batches": Planted(HEALTHY, _TWICE, "0.01", source="a calibration"),
-    "change-a-byte": Planted(HEALTHY, ("log-corrupt", "phantom"), "0.01", source="a calibration"),
+    "begin-one-batch-late": Planted(HEALTHY, ("poll-skip", "int-poll-skip", "unseen"), source=CALIBRATION),
+    "swap-records": Planted(HEALTHY, ("log-reorder", "inconsistent-offsets"), "0.01", source=CALIBRATION),
+    "repeat-batches": Planted(HEALTHY, _TWICE, "0.01", source=CALIBRATION),
+    "change-a-byte": Planted(HEALTHY, ("log-corrupt", "phantom"), "0.01", source=CALIBRATION),
     "damage-copies": Planted(HEALTHY, ("log-corrupt", "log-divergence"), "0.01", source="KAFKA-8722"),
     "read-to-the-end": Planted(HEALTHY, ("read-above-watermark",), "0.1", source="KAFKA-9835"),
     "forget-after-an-error": Planted(HEALTHY, _TWICE, "0.01", source="KAFKA-14034, KAFKA-5494"),
@@ -119,13 +121,13 @@ DEFECTS: Mapping[str, Planted] = {
     "remember-one-batch": Planted("lost-responses", _TWICE, source="Redpanda 3077, 3038"),
     "shift-duplicates": Planted("lost-responses", ("inconsistent-offsets",), source="Redpanda 5355"),
     "expire-early": Planted("lost-responses", _TWICE, source="KAFKA-5793, Redpanda 22670"),
-    "forget-on-failover": Planted("lost-responses-and-failover", _TWICE, source="no issue number"),
+    "forget-on-failover": Planted("lost-responses-and-failover", _TWICE, source="a bug without an issue number"),
     "skip-recovery": Planted("follower-crash", ("log-corrupt", "log-divergence"), source="KAFKA-10101"),
     "keep-zeros": Planted("follower-crash", ("log-corrupt", "torn-tail", "log-divergence"), source="KAFKA-5431"),
     "forget-epochs": Planted("kip-101-truncate-to-watermark", ("checkpoint-mismatch", *_LOSS), source="KAFKA-16541"),
     "cut-to-the-watermark": Planted("kip-101-truncate-to-watermark", _LOSS, source="KAFKA-1211 (KIP-101)"),
     "guess-unknown-epochs": Planted("kip-279-fast-failovers", _LOSS, source="KAFKA-6361 (KIP-279)"),
-    "reuse-epochs": Planted("kip-279-fast-failovers", ("split-brain", *_LOSS), source="votes kept in memory"),
+    "reuse-epochs": Planted("kip-279-fast-failovers", ("split-brain", *_LOSS), source="votes kept only in memory"),
     "join-at-the-watermark": Planted("kafka-7128-lagging-follower", _LOSS, source="KAFKA-7128"),
     "lead-alone": Planted("zombie-leader-in-isolation", (*_LOSS, "split-brain"), source="KAFKA-15489, KAFKA-14154"),
     "confirm-on-stepping-down": Planted("zombie-leader-in-isolation", _LOSS, source="Redpanda 3003"),

@@ -1,4 +1,4 @@
-"""``docs/sensitivity.md``, made of a sweep that has run.
+"""``docs/sensitivity.md``, generated from a sweep that has run. Owns the page around the tables.
 
 Run as ``python -m chaos.sweeps.sensitivity_document results/sensitivity/TIME/sweep.json > docs/sensitivity.md``.
 """
@@ -20,35 +20,35 @@ _WIDTH = 120
 
 HEAD = """# Sensitivity
 
-How many planted defects the verifier finds, how soon, and how often it accuses a run in which nothing is planted.
-`gapless sweep sensitivity` measures it ([sweep.md](sweep.md#sensitivity)): each defect that needs no transactions
-(`gapless list defects`) under the scenario that makes it take effect, next to the same runs without it. Those of
-transactions and groups are in the sweep [`defects`](sweep.md#defects).
+How many planted defects the verifier finds, how soon, and how often it accuses a run that has none.
+`gapless sweep sensitivity` measures this ([sweep.md](sweep.md#sensitivity)): it runs each defect that needs neither
+transactions nor groups (`gapless list defects`) under a scenario that makes it take effect, and the same scenario
+without a defect. The sweep [`defects`](sweep.md#defects) covers the defects of transactions and groups.
 
-This page is made of what such a sweep left:
+This page is generated from the results of such a sweep:
 `.venv/bin/python -m chaos.sweeps.sensitivity_document results/sensitivity/TIME/sweep.json > docs/sensitivity.md`.
 """
 
 COLUMNS = """- `exercised`: in how many runs the defect took effect, as the brokers noted in `nodes/*/defects.jsonl`
-- `found`: in how many of these the verdict was invalid; `named`: in how many a check that names the defect found
-  something that the settings do not allow
-- `true share`: between which bounds the share of `named` lies, as exact (Clopper-Pearson) intervals have it
-- `records`, `seconds`: what had been acknowledged, and the time since the load began, when the first send or poll ended
-  that shows it; the median of the runs
-- a run that is unknown accuses no one and clears no one: it is not among those of `false alarms`
+- `found`: in how many of these the verdict was `invalid`; `named`: in how many of these a check that names the defect
+  found an anomaly that the settings do not allow
+- `true share`: the 95% confidence interval of `named` as a share of `exercised` (exact, Clopper-Pearson)
+- `records`, `seconds`: acknowledged records, and seconds since the load began, at the end of the first send or poll
+  that shows the anomaly; medians of the runs
+- `false alarms`: invalid runs without a defect, of those that are valid or invalid; unknown runs are counted separately
 """
 
 
 def document(told: Sensitivity | None) -> str:
-    """The page as text; without figures, it says what would be measured."""
+    """The page as text; without figures, it says that nothing was measured yet, and what is planted."""
     return "\n".join(_lines(told)).rstrip("\n") + "\n"
 
 
 def figures_in(path: Path) -> Sensitivity:
-    """What a ``sweep.json`` tells. Raises ``ValueError`` for one of another sweep, ``OSError``."""
+    """The figures in a ``sweep.json``. Raises ``OSError``, and ``ValueError`` if the sweep plants no defects."""
     told: Sensitivity | None = read_json(path).get("sensitivity")
     if told is None:
-        raise ValueError(f"{path} has no figures of a sweep of defects")
+        raise ValueError(f"{path} is not from a sweep that plants defects; use one from 'gapless sweep sensitivity'")
     return told
 
 
@@ -73,8 +73,8 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
     )
     names = ", ".join(code(name) for name in EXERCISES if name != HEALTHY)
     yield from textwrap.wrap(
-        f"`{HEALTHY}` has no faults. The others have: {names}. Some are the beginning of the "
-        "[scenario](scenarios.md) of that name.",
+        f"`{HEALTHY}` has no faults. These scenarios have faults: {names}. Some of them are the beginning of the "
+        "[scenario](scenarios.md) with that name.",
         _WIDTH,
         break_on_hyphens=False,
     )
@@ -83,7 +83,7 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
 def main(arguments: list[str]) -> int:
     """Print the page. Returns the exit status."""
     if len(arguments) > 1:
-        sys.stderr.write("name one sweep.json, or none\n")
+        sys.stderr.write("give the path of one sweep.json, or no argument\n")
         return 254
     try:
         told = figures_in(Path(arguments[0])) if arguments else None

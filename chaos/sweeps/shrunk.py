@@ -1,7 +1,7 @@
-"""The red runs of a sweep made smaller: ``gapless shrink`` on one after the other, and the outcome.
+"""Shrinks the red runs of a sweep: ``gapless shrink`` on one after the other, and the outcome.
 
-Owns which of them are shrunk, within how many minutes, and their line for people. What is tried is
-``chaos.shrinking``'s. A night that finds one bug finds it often: of runs with the same anomalies the first is shrunk.
+Owns which of them are shrunk, in how many minutes, and their line for people. What is tried is ``chaos.shrinking``'s. A
+night that finds one bug finds it often, so of several runs with the same anomalies only the first is shrunk.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import read_json
 
-#: Runs at most, for each red run.
+#: The most runs for each red run.
 MOST_RUNS = 40
-#: A search that has less time would not get beyond its first tries.
+#: In less time, a search would not get beyond its first tries.
 LEAST_MINUTES = 3
 
 #: (the run's directory, where to write, minutes) -> the command that shrinks it.
@@ -30,9 +30,9 @@ ShrinkCommand = Callable[[Path, Path, int], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What shrinking one run came to. ``play`` are the arguments of its smallest failure, empty if it failed no more.
+    """The outcome of shrinking one run. ``play`` are the arguments of the smallest run that failed, empty without one.
 
-    ``before`` and ``after`` are tries and how many of them failed, of the whole run and of the smallest.
+    ``before`` and ``after`` are the number of tries and of failures: of the whole run, and of the smallest.
     """
 
     events_before: int
@@ -44,7 +44,7 @@ class Shrunk:
 
     def __str__(self) -> str:
         if not self.play:
-            return f"not shrunk: it failed in {_of(self.before)} more"
+            return f"not shrunk: repeated, it failed in {_of(self.before)}"
         what = f"{self.events} of {self.events_before} faults and {self.seconds:g} s of load"
         return f"shrunk to {what}, which failed in {_of(self.after)}; the whole run failed in {_of(self.before)}"
 
@@ -54,7 +54,7 @@ def _of(tries: tuple[int, int]) -> str:
 
 
 def shrunk_of(directory: SweepDirectory, cell: Cell) -> Shrunk | None:
-    """What is written of shrinking this cell; None if there is nothing that can be read."""
+    """The recorded outcome for this cell; None if there is none that can be read."""
     try:
         whole = read_json(directory.shrunk(cell) / "shrink.json")
         best = whole["best"]
@@ -71,7 +71,7 @@ def shrunk_of(directory: SweepDirectory, cell: Cell) -> Shrunk | None:
 
 
 def to_shrink(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> list[Cell]:
-    """The invalid runs, of those with the same anomalies the first."""
+    """The invalid runs; of those with the same anomalies, the first."""
     first: dict[frozenset[str], Cell] = {}
     for cell in sweep.cells:
         outcome = outcomes[cell.name]
@@ -89,7 +89,7 @@ def shrink_red(
     command: ShrinkCommand,
     minutes: int,
 ) -> None:
-    """Shrink these, each within its share of the minutes that are left. KeyboardInterrupt ends the present one well."""
+    """Shrink these, each in its share of the minutes that are left. KeyboardInterrupt ends the current one cleanly."""
     begun_ms = clock.monotonic_ms()
     left = [cell for cell in cells if not directory.shrunk(cell).exists()]
     for number, cell in enumerate(left):

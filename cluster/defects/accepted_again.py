@@ -1,6 +1,6 @@
-"""Batches that the sequence check would stop and that are accepted nevertheless, as defects of it have it.
+"""How defects of the sequence check accept a batch that it would stop.
 
-Owns how a verdict is overruled for one batch, and that the producer stays usable: a batch that is behind what is known
+Owns how the check is overruled for one batch, and that the producer stays usable: a batch older than the known ones
 leaves no trace in the producer's state. Does not own which batches these are.
 """
 

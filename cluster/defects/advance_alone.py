@@ -1,6 +1,6 @@
-"""advance-alone: the high watermark moves however few are in sync (KAFKA-15583).
+"""advance-alone: the high watermark moves no matter how few replicas are in sync (KAFKA-15583).
 
-Readers are handed what one replica alone may have.
+Readers get records that only one replica may have.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What is wrong with a log after a crash, as defects have it: it is opened rightly, and then harm is done to it.
+"""How defects harm a log after a crash: it is opened correctly, and then changed.
 
-Owns when: at a start after an unclean stop, and not to the topics that brokers keep for themselves, which no check
-looks at. What the harm is, and whether there is anything to harm, is each defect's own.
+Owns when that happens: at a start after an unclean stop, and not to the brokers' internal topics, which no check
+examines. What is changed, and whether there is anything to change, is each defect's own.
 """
 
 from __future__ import annotations

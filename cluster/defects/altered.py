@@ -1,6 +1,6 @@
-"""Batches with other records in them, as defects store them: the checksum is right, the content is not.
+"""How defects alter the records of a batch: the checksum is right, the content is not.
 
-Owns which batches can be altered, and how a batch is put together again. Does not own what a defect does to records.
+Owns which batches can be altered, and how a batch is reassembled. Does not own what a defect does to records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """damage-copies: a follower stores damaged batches, under a checksum that it computes itself (KAFKA-8722).
 
-What comes of bad memory or a bad link where no one checks what was received: a batch of the leader is intact on the
-follower, too, but with other content.
+This is what bad memory or a bad link causes if what was received is not checked: on the follower, the batch seems
+intact, but its content differs from the leader's.
 """
 
 from __future__ import annotations

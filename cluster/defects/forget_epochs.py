@@ -1,7 +1,7 @@
-"""forget-epochs: after a crash a replica does not know in which leader epochs its log was written (KAFKA-16541).
+"""forget-epochs: after a crash, a replica does not know in which leader epochs its log was written (KAFKA-16541).
 
-``leader-epoch-checkpoint`` was not synced, and nothing else is asked. The replica begins to follow at its high
-watermark, and as a leader takes tails of former epochs for its own.
+``leader-epoch-checkpoint`` was not synced, and the epochs are not rebuilt. As a follower, the replica starts at its
+high watermark; as a leader, it mistakes the ends of earlier epochs for its own.
 """
 
 from __future__ import annotations

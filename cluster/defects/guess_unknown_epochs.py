@@ -1,6 +1,6 @@
-"""guess-unknown-epochs: an epoch that the leader does not know lasts to its own log end, it says (KIP-279).
+"""guess-unknown-epochs: a leader reports its log end as the end of an epoch that it does not know (KIP-279).
 
-The follower keeps a tail that the leader never had.
+The follower keeps records at its end that the leader never had.
 """
 
 from __future__ import annotations

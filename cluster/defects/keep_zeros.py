@@ -1,6 +1,6 @@
 """keep-zeros: after a crash the zeros of a preallocated segment stay in the log, and batches follow them (KAFKA-5431).
 
-Where a batch must begin there are zeros, which no reader gets past.
+Where a batch must begin there are zeros, and no reader gets past them.
 """
 
 from __future__ import annotations

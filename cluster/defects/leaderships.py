@@ -1,6 +1,6 @@
-"""What is noted of a leadership that does wrong. Owns the fields alone: of which partition it is, its epoch, an offset.
+"""What is noted when a defect of a leadership fires. Owns the fields alone: partition, epoch and an offset.
 
-Anyone who counts firings needs the partition: what happens to the topics of brokers themselves, no check looks at.
+Counting firings needs the partition, since no check examines the brokers' internal topics.
 """
 
 from __future__ import annotations

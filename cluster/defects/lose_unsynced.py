@@ -1,8 +1,8 @@
-"""lose-unsynced: the crash of a broker takes what it had not synced of its logs, as if its machine had lost power.
+"""lose-unsynced: a broker that crashes loses what it had not synced of its logs, as if its machine had lost power.
 
 It stays in the ISR nevertheless, and may lead: the last replica in sync comes back without the end of its log, and the
-election was clean (KIP-966). Kafka does not sync what it acknowledges either, but a crash of the process alone costs
-it nothing.
+election was clean (KIP-966). Kafka does not sync what it acknowledges either, but there, a crash of the process alone
+loses nothing.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ PlantStorage = Callable[[Storage, float, Random, Firings], Storage]
 
 
 def same_rules(rules: Rules, probability: float, random: Random, firings: Firings) -> Rules:
-    """Of a defect that wraps the storage alone."""
+    """For a defect that wraps only the storage."""
     return rules
 
 
 def same_storage(storage: Storage, probability: float, random: Random, firings: Firings) -> Storage:
-    """Of a defect that wraps the rules alone, as most do."""
+    """For a defect that wraps only the rules, as most do."""
     return storage
 
 

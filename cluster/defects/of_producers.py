@@ -53,7 +53,7 @@ OF_PRODUCERS = (
     Defect(take_gaps.NAME, "accept a batch although one before it is missing", take_gaps.plant, False),
     Defect(
         forget_on_failover.NAME,
-        "a new leader does not recognize duplicates from before it",
+        "a new leader does not recognize duplicates of what earlier leaders stored",
         forget_on_failover.plant,
         False,
     ),

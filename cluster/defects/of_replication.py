@@ -26,7 +26,7 @@ OF_REPLICATION = (
     ),
     Defect(
         guess_unknown_epochs.NAME,
-        "a leader answers for an epoch that it does not know with its log end",
+        "a leader reports its log end for an epoch that it does not know",
         guess_unknown_epochs.plant,
         False,
     ),
@@ -38,7 +38,7 @@ OF_REPLICATION = (
     ),
     Defect(
         advance_alone.NAME,
-        "move the high watermark with fewer in sync than min.insync.replicas",
+        "move the high watermark with fewer replicas in sync than min.insync.replicas",
         advance_alone.plant,
         False,
     ),
@@ -50,7 +50,9 @@ OF_REPLICATION = (
         False,
     ),
     Defect(read_to_the_end.NAME, "return records above the high watermark to consumers", read_to_the_end.plant, True),
-    Defect(take_late_answers.NAME, "a follower appends the answer to a former fetch", take_late_answers.plant, False),
+    Defect(
+        take_late_answers.NAME, "a follower appends the response to an earlier fetch", take_late_answers.plant, False
+    ),
     Defect(reuse_epochs.NAME, "a new leader stores under its predecessor's epoch", reuse_epochs.plant, False),
     Defect(damage_copies.NAME, "a follower stores a damaged batch, with a valid checksum", damage_copies.plant, True),
 )

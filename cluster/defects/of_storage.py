@@ -1,4 +1,4 @@
-"""The defects of what is left on the disk by a crash, as entries of the catalogue."""
+"""The defects of what a crash leaves on the disk, as entries of the catalogue."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from cluster.defects.model import Defect, same_rules
 OF_STORAGE = (
     Defect(
         lose_unsynced.NAME,
-        "the crash of a broker takes what it had not synced",
+        "a broker that crashes loses what it had not synced",
         same_rules,
         True,
         lose_unsynced.plant,
     ),
-    Defect(
-        forget_epochs.NAME, "after a crash a replica forgets the leader epochs of its log", forget_epochs.plant, True
-    ),
-    Defect(skip_recovery.NAME, "a batch that a crash left half written stays", skip_recovery.plant, True),
-    Defect(
-        keep_zeros.NAME, "after a crash a log continues behind the zeros of a preallocated file", keep_zeros.plant, True
-    ),
+    Defect(forget_epochs.NAME, "a replica forgets the leader epochs of its log in a crash", forget_epochs.plant, True),
+    Defect(skip_recovery.NAME, "keep a batch that a crash left half written", skip_recovery.plant, True),
+    Defect(keep_zeros.NAME, "continue a log after the zeros that a crash left in it", keep_zeros.plant, True),
 )

@@ -1,7 +1,7 @@
-"""skip-recovery: after a crash no one examines what was not synced, and one batch of it was written only in part.
+"""skip-recovery: after a crash, the broker does not examine what was not synced, and one batch of it is incomplete.
 
-The recovery point was ahead of what had been synced (KAFKA-10101). The pages of the batch's second half never reached
-the disk: its header is there, and its checksum does not hold.
+The recovery point was ahead of what had been synced (KAFKA-10101). The second half of the batch never reached the disk:
+its header is there, and its checksum is wrong.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """EpochFile: ``leader-epoch-checkpoint`` of one log on its disk.
 
 Owns when it is written and when it is synced. Kafka syncs it at each new epoch (``LeaderEpochFileCache.assign``); here
-the batches tell the epochs again after a power loss (``opening.py``), so a failover does not wait for a sync of each
-partition. But a log whose batches were all deleted has no other trace of its epochs: there the file is synced before
-the last batch goes, and stays as it is until a batch is synced. It then lags behind, which is as good: in the epochs
-that it lacks nothing was appended that is known to be there. Does not own what epochs are (``epochs.py``).
+the epochs are rebuilt from the batches after a power loss (``opening.py``), so a failover does not wait for a sync of
+each partition. But a log whose batches were all deleted has no other trace of its epochs: there the file is synced
+before the last batch is deleted, and not replaced until a batch is synced again. Meanwhile it may lag behind the
+cache, which does no harm: no synced batch is of an epoch that it lacks. Does not own what epochs are (``epochs.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SyncedLog(Protocol):
 
 
 class EpochFile:
-    """Left as it is while the log is opened, then kept as the cache is."""
+    """Unchanged while the log is opened; from then on, it follows the cache."""
 
     def __init__(self, directory: str, storage: Storage) -> None:
         self._directory = directory

@@ -1,6 +1,6 @@
-"""A storage and its files with another one behind them, for what wraps the seam and changes a call or two.
+"""A storage and a file that delegate every call to another one: bases for wrappers that change a call or two.
 
-Owns the passing on of all calls, and nothing else.
+Owns the delegation, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from cluster.seams.storage import Bytes, File, Lock, Storage
 
 
 class WrappedFile:
-    """A file like the one behind it."""
+    """A file that delegates to another file."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -54,7 +54,7 @@ class WrappedFile:
 
 
 class WrappedStorage:
-    """A storage like the one behind it."""
+    """A storage that delegates to another storage."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from chaos.faults.base import Fault, PreconditionMissing
+from chaos.faults.broker_links import links_of_clients, links_to_brokers
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.damage import FrameAct, Marks
-from chaos.faults.steps import STEPS, links_of_step
+from chaos.faults.steps import STEPS
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
@@ -172,5 +173,5 @@ def test_all_markers_are_delayed() -> None:
 def test_links_of_a_coordinator() -> None:
     """Those of clients lead to it, those of its markers away from it; ZooKeeper's are neither."""
     names = [str(name) for name in link_names((1, 2, 12), ("producers", "readers"))]
-    assert links_of_step(names, 1, to_brokers=False) == ["producers-b1", "readers-b1"]
-    assert links_of_step(names, 1, to_brokers=True) == ["b1-b2", "b1-b12"]
+    assert links_of_clients(names, 1) == ["producers-b1", "readers-b1"]
+    assert links_to_brokers(names, 1) == ["b1-b2", "b1-b12"]

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from chaos.conductor.breakable_cluster import BreakableCluster
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FixedPorts
 from chaos.conductor.injector import Injector
 from chaos.conductor.observer import Observer
-from chaos.conductor.target import Target
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
 from chaos.schedules.model import Injection
@@ -54,7 +54,7 @@ class Scene(NamedTuple):
 
     deployment: Deployment
     observer: Observer
-    target: Target
+    cluster: BreakableCluster
     writer: Writer
 
     async def numbers(self, partition: int) -> list[int]:
@@ -97,8 +97,8 @@ def break_in_turn(
             await admin.create_topics([NewTopic(TOPIC, PARTITIONS, REPLICAS, dict(topic or {}))])
             await admin.close()
             session_ms = settings.broker_config["zookeeper.session.timeout.ms"]
-            target = Target(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
-            scene = Scene(deployment, observer, target, Writer(deployment.topology.bootstrap("producers")))
+            cluster = BreakableCluster(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
+            scene = Scene(deployment, observer, cluster, Writer(deployment.topology.bootstrap("producers")))
             await _inject(scene, [each[:2] for each in wanted], str(run.faults_jsonl))
             await in_the_end(scene)
         finally:
@@ -117,7 +117,7 @@ def break_in_turn(
 async def _inject(scene: Scene, faults: Sequence[tuple[str, Mapping[str, Any]]], path: str) -> None:
     """One after the other, each on the next partition, while the load runs."""
     writer = scene.writer
-    injector = Injector(scene.target, SystemClock(), OsStorage(), path, lambda _: None)
+    injector = Injector(scene.cluster, SystemClock(), OsStorage(), path, lambda _: None)
     with writer.running():
         await asyncio.to_thread(eventually, lambda: writer.count() > BEFORE, PATIENCE_S, "the load runs")
         for number, (fault, parameters) in enumerate(faults):

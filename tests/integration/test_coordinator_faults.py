@@ -18,10 +18,10 @@ from typing import Any, Self
 import confluent_kafka
 import pytest
 
+from chaos.conductor.breakable_cluster import BreakableCluster
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.injector import Injector
 from chaos.conductor.observer import Observer
-from chaos.conductor.target import Target
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
 from chaos.faults.steps import STEPS
@@ -166,7 +166,7 @@ def conducted(directory: Path, *injections: Injection) -> list[Mapping[str, Any]
             finally:
                 await admin.close()
             session_ms = settings.broker_config["zookeeper.session.timeout.ms"]
-            target = Target(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
+            target = BreakableCluster(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
             bootstrap = deployment.topology.bootstrap("producers")
             ledger, readers = await asyncio.gather(
                 asyncio.to_thread(Ledger, bootstrap),

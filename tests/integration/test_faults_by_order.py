@@ -56,7 +56,7 @@ def test_orders_under_load_take_effect_and_nothing_is_lost(
 
     async def as_before(scene: Scene) -> None:
         await nothing_is_lost(scene)
-        assert await scene.target.orders.overrides(TOPIC) == {"min.insync.replicas": "2"}
+        assert await scene.cluster.orders.overrides(TOPIC) == {"min.insync.replicas": "2"}
         admin = scene.observer.admin(30_000)
         assert [*(await admin.metadata()).topics] == [TOPIC]
         await admin.close()

@@ -57,7 +57,7 @@ def test_machines_are_broken_one_after_the_other_and_nothing_is_lost(tmp_path: P
             certain = [value for value in await scene.numbers(partition) if value not in failed[partition]]
             assert certain == scene.writer.acknowledged[partition], failed[partition]
             assert all("storage error" in error for error in failed[partition].values()), failed
-        states = [await scene.target.machine(broker_id).see() for broker_id in scene.deployment.broker_ids]
+        states = [await scene.cluster.machine(broker_id).see() for broker_id in scene.deployment.broker_ids]
         assert all(state is not None and state.is_well and abs(state.ahead_ms) < 250 for state in states), states
 
     break_in_turn(tmp_path, MACHINES, in_the_end, topic={"segment.bytes": "65536"}, is_breakable=True)

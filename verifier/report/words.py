@@ -43,7 +43,7 @@ def headline(verdict: Verdict) -> str:
         unasked = sum(check.unasked is not None for check in verdict.checks.values())
         return (
             "Nothing acknowledged was lost, repeated, reordered or damaged, and the evidence for that is complete; "
-            f"{unasked} checks were not asked, since others started the cluster."
+            f"{unasked} checks were not asked, because gapless did not start the cluster."
         )
     return "Nothing acknowledged was lost, repeated, reordered or damaged, and the evidence is complete."
 

@@ -2,10 +2,10 @@
 
 It reads, and changes nothing: only GET and HEAD are answered. Pages run no script, and are escaped by their templates.
 
-    /                       runs and sweeps; kind, state, text, order, direction choose among them
+    /                       runs and sweeps; kind, state and text filter them, order and direction sort them
     /sweep/PLACE            the runs of a sweep's cells
     /compare?place=A&...    runs, or sweeps, side by side
-    /files/PLACE            a file, or the names in a directory
+    /files/PLACE            a file, or the contents of a directory
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
 
-#: No page of another origin may show ours, or learn from where it was called.
+#: No page of another origin may embed ours, or learn where a visitor came from.
 _HEADERS = (
     ("X-Content-Type-Options", "nosniff"),
     ("X-Frame-Options", "DENY"),
@@ -51,7 +51,7 @@ class PageAnswer(NamedTuple):
 
 
 class ServeApplication:
-    """See the module's text. ``clock`` tells what was written lately."""
+    """The pages of one results directory. ``clock`` decides which runs were written to lately."""
 
     def __init__(self, results: Path, clock: Clock) -> None:
         self._results = results
@@ -66,9 +66,9 @@ class ServeApplication:
         path = str(environ.get("PATH_INFO", "/")).encode("latin-1", "replace").decode("utf-8", "surrogateescape")
         try:
             answer = self._answer(method, path, str(environ.get("QUERY_STRING", "")))
-        except Exception:  # a bug in one page is an answer and a line in the log; the other pages are served on
+        except Exception:  # a bug in one page must not end the server: it is an error page and a line in the log
             logger.exception("%s %s failed", method, path)
-            answer = _refused(HTTPStatus.INTERNAL_SERVER_ERROR, "This page could not be made; see the log.")
+            answer = _refused(HTTPStatus.INTERNAL_SERVER_ERROR, "This page could not be rendered; see the log.")
         headers = [
             ("Content-Type", answer.content_type),
             ("Content-Length", str(len(answer.body))),
@@ -93,7 +93,7 @@ class ServeApplication:
             return self._sweep(rest, asked)
         if first == "files":
             return self._file(rest)
-        return _refused(HTTPStatus.NOT_FOUND, "There is no such page.")
+        return _refused(HTTPStatus.NOT_FOUND, "This page does not exist.")
 
     @property
     def _now_s(self) -> float:
@@ -106,7 +106,7 @@ class ServeApplication:
     def _sweep(self, place: str, asked: Mapping[str, list[str]]) -> PageAnswer:
         path = inside(self._results, place)
         if path is None or not (path / "sweep.json").is_file():
-            return _refused(HTTPStatus.NOT_FOUND, "There is no such sweep.")
+            return _refused(HTTPStatus.NOT_FOUND, "This sweep does not exist.")
         base = self._results.resolve()
         entries = cells_of(base, path, self._now_s)
         own = path.relative_to(base).as_posix()
@@ -119,20 +119,22 @@ class ServeApplication:
     def _compare(self, places: list[str]) -> PageAnswer:
         wanted = list(dict.fromkeys(places))
         if not 2 <= len(wanted) <= MOST_COMPARED:
-            return _refused(HTTPStatus.BAD_REQUEST, f"Choose two to {MOST_COMPARED} runs, or sweeps, to compare.")
+            return _refused(
+                HTTPStatus.BAD_REQUEST, f"Select two to {MOST_COMPARED} runs, or as many sweeps, to compare."
+            )
         paths = [inside(self._results, place) for place in wanted]
         try:
             rows = compared([path for path in paths if path is not None]) if None not in paths else None
         except CannotCompare as error:
             return _refused(HTTPStatus.BAD_REQUEST, str(error))
         if rows is None:
-            return _refused(HTTPStatus.NOT_FOUND, "One of these is not there.")
+            return _refused(HTTPStatus.NOT_FOUND, "One of these does not exist.")
         return _page(serve_pages.comparison(wanted, rows))
 
     def _file(self, place: str) -> PageAnswer:
         path = inside(self._results, place)
         if path is None:
-            return _refused(HTTPStatus.NOT_FOUND, "There is no such file.")
+            return _refused(HTTPStatus.NOT_FOUND, "This file does not exist.")
         if path.is_dir():
             own = path.relative_to(self._results.resolve()).as_posix()
             return _page(serve_pages.directory(own, sorted(path.iterdir())))
@@ -141,7 +143,7 @@ class ServeApplication:
         except OSError as error:
             return _refused(HTTPStatus.FORBIDDEN, f"This file cannot be read: {error.strerror}.")
         if found is None:
-            return _refused(HTTPStatus.FORBIDDEN, "This file is too large for a page, or is not a file.")
+            return _refused(HTTPStatus.FORBIDDEN, "This is not a regular file, or it is too large to show.")
         kept = () if found.is_shown else (("Content-Disposition", "attachment"),)
         policy = ("Content-Security-Policy", SANDBOX)
         return PageAnswer(HTTPStatus.OK, found.content, found.content_type, (policy, *kept))

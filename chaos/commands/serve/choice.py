@@ -1,4 +1,4 @@
-"""Which entries are shown, and in which order: what a page's form asks for. Pure."""
+"""Which entries a page shows, and in which order, as its form asks. Owns the filters and orders. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chaos.commands.serve.listed import Listed
 
-#: Entries on one page: what is beyond is named by number.
+#: Entries on one page; it says how many more there are.
 MOST_SHOWN = 300
 KINDS = ("run", "sweep")
 #: Order -> what it goes by.
@@ -33,7 +33,7 @@ class Choice:
 
     @classmethod
     def of(cls, query: Mapping[str, Sequence[str]]) -> Choice:
-        """What a query says; what no form of ours would send counts as not said."""
+        """The choice in a query; a value that the form cannot send is ignored."""
 
         def one(name: str, among: Sequence[str] | None = None) -> str:
             value = (query.get(name) or [""])[0]

@@ -1,4 +1,4 @@
-"""What is below a results directory: runs and sweeps, one entry each. Owns what an entry says, and whether it is live.
+"""The runs and sweeps below a results directory, one entry each. Owns what an entry says, and whether it is live.
 
 Which directories are runs is ``chaos.commands.runs.found``'s. Nothing is judged, and nothing is written.
 """
@@ -19,7 +19,7 @@ Kind = Literal["run", "sweep"]
 
 #: What is being written now.
 LIVE = "live"
-#: What was not written to within this time is not live anymore: a run writes every second.
+#: A run writes every second: one that was not written to for this long is not live anymore.
 QUIET_S = 60.0
 
 
@@ -122,7 +122,7 @@ def _changed_s(path: Path) -> float:
 
 
 def _progress(directory: RunDirectory) -> str:
-    """How far a run is that someone watches; other runs do not say."""
+    """How far a live run is, if it serves the web page of ``--web``: other runs do not record it."""
     try:
         live = LiveState.read(directory.live_json)
         acked = int(live.load.get("acked", 0))

@@ -1,6 +1,6 @@
-"""Files below a results directory as a browser may have them. Owns which paths may be served, and as what.
+"""Files below a results directory, as a browser gets them. Owns which paths may be served, and with which type.
 
-A report may be anyone's (docs/security.md): it is shown without scripts, and cannot ask this server for anything.
+A report may come from anyone (docs/security.md): it is shown without scripts, and cannot send requests to this server.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-#: A page shows what a person reads; the rest is taken from the disk.
+#: More than anyone reads in a browser; larger files are read from the disk.
 MOST_BYTES = 64 * 1024 * 1024
 #: Scripts, forms and everything else off; its own styles and pictures are all that a report needs.
 SANDBOX = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"

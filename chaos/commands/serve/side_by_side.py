@@ -1,5 +1,5 @@
-"""Several stored runs, or several sweeps, side by side. Owns what of a sweep is compared; of runs it is
-``chaos.commands.runs.comparison``'s."""
+"""Several stored runs, or several sweeps, side by side. Owns which figures of sweeps are compared; for runs,
+``chaos.commands.runs.comparison`` does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compared(paths: Sequence[Path]) -> list[ComparedRow]:
     """The rows of a table of these runs, or sweeps. Raises CannotCompare."""
     sweeps = [(path / "sweep.json").is_file() for path in paths]
     if any(sweeps) and not all(sweeps):
-        raise CannotCompare("A run and a sweep cannot be compared.")
+        raise CannotCompare("A run cannot be compared with a sweep.")
     try:
         return _sweeps(paths) if all(sweeps) else side_by_side([_stored(path) for path in paths])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

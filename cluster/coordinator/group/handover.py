@@ -1,9 +1,9 @@
-"""Whether a generation ended in the middle of a cooperative handover: a member gave a partition away that no one has.
+"""Whether a generation ended in the middle of a cooperative handover: a member gave away a partition that no one has.
 
-Owns what the members themselves say about it (KIP-429): what each owned when it joined, and what all were assigned. The
-one that gives something away joins again at once, and the rebalance that follows assigns it. A coordinator that takes
-over in between knows the stored generation alone, and a static member that restarts in between has forgotten what it
-gave away: without another rebalance no member would read that partition. Pure. Does not own who rebalances
+Owns how the members' own data shows it (KIP-429): what each owned when it joined, and what all were assigned. A member
+that gives something away joins again at once, and the rebalance that follows assigns it. A coordinator that takes over
+in between knows only the stored generation, and a static member that restarts in between has forgotten what it gave
+away: without another rebalance, no member would read that partition. Pure. Does not own when a group rebalances
 (``joining``).
 """
 
@@ -13,8 +13,8 @@ from cluster.coordinator.group.group import Group
 from cluster.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, decode_assignment, decode_subscription
 from cluster.protocol.errors import MalformedRequest
 
-#: Subscriptions and assignments of a group that are read, for they are read while everything else waits: some hundred
-#: members. Of a larger group it is not known, and then nothing follows from it, as in Kafka.
+#: The most bytes of subscriptions and assignments that are decoded, since everything else waits meanwhile: enough for
+#: some hundred members. A larger group counts as not handing over, as in Kafka.
 MOST_BYTES = 1 << 17
 
 

@@ -188,7 +188,11 @@ def test_what_the_settings_allow_is_shrunk_to_if_it_is_named(
     [
         ({}, [], "is valid: nothing was found that its settings forbid; name another run"),
         ({"stale": 1}, ["--anomaly", "lost-write"], "--anomaly lost-write was not found in"),
-        ({"stale": 1}, ["--max-runs", "6"], "--max-runs 6 leaves nothing beside 3 tries before and after"),
+        (
+            {"stale": 1},
+            ["--max-runs", "6"],
+            "--max-runs 6 leaves no runs to search with, after 3 tries before and after",
+        ),
     ],
 )
 def test_what_cannot_be_shrunk_is_refused(

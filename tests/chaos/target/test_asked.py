@@ -46,13 +46,13 @@ def test_replica_directories_are_read():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"target": None, "replica_dirs": ("1=/d",)}, "--replica-dir is for a cluster that others started"),
-        ({"target": None, "nodes": "n.yaml"}, "--nodes is for a cluster that others started"),
-        ({"defects": ("lose-acked",)}, "--defect is for brokers that gapless starts"),
-        ({"zookeeper": "h:1"}, "--zookeeper is for brokers that gapless starts"),
-        ({"workload": "groups"}, "judged by the logs of the cluster's coordinators"),
-        ({"workload": "transactions"}, "judged by the logs of the cluster's coordinators"),
-        ({"faults": "kill-leader"}, "--faults kill-leader: it needs the brokers' processes: say with --nodes FILE"),
+        ({"target": None, "replica_dirs": ("1=/d",)}, "--replica-dir works only with --target"),
+        ({"target": None, "nodes": "n.yaml"}, "--nodes works only with --target"),
+        ({"defects": ("lose-acked",)}, "--defect works only with brokers that gapless starts"),
+        ({"zookeeper": "h:1"}, "--zookeeper works only with brokers that gapless starts"),
+        ({"workload": "groups"}, "judged by the coordinators' logs"),
+        ({"workload": "transactions"}, "judged by the coordinators' logs"),
+        ({"faults": "kill-leader"}, "--faults kill-leader: it needs the brokers' processes: give --nodes FILE"),
         ({"faults": "isolate-broker"}, "--faults isolate-broker: it needs a cluster that gapless starts"),
     ],
 )
@@ -100,7 +100,7 @@ def test_a_run_takes_brokers_and_settings_from_the_cluster(tmp_path):
     assert (settings.replica_lag_time_max_ms, settings.session_timeout_ms) == (30_000, 9_000)
     for changes, why in (
         ({"brokers": 5}, "--brokers 5: the cluster of --target has 2"),
-        ({"seed": 8}, "has a topic gapless-8 already"),
+        ({"seed": 8}, "already has a topic gapless-8"),
         ({"replica_dirs": (f"2={tmp_path}",)}, "the cluster has brokers 1, 4"),
         ({"replica_dirs": (f"4={tmp_path}/none",)}, "there is no such directory"),
     ):
@@ -116,7 +116,7 @@ def test_a_run_takes_brokers_and_settings_from_the_cluster(tmp_path):
     for dirs, why in (
         ((f"1={four}",), "its meta.properties names broker 4"),
         ((f"1={one}", f"4={one}"), "its meta.properties names broker 1"),
-        ((f"1={tmp_path}", f"4={link}"), "this is the directory of broker 1 as well"),
+        ((f"1={tmp_path}", f"4={link}"), "this directory was also given for broker 1"),
     ):
         with pytest.raises(BadRequest, match=why):
             fitted(asked(replica_dirs=dirs), found)

@@ -18,9 +18,9 @@ from chaos.conductor.starting import StartFailure
         ("{}", "it needs 'nodes'"),
         ("nodes: {}", "it needs 'nodes'"),
         ("node: {1: {}}\nnodes: {1: {}}", "it has no 'node'"),
-        ("nodes: {a: {}}", "'a' is no broker's id"),
+        ("nodes: {a: {}}", "'a' is not a broker's id"),
         ("nodes: {1: {pidfile: x}}", "nodes.1 has no 'pidfile'; it takes pid_file, kill"),
-        ("nodes: {1: {pid_file: 5}}", "nodes.1.pid_file must be a text"),
+        ("nodes: {1: {pid_file: 5}}", "nodes.1.pid_file must be text"),
         ("nodes: {1: {start: x}}", "without a pid_file it needs 'alive'"),
         ("nodes: {1: {start: x, alive: y}}", "without a pid_file it needs 'kill', 'pause', 'resume'"),
         ("nodes: {1: {pid_file: x}}", "it needs 'start'"),
@@ -89,7 +89,7 @@ def test_a_process_is_handled_by_commands(tmp_path):
     assert not process.is_suspended()
     process.kill()
     assert not process.is_running()
-    with pytest.raises(OSError, match=r"'rm .*' ended with 1"):
+    with pytest.raises(OSError, match=r"'rm .*' exited with status 1"):
         process.kill()
     process.start()
     assert process.is_running()

@@ -27,7 +27,7 @@ from verifier.evidence.run_directory import RunDirectory
 CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
 
 
-class Target:
+class BreakableCluster:
     """``ClusterUnderTest`` over the real thing."""
 
     def __init__(

@@ -14,8 +14,8 @@ from cluster.seams.storage import Storage
 from verifier.evidence.probes import probe_words
 
 
-class ToldClient:
-    """The record, with a line on the first probe for the caller."""
+class TellingRecord:
+    """A storage's ``append_line`` for the injector, which also tells the caller a line on the first probe."""
 
     def __init__(self, storage: Storage, tell: Callable[[str], None]) -> None:
         self._storage, self._tell = storage, tell
