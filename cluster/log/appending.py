@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from cluster.log.config import LogConfig
+from cluster.log.epoch_file import EpochFile
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import LogError
 from cluster.log.local_log import LocalLog
@@ -70,6 +71,7 @@ class LogAppends:
         local: LocalLog,
         log_start_offset: int,
         epochs: LeaderEpochCache,
+        epoch_file: EpochFile,
         producers: ProducerStates,
         snapshots: SnapshotFiles,
         clock: Clock,
@@ -80,6 +82,7 @@ class LogAppends:
         self.partition = partition
         self.log_start_offset = log_start_offset
         self.epochs = epochs
+        self._epoch_file = epoch_file
         self.producers = producers
         self._owner = owner
         self._local = local
@@ -160,6 +163,8 @@ class LogAppends:
             self.roll(reason)
             segment = local.segments.active
         set_offset_and_epoch(batch, 0, base_offset, leader_epoch)
+        if self._epoch_file.lags:
+            self._epoch_file.catch_up()
         segment.write(batch)
         segment.note(last_offset, max_timestamp, size)
         local.log_end_offset = last_offset + 1

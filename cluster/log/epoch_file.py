@@ -3,27 +3,18 @@
 Owns when it is written and when it is synced. Kafka syncs it at each new epoch (``LeaderEpochFileCache.assign``); here
 the epochs are rebuilt from the batches after a power loss (``opening.py``), so a failover does not wait for a sync of
 each partition. But a log whose batches were all deleted has no other trace of its epochs: there the file is synced
-before the last batch is deleted, and not replaced until a batch is synced again. Meanwhile it may lag behind the
-cache, which does no harm: no synced batch is of an epoch that it lacks. Does not own what epochs are (``epochs.py``).
+before the last batch is deleted, and once more before the next one is appended. Epochs in between have no batch, and no
+one needs to know them: a broker that comes to lead very many empty logs at once does not wait for a sync of each. Does
+not own what epochs are (``epochs.py``).
 """
 
 from __future__ import annotations
-
-from typing import Protocol, Self
 
 from cluster.log.checkpoints import LEADER_EPOCH_FILE, write_unsynced
 from cluster.log.epochs import LeaderEpochCache
 from cluster.log.errors import not_opened
 from cluster.log.segments import Segments
 from cluster.seams.storage import Storage
-
-
-class SyncedLog(Protocol):
-    """What of a log is asked here."""
-
-    @property
-    def recovery_point(self) -> int:
-        """Everything below this offset is synced."""
 
 
 class EpochFile:
@@ -35,13 +26,13 @@ class EpochFile:
         self._storage = storage
         self._epochs: LeaderEpochCache | None = None
         self._segments: Segments | None = None
-        #: Whether what it says would survive a power loss, and whether that is no longer all.
-        self._is_synced = self._lags = False
-        self._log: SyncedLog | None = None
+        self._is_synced = False
+        #: Whether the log is empty and has begun an epoch that the file lacks: ``catch_up`` before the next batch.
+        self.lags = False
 
     def __repr__(self) -> str:
         synced = "synced" if self._is_synced else "not synced"
-        return f"EpochFile({self._path}, {synced}{', lags' if self._lags else ''})"
+        return f"EpochFile({self._path}, {synced}{', lags' if self.lags else ''})"
 
     def keep(self, epochs: LeaderEpochCache, segments: Segments) -> None:
         """Follow ``epochs``, of a log with these segments, from now on. Raises ``LogError``."""
@@ -53,44 +44,41 @@ class EpochFile:
             # It was synced before the last batch went.
             self._is_synced = epochs.latest is not None and _is_emptied(segments)
 
-    def of(self, log: SyncedLog) -> Self:
-        """The file of this log, which tells how far it is synced."""
-        self._log = log
-        return self
-
     def write(self, epochs: LeaderEpochCache) -> None:
         """They have changed. Raises ``LogError``."""
         segments = self._segments
         if segments is None:
             return
-        synced_to = 0 if self._log is None else self._log.recovery_point
-        if self._is_synced and epochs.latest is not None and synced_to <= segments.first.base_offset:
-            self._lags = True
-            return
-        try:
-            self._write(epochs, is_synced=epochs.latest is not None and _is_emptied(segments))
-        except OSError as error:
-            raise not_opened(f"writing {self._path}", error) from error
+        is_only_trace = epochs.latest is not None and _is_emptied(segments)
+        if is_only_trace and self._is_synced:
+            self.lags = True
+        else:
+            self._write(epochs, is_synced=is_only_trace)
+
+    def catch_up(self) -> None:
+        """A batch is appended next: what it is read with must tell its epoch. Raises ``LogError``."""
+        if self.lags and self._epochs is not None:
+            self._write(self._epochs, is_synced=True)
 
     def outlast(self, offset: int) -> None:
         """Segments below ``offset`` are deleted next: if no batch is left then, this must stay. Raises ``LogError``."""
-        epochs, segments = self._epochs, self._segments
-        if epochs is None or segments is None or segments.active.size_bytes or not segments.any_below(offset):
+        segments = self._segments
+        if self._is_synced or segments is None or segments.active.size_bytes or not segments.any_below(offset):
             return
         try:
-            if self._lags:
-                self._write(epochs, is_synced=True)
-            elif not self._is_synced:
-                self._sync()
+            self._sync()
         except OSError as error:
             raise not_opened(f"syncing {self._path}", error) from error
 
     def _write(self, epochs: LeaderEpochCache, *, is_synced: bool) -> None:
         self._is_synced = False
-        write_unsynced(self._storage, self._path, epochs.to_text().encode())
-        self._lags = False
-        if is_synced:
-            self._sync()
+        try:
+            write_unsynced(self._storage, self._path, epochs.to_text().encode())
+            if is_synced:
+                self._sync()
+        except OSError as error:
+            raise not_opened(f"writing {self._path}", error) from error
+        self.lags = False
 
     def _sync(self) -> None:
         file = self._storage.open(self._path, create=False)

@@ -73,6 +73,7 @@ class PartitionLog(TransactionalLog):
             local,
             opened.log_start_offset,
             opened.epochs,
+            opened.epoch_file,
             opened.producers,
             opened.snapshots,
             clock,
@@ -88,7 +89,6 @@ class PartitionLog(TransactionalLog):
         self._held_up_at = 0  # The end of a compaction that a transaction held up: only a later end may do more.
         self._doomed = doomed
         self._storage = storage
-        self._epoch_file = opened.epoch_file.of(local)
 
     @classmethod
     def open(

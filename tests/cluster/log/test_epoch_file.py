@@ -9,7 +9,7 @@ from cluster.log.config import LogConfig
 from cluster.log.errors import StorageFailed
 from cluster.log.partition_log import PartitionLog
 from cluster.seams.memory_storage import MemoryFile
-from tests.cluster.log.builders import DIRECTORY, NOW_MS, Bench, append, bench, open_log
+from tests.cluster.log.builders import DIRECTORY, NOW_MS, Bench, append, bench, make_batch, open_log, replicated
 
 CONFIG = LogConfig(segment_bytes=100, flush_messages=1)
 
@@ -77,31 +77,42 @@ def test_a_restart_makes_no_difference_to_that(on: Bench, monkeypatch: pytest.Mo
     assert after_a_power_loss(on).epochs.entries == ((3, 5),)
 
 
-@pytest.mark.parametrize("more", [(), (9,)], ids=["one epoch", "another epoch"])
-def test_the_first_batches_of_an_emptied_log_leave_an_epoch(more: tuple[int, ...], on: Bench) -> None:
-    """They are lost unsynced, and take nothing of what was known with them."""
+def stored(on: Bench) -> list[str]:
+    """The epochs in the file, each with its start."""
+    return on.storage.read(f"{DIRECTORY}/{LEADER_EPOCH_FILE}").decode().splitlines()[2:]
+
+
+@pytest.mark.parametrize("is_leader", [True, False], ids=["leader", "follower"])
+def test_the_first_batches_of_an_emptied_log_leave_an_epoch(is_leader: bool, on: Bench) -> None:
+    """Their epochs are on the disk before they are: the file agrees with the batches, and a power loss that takes all
+    of them takes nothing of what was known."""
     log = emptied(on)
     log.update_config(LogConfig(segment_bytes=1000))
-    for epoch in (8, *more):
-        append(log, leader_epoch=epoch)
+    log.epochs.assign(8, 5)
+    assert stored(on) == ["3 5"]
+    if is_leader:
+        append(log, leader_epoch=8)
+    else:
+        log.append_as_follower(replicated(make_batch(1, base_offset=5, leader_epoch=8)))
+    assert stored(on) == ["8 5"]
     again = after_a_power_loss(on)
-    assert (again.log_end_offset, again.epochs.entries) == (5, ((3, 5),))
+    assert (again.log_end_offset, again.epochs.entries) == (5, ((8, 5),))
 
 
-def test_the_file_follows_once_a_batch_is_synced(on: Bench) -> None:
+def test_later_epochs_are_not_synced(on: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batches tell their epochs again then."""
     log = emptied(on)
     append(log, leader_epoch=8)
     log.flush()
+    synced = syncs_of(monkeypatch)
     log.epochs.assign(9, 6)
-    text = on.storage.read(f"{DIRECTORY}/{LEADER_EPOCH_FILE}").decode()
-    assert text.splitlines()[2:] == ["8 5", "9 6"]
+    assert (stored(on), synced) == (["8 5", "9 6"], [])
     assert after_a_power_loss(on).epochs.entries == ((8, 5),)
 
 
 @pytest.mark.parametrize("is_flushed", [True, False], ids=["synced", "unsynced"])
 def test_a_log_that_is_emptied_again_keeps_its_latest_epoch(is_flushed: bool, on: Bench) -> None:
-    """What the file lacked while it lagged behind is in it before the last batch goes."""
+    """It is in the file before the last batch goes."""
     log = emptied(on)
     log.update_config(LogConfig(segment_bytes=100))
     for _ in range(3):
