@@ -7,11 +7,11 @@ are kept as ranges, so that memory does not grow with a run.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
+import pyarrow.compute as pc
 
 from verifier.account_columns import column
 from verifier.ranges import Coverage, Numbers, Ranges, ranges, without
@@ -22,8 +22,16 @@ _OF_SESSIONS = ("resume", "poll")
 _AFTER_SESSIONS = ("revoke", "offset-commit", "offsets")
 _ENDS = ("commit", "abort")
 
-#: pyarrow's functions take and give more kinds of value than their stubs can say.
-_compute: Any = pyarrow.compute
+
+class Told(TypedDict):
+    """Fields of an account."""
+
+    assigned: frozenset[int]
+    isolated: frozenset[int]
+    memberless: frozenset[int]
+    unended: tuple[tuple[int, int], ...]
+    unbegun: tuple[tuple[int, int], ...]
+    sent_outside: int
 
 
 class Belonging:
@@ -48,10 +56,9 @@ class Belonging:
             numbers = _numbers(rows, functions, "op")
             inside = numbers[numbers >= 0]
             coverage.add(ranges(np.zeros_like(inside), inside, inside))
-        sends = rows.filter(_compute.equal(rows["f"], "send"))
-        self._sent_outside += int(np.count_nonzero(column(sends, "op") < 0))
+        self._sent_outside += int(np.count_nonzero(column(_rows(rows, ("send",)), "op") < 0))
 
-    def told(self) -> dict[str, Any]:
+    def told(self) -> Told:
         """The fields of an account, by their names."""
         return {
             "assigned": frozenset(self._sessions["assign"]),
@@ -63,10 +70,14 @@ class Belonging:
         }
 
 
+def _rows(rows: pa.Table, functions: Sequence[str]) -> pa.Table:
+    """Those of these functions."""
+    return rows.filter(pc.is_in(rows["f"], value_set=pa.array(functions)))
+
+
 def _numbers(rows: pa.Table, functions: Sequence[str], name: str) -> Numbers:
     """Each value of a column in rows of these functions, once."""
-    some = rows.filter(_compute.is_in(rows["f"], value_set=pa.array(functions)))
-    return np.unique(column(some, name))
+    return np.unique(column(_rows(rows, functions), name))
 
 
 def _transactions(found: Ranges) -> tuple[tuple[int, int], ...]:

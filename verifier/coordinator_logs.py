@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import RunDirectory
@@ -34,7 +33,7 @@ def may_lose_offsets(run: RunModel) -> bool:
     return _broker(run).get("unclean.leader.election.enable") is not False
 
 
-def _broker(run: RunModel) -> Mapping[str, Any]:
+def _broker(run: RunModel) -> Mapping[str, object]:
     resolved = run.experiment.get("resolved")
     broker = resolved.get("broker") if isinstance(resolved, dict) else None
     return broker if isinstance(broker, dict) else {}

@@ -169,14 +169,8 @@ class Conductor:
         timeout = settings.broker_config["zookeeper.session.timeout.ms"]
         of_run = settings.topic, settings.partitions, timeout, self._load.breakable
         cluster = BreakableCluster(self._deployment, self._observer, bench.directory, *of_run)
-        self._injector = Injector(
-            cluster,
-            bench.clock,
-            bench.storage,
-            str(bench.directory.faults_jsonl),
-            bench.progress.note,
-            self._live.write,
-        )
+        record, note = str(bench.directory.faults_jsonl), bench.progress.note
+        self._injector = Injector(cluster, bench.clock, bench.storage, record, note, self._live.write)
         self._live.chaos(self._injector, started_ms)
         watch = asyncio.create_task(self._watch(started_ms))
         try:

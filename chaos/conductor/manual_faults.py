@@ -55,7 +55,7 @@ class PlannedFault:
 
 
 @dataclass(frozen=True, slots=True)
-class BreakableCluster:
+class ClusterFacts:
     """What a request is read against: the links by name, how many brokers there are, their session with ZooKeeper,
     whether clients come in through links, and whether brokers have fault ports."""
 
@@ -66,7 +66,7 @@ class BreakableCluster:
     fault_ports: bool = False
 
 
-def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: BreakableCluster) -> PlannedFault:
+def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: ClusterFacts) -> PlannedFault:
     """Read a request against the topics (name to number of partitions) and the cluster. Raises FaultRefused."""
     name, target, duration_s = str(request.get("fault")), request.get("target"), request.get("duration_s")
     try:
@@ -96,7 +96,7 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: Brea
     return PlannedFault(topic, Injection(0.0, name, float(duration_s), where))
 
 
-def _toothless(fault: type[Fault], where: Mapping[str, Any], cluster: BreakableCluster) -> str | None:
+def _toothless(fault: type[Fault], where: Mapping[str, Any], cluster: ClusterFacts) -> str | None:
     """Why it can never bite here, and what helps; None if it can."""
     least = max(fault.least_brokers, fault.least_replicas)
     if cluster.brokers < least:
@@ -129,7 +129,7 @@ class Broken(Protocol):
     """The cluster that is broken by hand."""
 
     @property
-    def facts(self) -> BreakableCluster: ...
+    def facts(self) -> ClusterFacts: ...
 
     async def topics(self) -> dict[str, int]:
         """Every topic with its number of partitions. Raises FaultRefused if no broker answers."""
@@ -157,7 +157,7 @@ class Deployed:
         self._directory = directory
         self._session_timeout_ms = session_timeout_ms
         names, brokers = deployment.link_names, len(deployment.broker_ids)
-        self.facts = BreakableCluster(names, brokers, session_timeout_ms, behind_links, deployment.has_fault_ports)
+        self.facts = ClusterFacts(names, brokers, session_timeout_ms, behind_links, deployment.has_fault_ports)
 
     async def topics(self) -> dict[str, int]:
         admin = self._observer.admin(ASK_TIMEOUT_MS)

@@ -3,7 +3,7 @@
 Owns when it is written and when it is synced. Kafka syncs it at each new epoch (``LeaderEpochFileCache.assign``); here
 the epochs are rebuilt from the batches after a power loss (``opening.py``), so a failover does not wait for a sync of
 each partition. But a log whose batches were all deleted has no other trace of its epochs: there the file is synced
-before the last batch is deleted, and once more before the next one is appended. Epochs in between have no batch, and no
+before the last batch is deleted, and again before the next one is appended. Epochs in between have no batch, and no
 one needs to know them: a broker that comes to lead very many empty logs at once does not wait for a sync of each. Does
 not own what epochs are (``epochs.py``).
 """

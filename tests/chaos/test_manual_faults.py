@@ -22,7 +22,7 @@ from chaos.commands.up import check_ports
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers, running
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
-from chaos.conductor.manual_faults import BreakableCluster, ByHand, FaultRefused, planned
+from chaos.conductor.manual_faults import ByHand, ClusterFacts, FaultRefused, planned
 from chaos.conductor.observer import Observer
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
@@ -41,7 +41,7 @@ from verifier.evidence.run_directory import RunDirectory
 
 TOPICS = {"orders": 3, "a-1": 1}
 LINKS = [str(name) for name in link_names((1, 2), ("producers", "readers"))]
-CLUSTER = BreakableCluster(LINKS, 2, 2_000, clients_behind_links=True)
+CLUSTER = ClusterFacts(LINKS, 2, 2_000, clients_behind_links=True)
 #: What faults on coordinators take, in words.
 TAKES = {"transaction": "a transactional ID", "group": "a group"}
 STATE: dict[str, Any] = {
@@ -167,7 +167,7 @@ def test_what_cannot_be_done_is_refused_by_name(request_: dict[str, Any], said: 
     ],
 )
 def test_a_fault_that_cannot_bite_says_what_helps(
-    fault: str, target: str | None, cluster: BreakableCluster, said: str | None
+    fault: str, target: str | None, cluster: ClusterFacts, said: str | None
 ) -> None:
     """A manual fault that cannot bite is refused before it breaks anything."""
     if said is None:
@@ -334,7 +334,7 @@ class Handled:
 
     def __init__(self) -> None:
         self.cluster = FakeCluster()
-        self.facts = BreakableCluster(self.cluster.link_names, 3, 2_000, clients_behind_links=True)
+        self.facts = ClusterFacts(self.cluster.link_names, 3, 2_000, clients_behind_links=True)
         #: Who still waits for answers when the cluster ends.
         self.waiting: list[asyncio.StreamWriter] = []
 

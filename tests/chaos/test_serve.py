@@ -217,7 +217,7 @@ def test_sweeps_side_by_side(results: Path) -> None:
 
 def test_a_run_and_a_sweep_cannot_be_compared(results: Path) -> None:
     """Nor can what is neither of the two."""
-    with pytest.raises(CannotCompare, match="A run and a sweep"):
+    with pytest.raises(CannotCompare, match="A run cannot be compared with a sweep"):
         compared([results / VALID, results / SWEEP])
     with pytest.raises(CannotCompare, match="cannot be read"):
         compared([results / VALID, results / "run"])

@@ -44,7 +44,7 @@ def _processes(run: RunModel) -> Iterator[str]:
             yield f"run.json declares the {what} {_listed(found)}, but the run asked for {_listed(sorted(clients))}"
 
 
-def transactions_asked(run: RunModel) -> Mapping[str, Any] | None:
+def transactions_asked(run: RunModel) -> Mapping[str, object] | None:
     """What the workload's transactions are to be; None if its producers have none."""
     asked = _workload(run)
     return asked.get("transactions") or {} if asked.get("kind") in _TRANSACTIONAL else None

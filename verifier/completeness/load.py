@@ -31,7 +31,7 @@ LEAST_READ_LIVE = 0.5
 #: The least share of all acknowledged records that the members of a group must have been handed together. Some die, and
 #: their partitions wait until their sessions are over.
 LEAST_READ_BY_MEMBERS = 0.1
-#: So many aborted transactions are expected before it is strange that there is none.
+#: From this many aborted transactions expected on, it is strange that there are none.
 EXPECTED_ABORTS = 20
 #: The share of transactions that is aborted on purpose, where the workload does not say it.
 _USUAL_ABORTS = 0.1
@@ -125,7 +125,8 @@ def _transactions(run: RunModel, closing: Closing) -> Iterator[str]:
     begun, committed = (sum(rows.get((f, "ok"), (0, 0))[0] for rows in own) for f in ("begin", "commit"))
     if not committed:
         yield f"none of {begun:,} transactions was committed"
-    expected = plan.get("aborts", _USUAL_ABORTS) * begun
+    share = plan.get("aborts")
+    expected = (share if isinstance(share, float | int) else _USUAL_ABORTS) * begun
     if expected >= EXPECTED_ABORTS and not any(f == "abort" for rows in own for f, _ in rows):
         yield f"none of {begun:,} transactions was aborted, and about {expected:,.0f} were to be"
 

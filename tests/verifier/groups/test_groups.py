@@ -130,7 +130,7 @@ def test_what_a_generation_tried_to_commit_is_over_with_it(rows: list[Row], is_w
 
 
 def test_a_session_is_a_members_wherever_that_is_said() -> None:
-    """Also behind its rows."""
+    """A member's session is known as such also if its row comes behind the rows of what it was handed."""
     rows = [*WHOLE, resume(2, 9, 10, 20)]
     wanted = names(rows)
     assert wanted == {("committed-offset-regression", "resumed"): 1}
