@@ -51,6 +51,10 @@ class TransactionPlan:
         """Whether transaction ``number`` of ``producer`` is to be aborted."""
         return unit(run_id ^ (producer << 40), number) < self.aborts
 
+    def is_whole(self, kind: str, records: int) -> bool:
+        """Whether a transaction can be committed with this many records: not with one side of a transfer alone."""
+        return kind != BANK or records % self.partitions == 0
+
     def is_taken_over(self, run_id: int, producer: int, number: int) -> bool:
         """Whether the producer is a zombie in transaction ``number``: from its middle on, or ``is_taken_over_late``."""
         return unit(~run_id ^ (producer << 40), number) < self.zombies

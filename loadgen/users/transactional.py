@@ -132,13 +132,19 @@ class TransactionalWriter:
         return min(MAX_TICK_NS, max(MIN_TICK_NS, self._schedule.due_ns(self._sent) - now_ns))
 
     def _end(self) -> None:
-        """Commit, or abort as planned: every second one of these only when its records are stored."""
+        """Commit, or abort as planned: every second one of these only when its records are stored.
+
+        A transfer that the end of the load has cut in two is aborted, whatever was planned.
+        """
         number = self._transactions
         self._transactions += 1
         if self._is_late:
             self._is_late = self._is_to_be_zombie = False
             self._wait_until_stored()
             self._producer.take_over(occupies=True)
+        if not self._plan.is_whole(self._process.settings.kind, self._in_this_one):
+            self._producer.end("abort")
+            return
         if not self._plan.is_aborted(self._run_id, self._number, number):
             self._producer.end("commit")
             return

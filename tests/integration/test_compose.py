@@ -269,11 +269,11 @@ class Machine:
         host, _, port = address.partition(":")
         return self.zookeeper if host == "zookeeper" else f"{self.addresses[host]}:{port}"
 
-    def run(self, service: str, command: list[str], what: str = "") -> Child:
-        """Start a command in the environment of a service, in its volume."""
+    def run(self, service: str, command: list[str], what: str = "", **more: str) -> Child:
+        """Start a command in the environment of a service and ``more``, in its volume."""
         given: Mapping[str, str] = SERVICES[service].get("environment", {})
         environment = {name: self.translate(service, value) for name, value in given.items()}
-        environment |= {"PYTHONPATH": str(ROOT), "PATH": self._path}
+        environment |= {"PYTHONPATH": str(ROOT), "PATH": self._path, **more}
         argv = [self.translate(service, part) for part in command]
         program = {"python": sys.executable, "gapless": str(self._directory / "bin" / "gapless"), "sh": "/bin/sh"}
         logs = self._directory / "logs"
@@ -300,12 +300,13 @@ class Machine:
     def output(self, service: str) -> str:
         return (self._directory / "logs" / f"{service}.log").read_text(errors="replace")[-3000:]
 
-    def start_cluster(self) -> None:
-        """Start what the profile cluster has, in its order, until all of it is healthy."""
+    def start_cluster(self, **more: str) -> None:
+        """Start what the profile cluster has, in its order, until all of it is healthy; ``more``: settings of the
+        brokers."""
         for service in in_order():
             if service == "zookeeper" or "cluster" not in profiles(service):
                 continue  # The official image's server; ours has just been started in its place.
-            self.run(service, SERVICES[service]["command"])
+            self.run(service, SERVICES[service]["command"], **(more if service in BROKERS else {}))
             if service == "toxiproxy":
                 assert until(lambda: self.is_healthy("toxiproxy"), START_S), self.output(service)
         for service in BROKERS:
@@ -336,7 +337,8 @@ def test_the_commands_of_the_file_make_a_cluster(machine: Machine) -> None:
 
     A broker that is cut off from its peers by its links leaves every ISR: nothing of it goes past the proxy.
     """
-    machine.start_cluster()
+    # Else it takes half a minute until a follower that is cut off leaves the ISR.
+    machine.start_cluster(KAFKA_REPLICA_LAG_TIME_MAX_MS="4000")
     bootstrap = machine.translate("load-master", LOAD_HOST)
     produce_and_read(bootstrap)
     links = Links(f"http://{machine.addresses['toxiproxy']}:8474", 10.0)

@@ -101,3 +101,20 @@ def test_as_many_producers_are_late_as_there_are() -> None:
     for wrong in ({"late": 0.5}, {"late": -1}, {"late": 1, "rivals": 2}):
         with pytest.raises(SpecError, match="late of transactions"):
             parse_plan(TRANSACTIONS, wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "records", "expected"),
+    [
+        (BANK, 8, True),
+        (BANK, 2, True),
+        (BANK, 0, True),
+        (BANK, 3, False),
+        (BANK, 1, False),
+        (TRANSACTIONS, 3, True),
+    ],
+)
+def test_half_a_transfer_is_never_committed(kind: str, records: int, expected: bool) -> None:
+    """The end of a load may come between its two sides; the total of all accounts would be off by the cluster's fault,
+    as far as the verdict can tell."""
+    assert TransactionPlan(partitions=2).is_whole(kind, records) is expected
