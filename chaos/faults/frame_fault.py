@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from chaos.faults.base import Fault, Probe, until
 from chaos.faults.damage import FrameAct
 
+#: How long it waits for such a frame. A load may stand still for a session and a rebalance after the fault before.
+OCCASION_MS = 15_000
+
 
 class FrameFault(Fault):
     """Bites when the proxy acted on such a frame."""
@@ -39,7 +42,7 @@ class FrameFault(Fault):
             seen["frames"], seen["frames_hit"] = counts.matched, counts.acted
             return counts.acted > 0
 
-        return Probe(await until(acted, clock=self.clock, timeout_ms=4_000, interval_ms=20), seen)
+        return Probe(await until(acted, clock=self.clock, timeout_ms=OCCASION_MS, interval_ms=20), seen)
 
     async def heal(self) -> None:
         self._hit = (await self.damage.frame_counts()).acted
