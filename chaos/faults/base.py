@@ -156,7 +156,7 @@ class Fault(ABC):
             raise PreconditionMissing("not every broker runs")
 
     def _client_links(self, broker_id: int) -> list[str]:
-        """The links of clients to this broker. Raises PreconditionMissing if there are none."""
+        """The links of clients to this broker. Raises PreconditionMissing if it has none."""
         if links := links_of_clients(self.cluster.link_names, broker_id):
             return links
         raise PreconditionMissing(f"no client has a link to broker {broker_id}")

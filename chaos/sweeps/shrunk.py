@@ -54,7 +54,7 @@ def _of(tries: tuple[int, int]) -> str:
 
 
 def shrunk_of(directory: SweepDirectory, cell: Cell) -> Shrunk | None:
-    """The recorded outcome for this cell; None if there is none that can be read."""
+    """The recorded outcome for this cell; None if it is missing or unreadable."""
     try:
         whole = read_json(directory.shrunk(cell) / "shrink.json")
         best = whole["best"]

@@ -164,7 +164,7 @@ class LogAppends:
             segment = local.segments.active
         set_offset_and_epoch(batch, 0, base_offset, leader_epoch)
         if self._epoch_file.lags:
-            self._epoch_file.catch_up()
+            self._epoch_file.catch_up(self.epochs)
         segment.write(batch)
         segment.note(last_offset, max_timestamp, size)
         local.log_end_offset = last_offset + 1

@@ -24,7 +24,6 @@ class EpochFile:
         self._directory = directory
         self._path = f"{directory}/{LEADER_EPOCH_FILE}"
         self._storage = storage
-        self._epochs: LeaderEpochCache | None = None
         self._segments: Segments | None = None
         self._is_synced = False
         #: Whether the log is empty and has begun an epoch that the file lacks: ``catch_up`` before the next batch.
@@ -36,12 +35,12 @@ class EpochFile:
 
     def keep(self, epochs: LeaderEpochCache, segments: Segments) -> None:
         """Follow ``epochs``, of a log with these segments, from now on. Raises ``LogError``."""
-        self._epochs, self._segments = epochs, segments
+        self._segments = segments
         storage, path = self._storage, self._path
         if not storage.exists(path) or storage.read(path) != epochs.to_text().encode():
             self.write(epochs)
         else:
-            # It was synced before the last batch went.
+            # It was synced before the last batch was deleted.
             self._is_synced = epochs.latest is not None and _is_emptied(segments)
 
     def write(self, epochs: LeaderEpochCache) -> None:
@@ -55,10 +54,10 @@ class EpochFile:
         else:
             self._write(epochs, is_synced=is_only_trace)
 
-    def catch_up(self) -> None:
+    def catch_up(self, epochs: LeaderEpochCache) -> None:
         """A batch is appended next: what it is read with must tell its epoch. Raises ``LogError``."""
-        if self.lags and self._epochs is not None:
-            self._write(self._epochs, is_synced=True)
+        if self.lags:
+            self._write(epochs, is_synced=True)
 
     def outlast(self, offset: int) -> None:
         """Segments below ``offset`` are deleted next: if no batch is left then, this must stay. Raises ``LogError``."""

@@ -74,7 +74,7 @@ class ReplicatedAppends(LogAppends):
         for header in headers:
             if header.leader_epoch != self.epochs.latest_number:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
-        self._epoch_file.catch_up()
+        self._epoch_file.catch_up(self.epochs)
         segment.write(records[start : batches[count - 1].end])
         for position, header in batches[:count]:
             last_offset = header.last_offset

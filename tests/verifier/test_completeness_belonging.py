@@ -106,7 +106,7 @@ def loads(run: RunModel, closing: Closing) -> list[str]:
 
 
 def counted(closing: Closing, rows: dict[tuple[str, str], Any]) -> Closing:
-    """The producer's history has so many rows of these kinds, and none else."""
+    """The producer's history has only rows of these kinds, each as often as given."""
     own = (replace(each, rows=rows) if each.process == "producer-1" else each for each in closing.accounts)
     return replace(closing, accounts=tuple(own))
 

@@ -24,7 +24,7 @@ def doubts(run: RunModel, story: Story) -> list[str]:
 
 
 def configured(story: Story, partitions: int, **workload: Any) -> RunModel:
-    """The brokers give so many partitions to the coordinators' topics; and something else of the workload."""
+    """A run with this many partitions in the coordinators' topics, and with these changes to its workload."""
     run = story.model()
     resolved = run.experiment["resolved"]
     names = ("offsets.topic.num.partitions", "transaction.state.log.num.partitions")

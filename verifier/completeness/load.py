@@ -31,7 +31,7 @@ LEAST_READ_LIVE = 0.5
 #: The least share of all acknowledged records that the members of a group must have been handed together. Some die, and
 #: their partitions wait until their sessions are over.
 LEAST_READ_BY_MEMBERS = 0.1
-#: From this many aborted transactions expected on, it is strange that there are none.
+#: If at least this many aborted transactions are expected, a run without any raises a doubt.
 EXPECTED_ABORTS = 20
 #: The share of transactions that is aborted on purpose, where the workload does not say it.
 _USUAL_ABORTS = 0.1

@@ -31,7 +31,7 @@ class ReplicaAssignment(NamedTuple):
     topic_id: UUID
     partition: int
     role: Role
-    #: Whether the topic has no log here yet: it was just created, or a reassignment adds this replica.
+    #: Whether this replica has no log here yet: the topic was just created, or a reassignment adds the replica.
     is_new: bool = False
 
 
