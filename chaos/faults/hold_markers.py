@@ -6,9 +6,12 @@ is delivered at the end, long after the coordinator has sent it again.
 
 from __future__ import annotations
 
+from itertools import cycle
+
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
 from chaos.faults.broker_links import links_to_brokers
 from chaos.faults.damage import FrameAct
+from chaos.faults.frame_fault import OCCASION_MS
 from chaos.faults.steps import choose_seat
 from cluster.protocol.apis import ApiKey
 
@@ -40,12 +43,15 @@ class HoldMarkers(Fault):
         return str(seat)
 
     async def inject(self) -> None:
-        for link in self._links:
+        give_up_ms = self.clock.monotonic_ms() + OCCASION_MS
+        for link in cycle(self._links):
             self._link = link
             await self.damage.act_on_frames([link], FrameAct("hold", (int(ApiKey.WRITE_TXN_MARKERS),), "request"))
             if await until(self._holds, clock=self.clock, timeout_ms=_PATIENCE_MS, interval_ms=20):
                 return
             await self.damage.heal()
+            if self.clock.monotonic_ms() >= give_up_ms:
+                return
 
     async def _holds(self) -> bool:
         return (await self.damage.frame_counts()).acted > 0

@@ -67,6 +67,9 @@ class ReassignPartitions(OrderFault):
         removed = await self._is_removed(self._outgoing)
         copied_bytes = 0 if self._incoming is None else await self._copied(self._incoming)
         seen = {"replicas": list(self._target), "moved": moved, "removed_data": removed, "copied_bytes": copied_bytes}
+        if not removed:
+            # Under its own name, it was never deleted; under its last one, it waits for its removal.
+            seen["directories_left"] = await self._left(self._outgoing)
         return Probe(moved and removed and (self._incoming is None or copied_bytes > 0), seen)
 
     async def heal(self) -> None:
@@ -112,11 +115,14 @@ class ReassignPartitions(OrderFault):
 
         async def nothing() -> bool:
             told = await self.orders.held_on(broker_id, self.cluster.topic)
-            on_disk = await self.cluster.machine(broker_id).directories(self._directory)
-            mine = [name for name in on_disk if name == self._directory or name.startswith(f"{self._directory}.")]
-            return told is not None and self._partition not in told and not mine
+            return told is not None and self._partition not in told and not await self._left(broker_id)
 
         return await self.wait(nothing)
+
+    async def _left(self, broker_id: int) -> list[str]:
+        """The partition's directories on this broker's disk, also those that wait for their removal."""
+        on_disk = await self.cluster.machine(broker_id).directories(self._directory)
+        return [name for name in on_disk if name == self._directory or name.startswith(f"{self._directory}.")]
 
     async def _copied(self, broker_id: int) -> int:
         """The bytes that this broker has of the partition; 0 if they are too few to be what the leader has."""

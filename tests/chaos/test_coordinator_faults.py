@@ -15,6 +15,7 @@ from chaos.faults.damage import FrameAct, Marks
 from chaos.faults.steps import STEPS
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
+from cluster.protocol.apis import ApiKey
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
 from tests.chaos.test_faults import FastClock
 from tests.support.faults import of_coordinators
@@ -149,6 +150,27 @@ def test_markers_are_held_on_the_way_to_a_broker_that_gets_some() -> None:
     assert asyncio.run(scenario({"b1-b2"})) == (True, "b1-b3")
     assert asyncio.run(scenario({"b1-b3"})) == (True, "b1-b2")
     assert asyncio.run(scenario({"b1-b2", "b1-b3"})) == (False, "")
+
+
+def test_markers_are_waited_for_while_a_load_stands_still() -> None:
+    """After the fault before, a group may need its session and a rebalance until it ends a transaction again."""
+
+    async def scenario() -> None:
+        cluster, links = watched()
+        links.absent = {int(ApiKey.WRITE_TXN_MARKERS)}
+        fault = made("hold-markers", cluster)
+        await fault.choose()
+        injecting = asyncio.ensure_future(fault.inject())
+        while len(links.acts) < 3:  # both links have had their turn
+            assert not injecting.done()
+            await asyncio.sleep(0)
+        links.absent = set()
+        await injecting
+        assert (await fault.bites()).effective
+        assert links.acts[0][0] == links.acts[2][0] != links.acts[1][0]
+        await fault.heal()
+
+    asyncio.run(scenario())
 
 
 def test_all_markers_are_delayed() -> None:

@@ -79,6 +79,7 @@ def test_a_former_replica_whose_data_stays_is_no_move() -> None:
     cluster.orders.stubborn = True
     during, _ = asyncio.run(_whole(_fault("reassign-partitions", cluster)))
     assert during.seen["removed_data"] is False and not during.effective
+    assert during.seen["directories_left"] == ["gapless-0"]
 
 
 def test_a_move_that_does_not_come_back_is_not_healed() -> None:

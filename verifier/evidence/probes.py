@@ -118,6 +118,7 @@ _VALUES: Mapping[str, str] = {
     "taken_percent": "{}% of its time was taken",
     "longest_answer_ms": "the longest answer took {} ms",
     "replicas": "replicas {}",
+    "directories_left": "its disk still had {}",
     "copied_bytes": "the new replica had {} bytes",
     "elected": "broker {} to be elected",
     "elections": "{} such elections in the journals",
