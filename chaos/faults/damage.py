@@ -12,6 +12,10 @@ from typing import Literal, Protocol
 
 Direction = Literal["request", "response", "both"]
 
+#: How long a fault waits for a frame to act on. After the fault before, a load may stand still for a session and a
+#: rebalance.
+OCCASION_MS = 15_000
+
 
 @dataclass(frozen=True, slots=True)
 class LinkTraffic:

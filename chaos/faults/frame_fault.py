@@ -9,10 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 
 from chaos.faults.base import Fault, Probe, until
-from chaos.faults.damage import FrameAct
-
-#: How long it waits for such a frame. A load may stand still for a session and a rebalance after the fault before.
-OCCASION_MS = 15_000
+from chaos.faults.damage import OCCASION_MS, FrameAct
 
 
 class FrameFault(Fault):

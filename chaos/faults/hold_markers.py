@@ -10,8 +10,7 @@ from itertools import cycle
 
 from chaos.faults.base import Fault, PreconditionMissing, Probe, until
 from chaos.faults.broker_links import links_to_brokers
-from chaos.faults.damage import FrameAct
-from chaos.faults.frame_fault import OCCASION_MS
+from chaos.faults.damage import OCCASION_MS, FrameAct
 from chaos.faults.steps import choose_seat
 from cluster.protocol.apis import ApiKey
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from random import Random
 from typing import Literal
 
 from chaos.faults.base import PreconditionMissing, until
 from chaos.faults.broker_links import links_of_clients, links_to_brokers
-from chaos.faults.damage import Damage, FrameAct
+from chaos.faults.damage import OCCASION_MS, Damage, FrameAct
 from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
 from cluster.protocol.apis import ApiKey
 from cluster.seams.clock import Clock
 
-#: How long a frame of the step that was drawn is waited for, and then one of the others; without others, twice that.
-PATIENCE_MS = 4_000
+#: How long a frame of the step that was drawn is waited for before the others have their turns.
+_PATIENCE_MS = 4_000
+#: How long a turn of another step is.
+_TURN_MS = 1_500
 _LOOK_MS = 10.0
 
 
@@ -107,15 +110,17 @@ class Trap:
         self._lossy = lossy
 
     async def wait(self, drawn: CoordinatorStep, others: Sequence[CoordinatorStep]) -> CoordinatorStep | None:
-        """The step at which a frame is held now: the drawn one, or another if it does not occur; or None."""
-        if await self._comes(drawn, PATIENCE_MS if others else 2 * PATIENCE_MS):
-            return drawn
-        await self._damage.heal()
-        for step in others:
-            if await self._comes(step, PATIENCE_MS / len(others)):
-                return step
+        """The step at which a frame is held now: the drawn one, or another if it does not occur; or None if none does
+        within ``OCCASION_MS``."""
+        give_up_ms = self._clock.monotonic_ms() + OCCASION_MS
+        step, turn_ms = drawn, _PATIENCE_MS if others else OCCASION_MS
+        turns = cycle([*others, drawn])
+        while not await self._comes(step, turn_ms):
             await self._damage.heal()
-        return None
+            if self._clock.monotonic_ms() >= give_up_ms:
+                return None
+            step, turn_ms = next(turns), _TURN_MS
+        return step
 
     async def _comes(self, step: CoordinatorStep, timeout_ms: float) -> bool:
         among = links_to_brokers if step.to_brokers else links_of_clients

@@ -132,6 +132,27 @@ def test_a_step_that_does_not_come_up_gives_way_to_another_unless_it_was_named()
     assert "no such request or response came by" in FAULTS["kill-group-coordinator"].missed(probe.seen)
 
 
+def test_a_step_is_waited_for_while_a_load_stands_still() -> None:
+    """Each of them has its turn again and again, the one that was drawn too."""
+
+    async def scenario() -> None:
+        cluster, links = watched()
+        keys = {int(key) for step in STEPS["transaction"].values() for key in step.api_keys}
+        links.absent = set(keys)
+        fault = made("pause-transaction-coordinator", cluster)
+        await fault.choose()
+        injecting = asyncio.ensure_future(fault.inject())
+        while len(links.acts) < 20:  # on two links each: all have had two turns
+            assert not injecting.done()
+            await asyncio.sleep(0)
+        links.absent = keys - {int(ApiKey.END_TXN)}
+        await injecting
+        assert str((await fault.bites()).seen["step"]).startswith("end-txn-")
+        await fault.heal()
+
+    asyncio.run(scenario())
+
+
 def test_markers_are_held_on_the_way_to_a_broker_that_gets_some() -> None:
     """A coordinator sends no markers to a broker that leads none of the partitions: then it is another one's turn."""
 
