@@ -16,6 +16,7 @@ from chaos.faults.steps import STEPS
 from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
 from cluster.protocol.apis import ApiKey
+from cluster.seams.clock import Clock, SystemClock
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
 from tests.chaos.test_faults import FastClock
 from tests.support.faults import of_coordinators
@@ -48,9 +49,21 @@ class WatchedLinks(FakeLinks):
         await super().heal(marks)
 
 
-def made(name: str, cluster: FakeCluster, seed: int = 1, **said: Any) -> Fault:
+class CountedClock(SystemClock):
+    """Each look is 200 ms later, whatever the machine does: a wait has as many looks as it has time for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_ms = 0
+
+    def monotonic_ms(self) -> int:
+        self._now_ms += 200
+        return self._now_ms
+
+
+def made(name: str, cluster: FakeCluster, seed: int = 1, *, clock: Clock | None = None, **said: Any) -> Fault:
     target, parameters = said.pop("target", {"partition": 1}), said
-    return FAULTS[name](Injection(0.0, name, 0.01, target, parameters), cluster, FastClock(), Random(seed))
+    return FAULTS[name](Injection(0.0, name, 0.01, target, parameters), cluster, clock or FastClock(), Random(seed))
 
 
 def watched() -> tuple[FakeCluster, WatchedLinks]:
@@ -139,10 +152,10 @@ def test_a_step_is_waited_for_while_a_load_stands_still() -> None:
         cluster, links = watched()
         keys = {int(key) for step in STEPS["transaction"].values() for key in step.api_keys}
         links.absent = set(keys)
-        fault = made("pause-transaction-coordinator", cluster)
+        fault = made("pause-transaction-coordinator", cluster, clock=CountedClock())
         await fault.choose()
         injecting = asyncio.ensure_future(fault.inject())
-        while len(links.acts) < 20:  # on two links each: all have had two turns
+        while len(links.acts) <= 2 * (len(STEPS["transaction"]) + 1):  # on two links each: the drawn one twice
             assert not injecting.done()
             await asyncio.sleep(0)
         links.absent = keys - {int(ApiKey.END_TXN)}
@@ -179,7 +192,7 @@ def test_markers_are_waited_for_while_a_load_stands_still() -> None:
     async def scenario() -> None:
         cluster, links = watched()
         links.absent = {int(ApiKey.WRITE_TXN_MARKERS)}
-        fault = made("hold-markers", cluster)
+        fault = made("hold-markers", cluster, clock=CountedClock())
         await fault.choose()
         injecting = asyncio.ensure_future(fault.inject())
         while len(links.acts) < 3:  # both links have had their turn
