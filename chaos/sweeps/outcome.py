@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from chaos.exits import Exit
@@ -57,6 +57,12 @@ class CellOutcome:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "reasons": list(self.reasons)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> CellOutcome:
+        """The inverse of ``to_json``, but for what the run reached. Raises KeyError."""
+        names = [each.name for each in fields(cls) if each.name not in ("reasons", "reached")]
+        return cls(**{name: value[name] for name in names}, reasons=tuple(map(str, value["reasons"])))
 
 
 def shows_what_is_claimed(cell: Cell, outcome: CellOutcome) -> bool | None:

@@ -1,18 +1,21 @@
-"""``docs/sensitivity.md``, generated from a sweep that has run. Owns the page around the tables.
+"""``docs/sensitivity.md``, generated from sweeps that have run. Owns the page around the tables, and the adding up.
 
-Run as ``python -m chaos.sweeps.sensitivity_document results/sensitivity/TIME/sweep.json > docs/sensitivity.md``.
+Run as ``python -m chaos.sweeps.sensitivity_document results/sensitivity/TIME/sweep.json ... > docs/sensitivity.md``. A
+matrix of hours may be run in parts (``--filter``, ``--seeds``), each with its own ``sweep.json``.
 """
 
 from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from chaos.sweeps.model import SEED, Wanted
+from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.sensitivity_words import markdown
-from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, HEALTHY
-from chaos.sweeps.sensitivity_figures import Sensitivity
+from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, HEALTHY, NAME, build
+from chaos.sweeps.sensitivity_figures import Sensitivity, sensitivity_of
 from verifier.evidence.run_directory import read_json
 from verifier.markdown import code, inline, table
 
@@ -25,7 +28,7 @@ How many planted defects the verifier finds, how soon, and how often it accuses 
 transactions nor groups (`gapless list defects`) under a scenario that makes it take effect, and the same scenario
 without a defect. The sweep [`defects`](sweep.md#defects) covers the defects of transactions and groups.
 
-This page is generated from the results of such a sweep:
+This page is generated from the results of such a sweep, or of several that ran different cells of it:
 `.venv/bin/python -m chaos.sweeps.sensitivity_document results/sensitivity/TIME/sweep.json > docs/sensitivity.md`.
 """
 
@@ -44,12 +47,33 @@ def document(told: Sensitivity | None) -> str:
     return "\n".join(_lines(told)).rstrip("\n") + "\n"
 
 
-def figures_in(path: Path) -> Sensitivity:
-    """The figures in a ``sweep.json``. Raises ``OSError``, and ``ValueError`` if the sweep plants no defects."""
-    told: Sensitivity | None = read_json(path).get("sensitivity")
-    if told is None:
-        raise ValueError(f"{path} is not from a sweep that plants defects; use one from 'gapless sweep sensitivity'")
-    return told
+def figures_in(paths: Iterable[Path]) -> Sensitivity | None:
+    """The figures of all runs in these ``sweep.json`` together; None if there are no runs.
+
+    Raises ``OSError``; ``ValueError`` if one is not from this sweep, or if two have the same cell.
+    """
+    outcomes: dict[str, CellOutcome] = {}
+    seeds: set[int] = set()
+    for path in paths:
+        for name, seed, outcome in _judged(path):
+            if name in outcomes:
+                raise ValueError(f"{path} has the cell {name}, and another file has it too; count each run once")
+            outcomes[name] = outcome
+            seeds.add(seed)
+    sweep = build(Wanted(seeds=tuple(sorted(seeds))))
+    if unknown := sorted(outcomes.keys() - {cell.name for cell in sweep.cells}):
+        raise ValueError(f"'gapless sweep {NAME}' has no cell {unknown[0]} now; run the sweep again")
+    absent = CellOutcome("not run")
+    return sensitivity_of(sweep, {cell.name: outcomes.get(cell.name, absent) for cell in sweep.cells})
+
+
+def _judged(path: Path) -> list[tuple[str, int, CellOutcome]]:
+    """The cells with a verdict: name, seed, outcome. Raises ``OSError``, ``ValueError``."""
+    told = read_json(path)
+    if told.get("sweep") != NAME:
+        raise ValueError(f"{path} is not from 'gapless sweep {NAME}'; use one that is")
+    judged = (cell for cell in told["cells"] if cell["status"] == "judged")
+    return [(str(cell["cell"]), int(cell["labels"][SEED]), CellOutcome.from_json(cell)) for cell in judged]
 
 
 def _lines(told: Sensitivity | None) -> Iterator[str]:
@@ -82,11 +106,8 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     """Print the page. Returns the exit status."""
-    if len(arguments) > 1:
-        sys.stderr.write("give the path of one sweep.json, or no argument\n")
-        return 254
     try:
-        told = figures_in(Path(arguments[0])) if arguments else None
+        told = figures_in(map(Path, arguments))
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 254

@@ -197,7 +197,7 @@ MOST_ANY = {
     "chaos.scenarios": 3,
     "chaos.schedules": 4,
     "chaos.shrinking": 14,
-    "chaos.sweeps": 13,
+    "chaos.sweeps": 14,
     "cluster": 4,
     "cluster.broker": 47,
     "cluster.client": 26,

@@ -190,7 +190,7 @@ def test_all_pages_have_it(tmp_path: Path) -> None:
     run = outcomes({cell.name: FOUND})
     write_json_atomic(directory.sweep_json, sweep_json(SWEEP, {}, run, {}))
     write_reports(directory, SWEEP, run)
-    figures = figures_in(directory.sweep_json)
+    figures = figures_in([directory.sweep_json])
     assert figures == json.loads(json.dumps(sensitivity_of(SWEEP, run)))
     for text in (directory.sweep_md.read_text(), document(figures)):
         assert "| `lose-acked` | healthy | 1 of 1 |" in text
@@ -211,7 +211,32 @@ def test_the_page_in_docs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     other.write_text("{}")
     assert main([str(other)]) == 254
     assert main([str(tmp_path / "absent.json")]) == 254
-    assert main(["a", "b"]) == 254
+
+
+def test_a_matrix_that_was_run_in_parts_is_one_table(tmp_path: Path) -> None:
+    """Runs of several sweeps are added up as those of one are; a run that is given twice is refused, and one that the
+    matrix does not have."""
+    planted, healthy = cells("lose-acked", HEALTHY), cells(NONE, HEALTHY)
+    slow = CellOutcome("judged", "invalid", fired=9, forbidden={"lost-write": 1}, evidence_records=90, evidence_s=9.5)
+    run = {
+        planted[0].name: FOUND,
+        planted[1].name: slow,
+        healthy[0].name: CellOutcome("judged", "valid"),
+        healthy[1].name: CellOutcome("judged", "unknown"),
+    }
+    paths = [tmp_path / f"{number}.json" for number in (1, 2)]
+    for path, seed in zip(paths, (0, 1), strict=True):
+        part = {cell.name: run[cell.name] for cell in (planted[seed], healthy[seed])}
+        write_json_atomic(path, sweep_json(SWEEP, {}, outcomes(part), {}))
+    assert figures_in(paths) == sensitivity_of(SWEEP, outcomes(run))
+    with pytest.raises(ValueError, match=r"has the cell scenario-healthy_.*_seed-2, and another file has it too"):
+        figures_in([*paths, paths[1]])
+    told = json.loads(paths[0].read_text())
+    for cell in told["cells"]:
+        cell["cell"] += "-of-another-version"
+    write_json_atomic(paths[0], told)
+    with pytest.raises(ValueError, match=r"has no cell .*-of-another-version now"):
+        figures_in(paths)
 
 
 def test_a_probability_is_part_of_what_is_planted() -> None:
