@@ -4,10 +4,13 @@ Our proxy holds the responses to Produce on a producers' link, and drops them wi
 ends, within a second; the client must resend what may have been stored already. Other responses pass unless they are
 behind one: a transactional producer whose coordinator is the same broker still gets to its Produce. An external
 Toxiproxy knows no frames: there, a ``timeout`` toxic drops all responses. It bit only if responses were lost, and a
-retry followed, which the broker detects by the fingerprint of the batch.
+retry followed. The broker that stored the batch detects it by the fingerprint; another that leads by then detects it
+by its sequence, as a duplicate.
 """
 
 from __future__ import annotations
+
+from operator import sub
 
 from chaos.faults.base import Probe, until
 from chaos.faults.damage import FrameAct
@@ -15,6 +18,7 @@ from chaos.faults.link_fault import LinkFault
 from cluster.protocol.apis import ApiKey
 
 RETRIES = "gapless_produce_retries_total"
+DUPLICATES = "gapless_produce_duplicates_total"
 BATCHES = "gapless_produce_batches_total"
 _PRODUCE_RESPONSES = FrameAct("hold", (int(ApiKey.PRODUCE),), "response", lossy=True)
 
@@ -34,7 +38,7 @@ class DropResponse(LinkFault):
         return f"{self._link}, responses of the leader of {self.cluster.topic}-{self._partition}"
 
     async def inject(self) -> None:
-        self._retries = await self._retries_counted()
+        self._before = await self._counted()
         self._batches = await self.cluster.counter(self._broker_id, BATCHES) or 0.0
         self._knows_frames = await self.cluster.links.stats(self._link) is not None
         if self._knows_frames:
@@ -62,14 +66,14 @@ class DropResponse(LinkFault):
 
     async def gone(self) -> Probe:
         async def came_again() -> bool:
-            return await self._retries_counted() > self._retries
+            return await self._retries() > 0
 
         self._retried = await until(came_again, clock=self.clock, timeout_ms=4_000)
         clear = await self.damage.clear()
         seen: dict[str, object] = {"link_clear": clear}
         if self._lost is not None:
             seen["responses_lost"] = self._lost
-        seen["retries"] = int(await self._retries_counted() - self._retries)
+        seen["retries"] = await self._retries()
         return Probe(clear, seen)
 
     def bit(self, during: Probe, after: Probe) -> bool:
@@ -78,8 +82,18 @@ class DropResponse(LinkFault):
     async def _lost_so_far(self) -> int:
         return (await self.damage.frame_counts()).acted
 
-    async def _retries_counted(self) -> float:
-        total = 0.0
-        for broker_id in self.cluster.broker_ids:
-            total += await self.cluster.counter(broker_id, RETRIES) or 0.0
-        return total
+    async def _retries(self) -> int:
+        """How many batches came again since the injection, by each broker's own count: a retry of the same leader is
+        often both kinds. One that was killed meanwhile counts from 0."""
+        now = await self._counted()
+        return sum(max(0, *map(sub, counts, self._before[broker_id])) for broker_id, counts in now.items())
+
+    async def _counted(self) -> dict[int, tuple[int, int]]:
+        """Retries and duplicates of each broker."""
+        return {
+            broker_id: (await self._count(broker_id, RETRIES), await self._count(broker_id, DUPLICATES))
+            for broker_id in self.cluster.broker_ids
+        }
+
+    async def _count(self, broker_id: int, name: str) -> int:
+        return int(await self.cluster.counter(broker_id, name) or 0)

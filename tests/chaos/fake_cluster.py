@@ -365,4 +365,4 @@ class FakeCluster:
             self.counters["gapless_produce_retries_total"] += self.retries_after_cut
         if name == "gapless_background_disk_seconds_sum":
             self.counters[name] = self.counters.get(name, 0.0) + self.machines[broker_id].delay_ms / 1000
-        return self.counters[name]
+        return self.counters.get(name, 0.0)

@@ -12,7 +12,7 @@ import pytest
 from chaos.conductor.injector import Injector, NotHealed
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.damage import LinkTraffic, Marks
-from chaos.faults.drop_response import DropResponse
+from chaos.faults.drop_response import DUPLICATES, RETRIES, DropResponse
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import SystemClock
 from cluster.seams.memory_storage import MemoryStorage
@@ -272,6 +272,25 @@ def test_drop_response_needs_a_retry_to_have_bitten() -> None:
     record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
     assert record[0]["effective"] is True
     assert record[-1]["effective"] is False
+
+
+def test_drop_response_bites_when_the_retry_comes_to_another_leader() -> None:
+    """That broker did not see the batch before: to it, the retry is a duplicate by its sequence. The first leader was
+    killed, and its counts begin again."""
+    cluster = FakeCluster()
+    counted = cluster.counter
+
+    async def counter(broker_id: int, name: str) -> float | None:
+        is_over = cluster.links.made > 0 and not cluster.links.holds_frames("producers-b1")
+        if name == RETRIES:
+            return 7.0 if broker_id == 1 and not is_over else 0.0
+        if name == DUPLICATES:
+            return 2.0 if broker_id == 2 and is_over else 0.0
+        return await counted(broker_id, name)
+
+    cluster.counter = counter  # type: ignore[method-assign]
+    record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
+    assert record[-1]["effective"] is True and _probe(record[-1])["retries"] == 2
 
 
 def test_drop_response_bites_when_the_response_is_lost_after_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
