@@ -50,6 +50,8 @@ def _followers(at_s: float, duration_s: float) -> Injection:
 
 EXERCISES: Mapping[str, Exercise] = {
     HEALTHY: Exercise(10.0, options=_SMALL),
+    # A batch that is refused has others behind it.
+    "in-flight": Exercise(10.0, client=NATIVE, options=_RESPONSES),
     "lost-responses": Exercise(
         16.0,
         tuple(Injection(at_s, "drop-response", 0.8, _FIRST) for at_s in (2.0, 6.5, 11.0)),
@@ -115,7 +117,10 @@ DEFECTS: Mapping[str, Planted] = {
     "read-to-the-end": Planted(HEALTHY, ("read-above-watermark",), "0.1", source="KAFKA-9835"),
     "forget-after-an-error": Planted(HEALTHY, _TWICE, "0.01", source="KAFKA-14034, KAFKA-5494"),
     "take-gaps": Planted(
-        HEALTHY, ("log-reorder", "nonmonotonic-send"), beside=("refuse-batches:0.02",), source="KAFKA-8483, KAFKA-8484"
+        "in-flight",
+        ("log-reorder", "nonmonotonic-send"),
+        beside=("refuse-batches:0.02",),
+        source="KAFKA-8483, KAFKA-8484",
     ),
     "forget-sequences": Planted("lost-responses", _TWICE, source="Redpanda 3039"),
     "remember-one-batch": Planted("lost-responses", _TWICE, source="Redpanda 3077, 3038"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from chaos.sweeps.model import SEED, Wanted
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.sensitivity_words import markdown
-from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, HEALTHY, NAME, build
+from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, NAME, build
 from chaos.sweeps.sensitivity_figures import Sensitivity, sensitivity_of
 from verifier.evidence.run_directory import read_json
 from verifier.markdown import code, inline, table
@@ -95,9 +95,12 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
             for defect, each in DEFECTS.items()
         ],
     )
-    names = ", ".join(code(name) for name in EXERCISES if name != HEALTHY)
+    faulty, quiet = (
+        ", ".join(code(name) for name, each in EXERCISES.items() if bool(each.hits) is has_faults)
+        for has_faults in (True, False)
+    )
     yield from textwrap.wrap(
-        f"`{HEALTHY}` has no faults. These scenarios have faults: {names}. Some of them are the beginning of the "
+        f"Without faults: {quiet}. With faults: {faulty}. Some of these are the beginning of the "
         "[scenario](scenarios.md) with that name.",
         _WIDTH,
         break_on_hyphens=False,

@@ -67,7 +67,7 @@ def test_each_is_run_beside_the_same_without() -> None:
         assert len(with_it) == len(without) == 2
         assert [replace(cell.asked, defects=()) for cell in with_it] == [cell.asked for cell in without]
         assert [cell.schedule for cell in with_it] == [cell.schedule for cell in without]
-    assert {cell.labels["scenario"] for cell in SWEEP.cells if cell.schedule is None} == {HEALTHY}
+    assert {cell.labels["scenario"] for cell in SWEEP.cells if cell.schedule is None} == {HEALTHY, "in-flight"}
 
 
 def test_every_cell_can_be_run() -> None:
@@ -94,7 +94,7 @@ def test_a_named_scenario_is_played_from_its_beginning() -> None:
 
 def test_what_is_beside_a_defect_is_no_firing(tmp_path: Path) -> None:
     """Only the defect that is to be found counts as exercised."""
-    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells("take-gaps", HEALTHY)
+    directory, (cell, _) = SweepDirectory.at(tmp_path / "sweep"), cells("take-gaps", "in-flight")
     assert cell.asked.defects == ("take-gaps", "refuse-batches:0.02")
     finish(directory, cell)
     node = directory.run(cell).node(1)
