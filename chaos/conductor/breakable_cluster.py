@@ -14,7 +14,7 @@ from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.observer import Observer
 from chaos.conductor.run_cluster import RunCluster
 from chaos.faults.admin_orders import ClusterOrders
-from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
+from chaos.faults.breakable import Life, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.machine import Machine
 from chaos.faults.reaction import ClusterReaction, epochs_for, reaction
 from chaos.faults.under_test import CoordinatorOf
@@ -57,6 +57,9 @@ class BreakableCluster:
 
     def process(self, broker_id: int) -> Process:
         return self._deployment.process(broker_id)
+
+    async def life(self, broker_id: int) -> Life:
+        return await self._deployment.life(broker_id)
 
     def machine(self, broker_id: int) -> Machine:
         listeners = self._deployment.topology.listeners[broker_id]

@@ -37,7 +37,7 @@ class AlterConfig(TopicsBeside):
 
     async def choose(self) -> str:
         self.start()
-        self._all_run()
+        await self._all_run()
         drawn = self.random.choice(_KEYS)
         self._key = str(self.injection.parameters.get("key", drawn))
         self._topic = self.cluster.topic if self._key == _SEGMENT_MS else self.topic_name()

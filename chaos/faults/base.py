@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, ClassVar, Literal
 
 from chaos.faults.accepted import Rule
-from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart
+from chaos.faults.breakable import WORDS_OF_PARTS, Life, LoadPart
 from chaos.faults.broker_links import links_of_clients
 from chaos.faults.damage import Damage
 from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
@@ -150,9 +150,22 @@ class Fault(ABC):
         if not await self.cluster.in_sync():
             raise PreconditionMissing("not every replica is in its ISR")
 
-    def _all_run(self) -> None:
+    async def _running(self) -> list[int]:
+        """The brokers that are known to run."""
+        lives = await asyncio.gather(*map(self.cluster.life, self.cluster.broker_ids))
+        return [each for each, life in zip(self.cluster.broker_ids, lives, strict=True) if life is Life.RUNS]
+
+    async def _runs(self, broker_id: int) -> bool:
+        """Whether it is known to run: what is not known to run is no target, and owes no answer."""
+        return await self.cluster.life(broker_id) is Life.RUNS
+
+    async def _has_ended(self, broker_id: int) -> bool:
+        """Whether it is known to have ended: nothing less is a proof that it was killed."""
+        return await self.cluster.life(broker_id) is Life.ENDED
+
+    async def _all_run(self) -> None:
         """Raises PreconditionMissing unless every broker runs."""
-        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
+        if await self._running() != list(self.cluster.broker_ids):
             raise PreconditionMissing("not every broker runs")
 
     def _client_links(self, broker_id: int) -> list[str]:
@@ -161,17 +174,17 @@ class Fault(ABC):
             return links
         raise PreconditionMissing(f"no client has a link to broker {broker_id}")
 
-    def _leads_to_one_that_runs(self, link: str) -> bool:
+    async def _leads_to_one_that_runs(self, link: str) -> bool:
         """Whether the broker at the other end of this link runs; False for a link to ZooKeeper."""
         target = link.rpartition("-")[2]
-        return target.startswith("b") and self.cluster.process(int(target[1:])).is_running()
+        return target.startswith("b") and await self._runs(int(target[1:]))
 
     async def _leader(self) -> tuple[int, int]:
         partition = self._partition
         found = await self.cluster.leader(partition)
         if found is None:
             raise PreconditionMissing(f"partition {partition} has no leader")
-        if not self.cluster.process(found[0]).is_running():
+        if not await self._runs(found[0]):
             raise PreconditionMissing(f"broker {found[0]} leads partition {partition} but does not run")
         return found
 

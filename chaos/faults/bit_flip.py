@@ -57,7 +57,7 @@ class BitFlip(Fault):
         if self._flipped is None:
             return
         process = self.cluster.process(self._broker_id)
-        if process.is_running() and not await self.cluster.stop(self._broker_id, STOP_MS):
+        if await self._runs(self._broker_id) and not await self.cluster.stop(self._broker_id, STOP_MS):
             await asyncio.to_thread(process.kill)
         await self.cluster.machine(self._broker_id).remove_directory(self._directory)
         await self.cluster.restart(self._broker_id)
@@ -65,5 +65,5 @@ class BitFlip(Fault):
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
         bad = await self.cluster.machine(self._broker_id).bad_batches(self._directory)
-        running = self.cluster.process(self._broker_id).is_running()
+        running = await self._runs(self._broker_id)
         return Probe(rejoined and running and bad == 0, {"running": running, "bad_batches": bad, "isr_full": rejoined})

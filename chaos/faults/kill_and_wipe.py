@@ -34,7 +34,7 @@ class KillAndWipe(KillLeader):
 
     async def inject(self) -> None:
         await super().inject()
-        if not self.cluster.process(self._broker_id).is_running():
+        if not await self._runs(self._broker_id):
             self._lost_bytes = await self.cluster.machine(self._broker_id).wipe()
 
     async def bites(self) -> Probe:

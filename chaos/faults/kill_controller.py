@@ -18,7 +18,7 @@ class KillController(Kill):
 
     async def choose(self) -> str:
         found = await self.cluster.controller()
-        if found is None or not self.cluster.process(found).is_running():
+        if found is None or not await self._runs(found):
             raise PreconditionMissing("there is no controller")
         self._broker_id = found
         return f"broker {found}, the controller"

@@ -30,7 +30,7 @@ class KillSeveral(Fault):
 
     async def _begin(self) -> None:
         """Look at the cluster before it is broken. Raises PreconditionMissing if a broker is down already."""
-        self._all_run()
+        await self._all_run()
         self._steps = []
         self._before = await self.cluster.reaction()
 
@@ -38,7 +38,7 @@ class KillSeveral(Fault):
         """SIGKILL, and a step that says which process it was and whether it is gone."""
         process = self.cluster.process(broker_id)
         await asyncio.to_thread(process.kill)
-        self._steps.append({"broker": broker_id, "pid": process.pid, "dead": not process.is_running()})
+        self._steps.append({"broker": broker_id, "pid": process.pid, "dead": await self._has_ended(broker_id)})
 
     async def _kill_at_once(self, broker_ids: Iterable[int]) -> None:
         await asyncio.gather(*map(self._kill, broker_ids))
@@ -54,12 +54,13 @@ class KillSeveral(Fault):
         return {**seen, "truncations": now.truncations} if now.truncations else seen
 
     async def heal(self) -> None:
-        dead = [each for each in self.cluster.broker_ids if not self.cluster.process(each).is_running()]
+        running = await self._running()
+        dead = [each for each in self.cluster.broker_ids if each not in running]
         await asyncio.gather(*map(self.cluster.restart, dead))
 
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
-        running = all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids)
+        running = await self._running() == list(self.cluster.broker_ids)
         seen = {"running": running, "isr_full": rejoined, **await self._reacted()}
         return Probe(running and rejoined, seen)
 

@@ -19,7 +19,7 @@ class LeaderWithFollowers(NetworkPartition):
 
     async def choose(self) -> str:
         leader, _ = await self._leader()
-        self._all_run()
+        await self._all_run()
         clients = self._client_links(leader)
         others = [broker_id for broker_id in self.cluster.broker_ids if broker_id != leader]
         return self._cuts(clients, [f"b{other}-b{leader}" for other in others])

@@ -34,7 +34,7 @@ class OrderFault(Fault):
 
     async def told(self, topic: str) -> list[Mapping[int, SeenReplicas]]:
         """The topic as each broker that runs reports it; nothing for one that does not answer."""
-        running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]
+        running = await self._running()
         found = await asyncio.gather(*(self.orders.topic_on(broker_id, topic) for broker_id in running))
         return [{} if each is None else each for each in found]
 
@@ -60,7 +60,7 @@ class OrderFault(Fault):
 
     async def configured(self, topic: str, values: Mapping[str, str]) -> int:
         """How many brokers describe the topic with these values, waiting within reason for all that run."""
-        running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]
+        running = await self._running()
         agreeing = 0
 
         async def all_do() -> bool:

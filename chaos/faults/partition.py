@@ -75,7 +75,7 @@ class NetworkPartition(Fault):
     async def gone(self) -> Probe:
         clear = await self.damage.clear()
         rejoined = await self._rejoined()
-        reachable = [link for link in self._links if self._leads_to_one_that_runs(link)]
+        reachable = [link for link in self._links if await self._leads_to_one_that_runs(link)]
         left = set(reachable)
 
         async def all_answer() -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.base import Fault, Probe, until
 
 #: How long a controlled shutdown may take before it is no longer one.
 STOP_MS = 15_000
@@ -28,8 +28,7 @@ class RollingRestart(Fault):
     needs_sync = True
 
     async def choose(self) -> str:
-        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
-            raise PreconditionMissing("not every broker runs")
+        await self._all_run()
         await self._full_isrs()
         self._steps: list[dict[str, Any]] = []
         self._stopped: set[int] = set()
@@ -47,11 +46,11 @@ class RollingRestart(Fault):
 
     async def heal(self) -> None:
         for broker_id in self._stopped:
-            if not self.cluster.process(broker_id).is_running():
+            if not await self._runs(broker_id):
                 await self.cluster.restart(broker_id)
 
     async def gone(self) -> Probe:
-        running = all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids)
+        running = await self._running() == list(self.cluster.broker_ids)
         rejoined = await self._rejoined()
         return Probe(running and rejoined, {"running": running, "isr_full": rejoined})
 

@@ -56,7 +56,7 @@ class SkewedClock(Fault):
         return Probe(is_off, {"broker": self._broker_id, "clock_ahead_ms": await self._reading()})
 
     async def heal(self) -> None:
-        if self.cluster.process(self._broker_id).is_running():
+        if await self._runs(self._broker_id):
             await self.cluster.machine(self._broker_id).set_clock(0, 0)
 
     async def gone(self) -> Probe:

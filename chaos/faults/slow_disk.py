@@ -60,7 +60,7 @@ class SlowDisk(Fault):
         return Probe(both and seen["longest_sync_ms"] >= self._delay_ms, seen)
 
     async def heal(self) -> None:
-        if self.cluster.process(self._broker_id).is_running():
+        if await self._runs(self._broker_id):
             await self.cluster.machine(self._broker_id).delay_syncs(0)
 
     async def gone(self) -> Probe:

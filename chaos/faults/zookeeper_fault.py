@@ -69,7 +69,7 @@ class ZooKeeperFault(Fault):
 
     async def _serves(self) -> bool:
         cluster = self.cluster
-        running = {broker_id for broker_id in cluster.broker_ids if cluster.process(broker_id).is_running()}
+        running = set(await self._running())
         return await cluster.zookeeper_answers(timeout_ms=500) and running <= await cluster.alive()
 
     async def _learned(self) -> bool:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 
+from chaos.conductor import nodes
 from chaos.conductor.foreign_cluster import ForeignCluster, copy_replica
+from chaos.conductor.returned import bring_back
+from chaos.conductor.starting import StartFailure
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
+from chaos.faults.breakable import Life
 from cluster.client.errors import AdminError
 from cluster.protocol.errors import ErrorCode
 from verifier.evidence.run_directory import RunDirectory
@@ -31,10 +37,10 @@ class FakeAdmin:
         pass
 
 
-def cluster(directory, admin, *replica_dirs):
-    asked = Asked(seed=3, target="kafka://h:1", faults="none", replica_dirs=replica_dirs)
+def cluster(directory, admin, *replica_dirs, nodes=None, note=None):
+    asked = Asked(seed=3, target="kafka://h:1", faults="none", replica_dirs=replica_dirs, nodes=nodes)
     observer = SimpleNamespace(admin=lambda _timeout_ms: admin)
-    return ForeignCluster(resolve(asked)[0], RunDirectory(directory), None, observer, None)
+    return ForeignCluster(resolve(asked)[0], RunDirectory(directory), None, observer, None, note)
 
 
 def test_segments_are_copied_and_nothing_that_changes(tmp_path):
@@ -67,3 +73,51 @@ def test_only_what_the_run_made_is_deleted(tmp_path):
     assert admin.deleted == []
     [problem] = asyncio.run(cluster(tmp_path, FakeAdmin(refuses=True)).collect([], [TopicSpec("gapless-3", 1, 2)]))
     assert "topic gapless-3 could not be deleted" in problem
+
+
+def of_commands(tmp_path, alive):
+    """A cluster whose two brokers are asked by this command, and what is said meanwhile."""
+    said = {"kill": "true", "pause": "true", "resume": "true", "start": "true", "alive": alive}
+    (tmp_path / "n.yaml").write_text(f"commands: {json.dumps(said)}\nnodes: {{1: , 2: }}")
+    noted = []
+    whole = cluster(tmp_path, FakeAdmin(), nodes=str(tmp_path / "n.yaml"), note=noted.append)
+    whole.broker_ids = (1, 2)
+    return whole, noted
+
+
+def test_a_broker_is_asked_off_the_event_loop_and_a_doubt_is_said_once(tmp_path, monkeypatch):
+    """While a command of others takes its time, the conductor does what else it has to do."""
+    monkeypatch.setattr(nodes, "ALIVE_S", 0.5)
+    whole, noted = of_commands(tmp_path, "sleep 20")
+
+    async def asked_twice():
+        ticks, over = 0, asyncio.Event()
+
+        async def tick():
+            nonlocal ticks
+            while not over.is_set():
+                ticks += 1
+                await asyncio.sleep(0.01)
+
+        ticking = asyncio.create_task(tick())
+        lives = [await whole.life(1), await whole.life(1), await whole.life(2)]
+        over.set()
+        await ticking
+        return lives, ticks
+
+    lives, ticks = asyncio.run(asked_twice())
+    assert lives == [Life.UNKNOWN] * 3 and ticks > 20
+    assert noted == [
+        f"broker {each}: 'sleep 20' took longer than 0.5 s: it is not known whether this broker runs" for each in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(("alive", "problems"), [("true", 0), ("sh -c 'exit 255'", 0), ("false", 1)])
+def test_only_a_broker_that_is_known_to_have_ended_is_reported_and_started(tmp_path, monkeypatch, alive, problems):
+    """After the last fault, a command that tells nothing neither makes a broker's end up nor ends the run."""
+    monkeypatch.setattr(nodes, "START_S", 0.1)
+    whole, _ = of_commands(tmp_path, alive)
+    told = []
+    with pytest.raises(StartFailure, match="broker 1 does not run") if problems else nullcontext():
+        asyncio.run(bring_back(whole, told.append))
+    assert len(told) == problems
