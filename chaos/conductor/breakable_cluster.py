@@ -16,7 +16,7 @@ from chaos.conductor.run_cluster import RunCluster
 from chaos.faults.admin_orders import ClusterOrders
 from chaos.faults.breakable import Life, LoadUnderTest, Process, ProducerSeen, SeenMember
 from chaos.faults.machine import Machine
-from chaos.faults.reaction import ClusterReaction, epochs_for, reaction
+from chaos.faults.reaction import ClusterReaction, epochs_for, reaction, told_epochs
 from chaos.faults.under_test import CoordinatorOf
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
@@ -47,6 +47,7 @@ class BreakableCluster:
         self.partitions = partitions
         self.session_timeout_ms = session_timeout_ms
         self.load = load
+        self.is_own = deployment.is_own
         self.links = AsyncLinks(deployment.links)
         self.broker_ids = deployment.broker_ids
         self.link_names = deployment.link_names
@@ -90,6 +91,8 @@ class BreakableCluster:
         return await asyncio.to_thread(lambda: sum(entry.get("event") == event for entry in self._entries(whose)))
 
     async def reaction(self) -> ClusterReaction:
+        if not self._deployment.is_own:
+            return told_epochs(each.leader_epoch for each in (await self._observer.view()).partitions.values())
         return await asyncio.to_thread(lambda: reaction(self._entries(self.broker_ids), self.topic))
 
     async def elections(self, topic: str, partition: int, reason: str) -> int:

@@ -73,6 +73,10 @@ class Deployment:
         return Life.RUNS if self._brokers[broker_id].is_running() else Life.ENDED
 
     @property
+    def is_own(self) -> bool:
+        return True
+
+    @property
     def is_proxied(self) -> bool:
         """Whether the links are there."""
         return self._links is not None

@@ -74,6 +74,10 @@ class ForeignCluster:
         return f"ForeignCluster({self._settings.asked.target}, brokers {self.broker_ids})"
 
     @property
+    def is_own(self) -> bool:
+        return False
+
+    @property
     def is_proxied(self) -> bool:
         return self._links is not None
 

@@ -39,6 +39,11 @@ class RunCluster(Protocol):
     def topology(self) -> Topology: ...
 
     @property
+    def is_own(self) -> bool:
+        """Whether gapless started its brokers, which then have journals and counters."""
+        ...
+
+    @property
     def is_proxied(self) -> bool:
         """Whether the links are there."""
         ...

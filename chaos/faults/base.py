@@ -23,8 +23,11 @@ from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 
-#: How far into a cluster a fault must reach (docs/target.md).
-Reach = Literal["client-links", "processes", "inside"]
+#: What a fault must reach (docs/target.md): the load and its links, brokers' processes, or what only a cluster that
+#: gapless starts lets it reach.
+Reach = Literal[
+    "clients", "processes", "other-links", "zookeeper", "machines", "journals", "topics", "clean-stop", "data"
+]
 
 
 class PreconditionMissing(Exception):
@@ -84,12 +87,13 @@ class Fault(ABC):
     once: ClassVar[bool] = False
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
+    #: Whether counters show that it took effect: of our own proxy, or else of our own brokers.
+    needs_counters: ClassVar[bool] = False
     #: Whether it delivers batches twice, which only idempotence lets brokers notice.
     needs_idempotence: ClassVar[bool] = False
     #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
     needs_fault_port: ClassVar[bool] = False
-    #: What it must reach: the links of clients alone, the brokers' processes, or what only our own cluster lets it do.
-    reach: ClassVar[Reach] = "inside"
+    reach: ClassVar[Reach]
     #: Whether logs must have closed segments, which they have soon if segments are small.
     needs_closed_segments: ClassVar[bool] = False
 

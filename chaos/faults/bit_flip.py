@@ -8,8 +8,9 @@ stop the broker, remove the partition's directory, and let it fetch everything a
 from __future__ import annotations
 
 import asyncio
+from typing import ClassVar
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe
+from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach
 from chaos.faults.machine import FlippedBit
 from chaos.faults.rolling_restart import STOP_MS
 
@@ -19,6 +20,7 @@ class BitFlip(Fault):
 
     name = "bit-flip"
     summary = "flip a bit in a closed segment of a partition's leader; have it fetch the partition again"
+    reach: ClassVar[Reach] = "machines"
     duration_s = (2.0, 3.0)
     recovery_s = 6.0
     #: What it loses in the end, others must have.

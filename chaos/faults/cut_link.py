@@ -29,7 +29,6 @@ class CutLink(LinkFault):
     name = "cut-link"
     summary = "stop one directed link, requests or responses only, lossless or lossy"
     duration_s = (2.0, 5.0)
-    reach = "client-links"
     recovery_s = 2.5
     hits = "link"
     targets = ("partition", "link")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Collection
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 
 #: How long it may take until a call comes by that fails, and then until the process has ended.
 _END_MS = 15_000
@@ -20,6 +20,7 @@ _END_MS = 15_000
 class FailingDisk(Fault):
     """Bites when calls failed, the process exited on its own, and another broker leads the partition."""
 
+    reach: ClassVar[Reach] = "machines"
     duration_s = (3.0, 5.0)
     recovery_s = 4.0
     least_brokers = 2

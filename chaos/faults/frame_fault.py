@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 from chaos.faults.damage import FrameAct
 
 #: How long it waits for such a frame. A load may stand still for a session and a rebalance after the fault before.
@@ -18,6 +19,7 @@ OCCASION_MS = 15_000
 class FrameFault(Fault):
     """Bites when the proxy acted on such a frame."""
 
+    reach: ClassVar[Reach] = "clients"
     duration_s = (2.0, 4.0)
     recovery_s = 2.0
     hits = "traffic"

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe
+from chaos.faults.base import Fault, Probe, Reach
 
 
 class Kill(Fault):
     """Bites when the process is gone and the cluster has noticed."""
 
+    reach: ClassVar[Reach] = "processes"
     duration_s = (3.0, 5.0)
     recovery_s = 4.0
     least_brokers = 2

@@ -14,7 +14,6 @@ class KillController(Kill):
 
     name = "kill-controller"
     summary = "SIGKILL the controller; restart it on its own data directory"
-    reach = "processes"
 
     async def choose(self) -> str:
         found = await self.cluster.controller()

@@ -18,7 +18,6 @@ class KillFollower(Kill):
 
     name = "kill-follower"
     summary = "SIGKILL a follower of a partition; restart it on its own data directory"
-    reach = "processes"
 
     async def choose(self) -> str:
         leader, _ = await self._leader()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe
+from chaos.faults.base import Fault, Probe, Reach
 from chaos.faults.reaction import ClusterReaction
 
 
@@ -19,6 +19,7 @@ class KillSeveral(Fault):
     A kill leaves the page cache, so however many die at once, no replica loses what it had written.
     """
 
+    reach: ClassVar[Reach] = "processes"
     duration_s = (3.0, 5.0)
     recovery_s = 6.0
     least_brokers = 3
@@ -50,8 +51,7 @@ class KillSeveral(Fault):
     async def _reacted(self) -> Mapping[str, Any]:
         """The cluster's reaction until now, for the record."""
         now = (await self.cluster.reaction()).since(self._before)
-        seen = {"leader_epochs": now.leader_epochs, "isr_changes": now.isr_changes}
-        return {**seen, "truncations": now.truncations} if now.truncations else seen
+        return {**now.figures(), "truncations": now.truncations} if now.truncations else now.figures()
 
     async def heal(self) -> None:
         running = await self._running()

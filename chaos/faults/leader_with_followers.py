@@ -5,6 +5,9 @@ Nothing is wrong within the cluster, so it elects no other leader: clients can o
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from chaos.faults.base import Reach
 from chaos.faults.partition import NetworkPartition
 
 
@@ -13,6 +16,7 @@ class LeaderWithFollowers(NetworkPartition):
 
     name = "leader-with-followers"
     summary = "cut the links between clients and a partition's leader; the other brokers and ZooKeeper reach it"
+    reach: ClassVar[Reach] = "clients"
     duration_s = (2.5, 5.0)
     least_brokers = 2
     hits_client_links = True

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
 from chaos.faults.admin_orders import ClusterOrders, SeenReplicas
-from chaos.faults.base import Fault, PreconditionMissing, until
+from chaos.faults.base import Fault, PreconditionMissing, Reach, until
 from chaos.schedules.kinds import Hits
 
 #: How long brokers may take to carry an order out, and all of them to learn of it.
@@ -25,6 +25,7 @@ SOON_MS = "100"
 class OrderFault(Fault):
     """A fault by orders to the controller. It bites only where brokers run that carry them out."""
 
+    reach: ClassVar[Reach] = "journals"
     hits: ClassVar[Hits] = "traffic"
     least_brokers = 2
 

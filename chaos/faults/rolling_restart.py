@@ -6,9 +6,9 @@ What an operator does for an upgrade. It must cost nothing, since leadership mov
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 
 #: How long a controlled shutdown may take before it is no longer one.
 STOP_MS = 15_000
@@ -20,6 +20,7 @@ class RollingRestart(Fault):
 
     name = "rolling-restart"
     summary = "shut down each broker cleanly and restart it, one after the other"
+    reach: ClassVar[Reach] = "clean-stop"
     #: It takes what it takes: three brokers, each down, up and back in every ISR.
     duration_s = (10.0, 12.0)
     recovery_s = 4.0

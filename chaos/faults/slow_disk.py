@@ -5,8 +5,10 @@ Nothing may fail: brokers wait for syncs off the event loop. Only rolling and ch
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from chaos.faults.accepted import integer
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 from cluster.seams.units import ms_of_seconds
 
 _DELAY_MS = 400
@@ -20,6 +22,7 @@ class SlowDisk(Fault):
 
     name = "slow-disk"
     summary = "make each sync to the disk of a partition's leader take 0.4 s longer"
+    reach: ClassVar[Reach] = "machines"
     duration_s = (3.0, 5.0)
     recovery_s = 2.0
     #: A broker that is killed meanwhile comes back with a fast disk.

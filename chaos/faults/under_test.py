@@ -43,6 +43,11 @@ class ClusterUnderTest(Protocol):
     @property
     def orders(self) -> ClusterOrders: ...
 
+    @property
+    def is_own(self) -> bool:
+        """Whether gapless started its brokers, which then have journals and counters."""
+        ...
+
     def process(self, broker_id: int) -> Process: ...
 
     async def life(self, broker_id: int) -> Life:

@@ -244,6 +244,7 @@ class FakeCluster:
 
     topic = "gapless"
     partitions = 2
+    is_own = True
     session_timeout_ms = 100
 
     def __init__(self) -> None:
