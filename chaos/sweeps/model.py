@@ -57,6 +57,7 @@ class Wanted:
     minutes: int | None = None
     day: int = 0
     profile: str | None = None
+    swarm: str | None = None
 
     def time_limit_or(self, default_s: float) -> float:
         return default_s if self.time_limit_s is None else self.time_limit_s
@@ -73,6 +74,7 @@ class Wanted:
             "minutes": self.minutes,
             "day": self.day,
             "profile": self.profile,
+            "swarm": self.swarm,
         }
 
     @classmethod
