@@ -40,10 +40,7 @@ class What(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(
-        "list",
-        help="List the available faults, checks, defects, workloads, profiles, swarms, scenarios, sweeps or links.",
-    )(list_what)
+    app.command("list", help=HELP)(list_what)
 
 
 def list_what(

@@ -161,9 +161,9 @@ def _check_room(cells: tuple[Cell, ...], place: Path) -> None:
 def _built(name: str, wanted: Wanted) -> Sweep:
     """The sweep of that name. Raises SweepError."""
     build = find_sweep(name)
-    for option, given in (("--faults", wanted.faults), ("--profile", wanted.profile), ("--swarm", wanted.swarm)):
+    for said, given in (("--faults", wanted.faults), ("--profile", wanted.profile), ("--swarm", wanted.swarm)):
         if given is not None and name != seeds_sweep.NAME:
-            raise SweepError(f"{option} works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
+            raise SweepError(f"{said} works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
     if wanted.defects and name not in (seeds_sweep.NAME, nightly.NAME):
         raise SweepError("--defect works only with the sweeps 'seeds' and 'nightly'; leave it out")
     return build(wanted)

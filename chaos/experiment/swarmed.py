@@ -32,7 +32,7 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 
 
 def renamed(asked: Asked) -> tuple[Asked, list[str]]:
-    """The options with a swarm that was given as a profile, its name until 1.0, under the name that it has now, and a
+    """The options with a swarm that was given as a profile, as it once was, under --swarm, and a
     line that says so. Raises ExperimentError for two swarms."""
     if asked.profile not in SWARMS:
         return asked, []
@@ -45,7 +45,7 @@ def renamed(asked: Asked) -> tuple[Asked, list[str]]:
 
 
 def base_of(asked: Asked) -> profiles.Profile:
-    """The base configuration. Raises ExperimentError with the nearest name, and for one that a swarm is not made for."""
+    """The base configuration. Raises ExperimentError with the nearest name, and for one that the swarm is not over."""
     if asked.profile not in profiles.PROFILES:
         known = profiles.PROFILES
         hint = suggestion(asked.profile, known) or f"; known profiles: {', '.join(known)}"
