@@ -26,6 +26,9 @@ from verifier.evidence.run_directory import RunDirectory
 #: What a broker leaves in its data directory when it stops cleanly (Kafka's name).
 CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
 
+#: What transactional ids and groups of our loads begin with.
+OWN_KEYS = "gapless-"
+
 
 class BreakableCluster:
     """``ClusterUnderTest`` over the real thing."""
@@ -119,7 +122,9 @@ class BreakableCluster:
         return (await self._observer.view()).controller
 
     async def coordinated(self, kind: CoordinatorOf) -> Mapping[str, int]:
-        return await self._observer.coordinators().in_use(kind)
+        found = await self._observer.coordinators().in_use(kind)
+        # others use their cluster, too: what they have coordinated there is not this run's to hit
+        return found if self.is_own else {key: broker for key, broker in found.items() if key.startswith(OWN_KEYS)}
 
     async def coordinator(self, kind: CoordinatorOf, key: str) -> int | None:
         return await self._observer.coordinators().find(kind, key)

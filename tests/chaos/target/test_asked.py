@@ -52,8 +52,8 @@ def test_replica_directories_are_read():
         ({"target": None, "nodes": "n.yaml"}, "--nodes works only with --target"),
         ({"defects": ("lose-acked",)}, "--defect works only with brokers that gapless starts"),
         ({"zookeeper": "h:1"}, "--zookeeper works only with brokers that gapless starts"),
-        ({"workload": "groups"}, "judged by the coordinators' logs"),
-        ({"workload": "transactions"}, "judged by the coordinators' logs"),
+        ({"workload": "groups"}, "has a consumer group, whose offsets would stay"),
+        ({"workload": "pipeline"}, "has a consumer group, whose offsets would stay"),
         ({"faults": "kill-leader"}, "--faults kill-leader: it needs the brokers' processes: give --nodes FILE"),
         ({"faults": "isolate-broker"}, "--faults isolate-broker: it breaks links between brokers"),
         ({"faults": "drop-response", "toxiproxy": "http://h:1"}, "shows only in gapless's own proxy"),
@@ -133,6 +133,13 @@ def test_a_fault_that_reaches_is_not_refused(name):
     without = impossible(name, asked(**kinds), workload)
     assert with_nodes is None
     assert (without is None) is (name in ON_CLIENTS)
+
+
+@pytest.mark.parametrize("workload", ["transactions", "bank"])
+def test_transactions_are_run_there(workload):
+    """What their producers and readers saw is judged without the coordinators' logs."""
+    experiment, _ = resolve(asked(workload=workload, faults="delay-end-txn"))
+    assert experiment.workload.is_transactional and experiment.faults == ("delay-end-txn",)
 
 
 def test_a_run_has_a_topic_of_its_own():
