@@ -10,12 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from chaos.conductor import nodes
+from chaos.conductor.breakable_cluster import BreakableCluster
 from chaos.conductor.foreign_cluster import ForeignCluster, copy_replica
 from chaos.conductor.returned import bring_back
 from chaos.conductor.starting import StartFailure
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
 from chaos.faults.breakable import Life
+from chaos.faults.reaction import ClusterReaction
 from cluster.client.errors import AdminError
 from cluster.protocol.errors import ErrorCode
 from verifier.evidence.run_directory import RunDirectory
@@ -121,3 +123,31 @@ def test_only_a_broker_that_is_known_to_have_ended_is_reported_and_started(tmp_p
     with pytest.raises(StartFailure, match="broker 1 does not run") if problems else nullcontext():
         asyncio.run(bring_back(whole, told.append))
     assert len(told) == problems
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_what_others_have_coordinated_is_not_hit(tmp_path, is_own):
+    """In a cluster of others, faults on coordinators choose among the ids of the run's own load."""
+    known = {"gapless-3-producers-0": 1, "payments": 2}
+
+    class Survey:
+        async def in_use(self, kind):
+            return known
+
+    observer = SimpleNamespace(coordinators=Survey)
+    deployment = SimpleNamespace(is_own=is_own, links=None, broker_ids=(1, 2), link_names=())
+    whole = BreakableCluster(deployment, observer, RunDirectory(tmp_path), "t", 1, 6_000)
+    found = asyncio.run(whole.coordinated("transaction"))
+    assert found.keys() == ({*known} if is_own else {"gapless-3-producers-0"})
+
+
+def test_how_a_cluster_of_others_reacted_is_told_by_its_leader_epochs(tmp_path):
+    """It has no journals in the run's directory."""
+    view = SimpleNamespace(partitions={0: SimpleNamespace(leader_epoch=4), 1: SimpleNamespace(leader_epoch=2)})
+
+    async def seen():
+        return view
+
+    deployment = SimpleNamespace(is_own=False, links=None, broker_ids=(1, 2), link_names=())
+    whole = BreakableCluster(deployment, SimpleNamespace(view=seen), RunDirectory(tmp_path), "t", 2, 6_000)
+    assert asyncio.run(whole.reaction()) == ClusterReaction(6, None)
