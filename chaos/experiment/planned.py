@@ -103,6 +103,8 @@ def suits(kind: type[Fault], workload: Workload) -> bool:
 def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
     """Why a kind of fault can never bite in this run, so that a run with it is never valid; or None."""
     kind = FAULTS[fault]
+    if asked.target is not None and (kind.needs_coordinator == "group" or kind.needs_load == "members"):
+        return "it needs a workload with a consumer group, and such workloads are refused with --target"
     if not suits(kind, workload):
         return f"it needs a workload with {kind.needs_of_workload()}, and workload {workload.name} has none"
     if kind.acts_on_frames and asked.toxiproxy is not None:

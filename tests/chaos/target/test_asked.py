@@ -17,6 +17,7 @@ from chaos.experiment.resolve import resolve
 from chaos.experiment.target_options import replica_directories, target_addresses
 from chaos.experiment.verdict_settings import settings_of
 from chaos.faults.catalogue import FAULTS
+from loadgen.workloads import find_workload
 
 TARGET = "kafka://h:9092,[::1]:9093"
 SETTINGS = {"replica.lag.time.max.ms": "30000", "zookeeper.session.timeout.ms": "9000"}
@@ -124,7 +125,22 @@ def test_a_fault_that_cannot_reach_is_refused_with_its_own_reason(words, name):
         assert why is not None and words in why and "\n" not in why
 
 
-@pytest.mark.parametrize("name", sorted(ON_CLIENTS | ON_PROCESSES))
+#: There is no load there that they could hit.
+ON_GROUPS = {
+    name for name, fault in FAULTS.items() if fault.needs_coordinator == "group" or fault.needs_load == "members"
+}
+
+
+@pytest.mark.parametrize("name", sorted(ON_GROUPS))
+def test_a_fault_on_groups_is_refused_for_its_workload(name):
+    """Whoever asks for it is not told to use a workload that is refused, too."""
+    for workload in ("steady", "groups"):
+        why = impossible(name, asked(nodes="n.yaml"), find_workload(workload))
+        assert why == "it needs a workload with a consumer group, and such workloads are refused with --target"
+    assert impossible(name, Asked(seed=3), find_workload("groups")) is None
+
+
+@pytest.mark.parametrize("name", sorted((ON_CLIENTS | ON_PROCESSES) - ON_GROUPS))
 def test_a_fault_that_reaches_is_not_refused(name):
     """On clients, nothing else is needed; on processes, --nodes is."""
     workload = SimpleNamespace(is_transactional=True, members={"native": 3, "transform": True}, name="all")
