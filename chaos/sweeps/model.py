@@ -12,6 +12,8 @@ from chaos.schedules.model import Schedule
 from loadgen.settings import CONFLUENT
 
 SEED = "seed"
+#: Dimensions of sweeps that had another name, which --filter still takes.
+FORMER: Mapping[str, str] = {"scenario": "exercise"}
 
 
 class SweepError(ValueError):
@@ -149,6 +151,7 @@ class Sweep:
 
         Raises SweepError for an unknown dimension or value.
         """
+        terms = [(self._dimension(name), values) for name, values in terms]
         for dimension, values in terms:
             if dimension not in self.dimensions:
                 raise SweepError(_unknown("dimension", dimension, self.dimensions))
@@ -162,6 +165,10 @@ class Sweep:
                 raise SweepError(_unknown(f"{dimension} in --filter:", value, tuple(known)))
         passed = [cell for cell in self.cells if all(cell.labels[dimension] in values for dimension, values in terms)]
         return tuple(sorted(passed, key=lambda cell: cell.turn))
+
+    def _dimension(self, name: str) -> str:
+        """The dimension of this name; of one that it had before, the one of today."""
+        return FORMER[name] if name not in self.dimensions and FORMER.get(name) in self.dimensions else name
 
 
 def parse_filter(texts: Iterable[str]) -> list[tuple[str, frozenset[str]]]:

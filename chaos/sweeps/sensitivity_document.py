@@ -22,7 +22,7 @@ HEAD = """# Sensitivity
 
 How many planted defects the verifier finds, how soon, and how often it accuses a run that has none.
 `gapless sweep sensitivity` measures this ([sweep.md](sweep.md#sensitivity)): it runs each defect that needs neither
-transactions nor groups (`gapless list defects`) under a scenario that makes it take effect, and the same scenario
+transactions nor groups (`gapless list defects`) under an exercise that makes it take effect, and the same exercise
 without a defect. The sweep [`defects`](sweep.md#defects) covers the defects of transactions and groups.
 
 This page is generated from the results of such a sweep:
@@ -49,6 +49,9 @@ def figures_in(path: Path) -> Sensitivity:
     told: Sensitivity | None = read_json(path).get("sensitivity")
     if told is None:
         raise ValueError(f"{path} is not from a sweep that plants defects; use one from 'gapless sweep sensitivity'")
+    for each in (*told["defects"], *told["controls"]):
+        # as it was called in sweeps of before
+        each.setdefault("exercise", each.pop("scenario", ""))  # type: ignore[typeddict-item]
     return told
 
 
@@ -65,7 +68,7 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
     yield "## What is planted"
     yield ""
     yield from table(
-        ("defect", "scenario", "found as", "modeled on"),
+        ("defect", "exercise", "found as", "modeled on"),
         [
             [code(defect), code(each.exercise), ", ".join(map(code, each.finds)), inline(each.source)]
             for defect, each in DEFECTS.items()
@@ -73,7 +76,7 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
     )
     names = ", ".join(code(name) for name in EXERCISES if name != HEALTHY)
     yield from textwrap.wrap(
-        f"`{HEALTHY}` has no faults. These scenarios have faults: {names}. Some of them are the beginning of the "
+        f"`{HEALTHY}` has no faults. These exercises have faults: {names}. Some of them are the beginning of the "
         "[scenario](scenarios.md) with that name.",
         _WIDTH,
         break_on_hyphens=False,

@@ -16,7 +16,7 @@ from chaos.scenarios.catalogue import names as scenario_names
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.exercises import NONE, Planted
-from chaos.sweeps.model import Cell, Wanted
+from chaos.sweeps.model import Cell, SweepError, Wanted, parse_filter
 from chaos.sweeps.outcome import CellOutcome, judged_outcome
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.report.sensitivity_words import markdown
@@ -37,8 +37,8 @@ NOT_ASKED = CellOutcome("not asked")
 FOUND = CellOutcome("judged", "invalid", forbidden={"lost-write": 3}, fired=2, evidence_records=40, evidence_s=2.5)
 
 
-def cells(defect: str, scenario: str) -> list[Cell]:
-    wanted = {"scenario": scenario, "defect": defect}
+def cells(defect: str, exercise: str) -> list[Cell]:
+    wanted = {"exercise": exercise, "defect": defect}
     return [cell for cell in SWEEP.cells if wanted.items() <= cell.labels.items()]
 
 
@@ -61,13 +61,13 @@ def test_every_defect_without_transactions_is_planted() -> None:
 
 
 def test_each_is_run_beside_the_same_without() -> None:
-    """The same settings, faults and seeds; and one of the scenarios has no faults at all."""
+    """The same settings, faults and seeds; and one of the exercises has no faults at all."""
     for defect, entry in DEFECTS.items():
         with_it, without = cells(defect, entry.exercise), cells(NONE, entry.exercise)
         assert len(with_it) == len(without) == 2
         assert [replace(cell.asked, defects=()) for cell in with_it] == [cell.asked for cell in without]
         assert [cell.schedule for cell in with_it] == [cell.schedule for cell in without]
-    assert {cell.labels["scenario"] for cell in SWEEP.cells if cell.schedule is None} == {HEALTHY}
+    assert {cell.labels["exercise"] for cell in SWEEP.cells if cell.schedule is None} == {HEALTHY}
 
 
 def test_every_cell_can_be_run() -> None:
@@ -218,3 +218,16 @@ def test_a_probability_is_part_of_what_is_planted() -> None:
     """The defect itself is the first of what a run is given."""
     assert Planted("x", (), "0.01", ("b",)).texts("a") == ("a:0.01", "b")
     assert Planted("x", ()).texts("a") == ("a",)
+
+
+def test_an_exercise_is_still_found_by_the_name_that_it_had(tmp_path: Path) -> None:
+    """Filters of before mean the same; so do the figures of a sweep of before. A scenario is another sweep's."""
+    terms = parse_filter(["scenario=healthy,defect=none"])
+    assert SWEEP.filtered(terms) == SWEEP.filtered(parse_filter(["exercise=healthy,defect=none"]))
+    assert "scenario" not in SWEEP.dimensions
+    with pytest.raises(SweepError, match="dimension"):
+        SWEEP.filtered(parse_filter(["scenarios=healthy"]))
+    figures = {"defects": [{"defect": "x", "scenario": "healthy"}], "controls": [{"scenario": "kills"}]}
+    (tmp_path / "sweep.json").write_text(json.dumps({"sensitivity": figures}))
+    told = figures_in(tmp_path / "sweep.json")
+    assert [each["exercise"] for each in (*told["defects"], *told["controls"])] == ["healthy", "kills"]
