@@ -14,7 +14,7 @@ from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.observer import Observer
 from chaos.conductor.run_cluster import RunCluster
 from chaos.faults.admin_orders import ClusterOrders
-from chaos.faults.breakable import Life, LoadUnderTest, Process, ProducerSeen, SeenMember
+from chaos.faults.breakable import LoadUnderTest, Process, ProcessLife, ProducerSeen, SeenMember
 from chaos.faults.machine import Machine
 from chaos.faults.reaction import ClusterReaction, epochs_for, reaction, told_epochs
 from chaos.faults.under_test import CoordinatorOf
@@ -62,7 +62,7 @@ class BreakableCluster:
     def process(self, broker_id: int) -> Process:
         return self._deployment.process(broker_id)
 
-    async def life(self, broker_id: int) -> Life:
+    async def life(self, broker_id: int) -> ProcessLife:
         return await self._deployment.life(broker_id)
 
     def machine(self, broker_id: int) -> Machine:

@@ -19,7 +19,7 @@ from chaos.conductor.observer import Observer
 from chaos.conductor.starting import START_TIMEOUT_S, StartFailure, message, start_proxy
 from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.experiment import Experiment
-from chaos.faults.breakable import Life
+from chaos.faults.breakable import ProcessLife
 from cluster.process.java import JavaHome, find_java
 from cluster.process.supervisor import Child, Supervisor
 from cluster.process.topology import ZOOKEEPER, LinkName, Topology, link_names
@@ -68,9 +68,9 @@ class Deployment:
         """The broker's present process."""
         return self._brokers[broker_id]
 
-    async def life(self, broker_id: int) -> Life:
+    async def life(self, broker_id: int) -> ProcessLife:
         """Of a child it is always known."""
-        return Life.RUNS if self._brokers[broker_id].is_running() else Life.ENDED
+        return ProcessLife.RUNS if self._brokers[broker_id].is_running() else ProcessLife.ENDED
 
     @property
     def is_own(self) -> bool:

@@ -21,7 +21,7 @@ from chaos.conductor.target_look import NotSeen, look
 from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.target_options import replica_directories, target_addresses
-from chaos.faults.breakable import Life
+from chaos.faults.breakable import ProcessLife
 from cluster.client.errors import AdminError
 from cluster.process.supervisor import Supervisor
 from cluster.process.topology import LinkName, Topology
@@ -141,7 +141,7 @@ class ForeignCluster:
     def process(self, broker_id: int) -> BrokerProcess:
         return self._nodes.process(broker_id)
 
-    async def life(self, broker_id: int) -> Life:
+    async def life(self, broker_id: int) -> ProcessLife:
         """As ``--nodes`` tells it. Says once of a broker that it is not known, and why."""
         look = await asyncio.to_thread(self._nodes.process(broker_id).look)
         if look.doubt and broker_id not in self._doubted:

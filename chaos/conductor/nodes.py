@@ -20,7 +20,7 @@ import psutil
 
 from chaos.conductor.nodes_file import COMMANDS, NodesError, NodeSpec, parse
 from chaos.conductor.starting import StartFailure
-from chaos.faults.breakable import Life
+from chaos.faults.breakable import ProcessLife
 from cluster.process.one_line import reason
 from cluster.process.processes import is_alive, signal_quietly, until
 from loadgen.documents import DocumentError, read_text
@@ -36,10 +36,10 @@ _NOT_RUN = (126, 127, 255)
 _MARKS = "GAPLESS_"
 
 
-class Look(NamedTuple):
+class NodeLook(NamedTuple):
     """What one look at a broker's process tells, and why it may tell nothing."""
 
-    life: Life
+    life: ProcessLife
     doubt: str = ""
 
 
@@ -65,27 +65,28 @@ class NodeProcess:
         """What the file says about it."""
         return self._spec
 
-    def look(self) -> Look:
+    def look(self) -> NodeLook:
         """Whether it runs, if its command tells in time."""
         if self._spec.alive:
             return self._asked()
         found = self._process()
         if found is not None:
-            return Look(Life.RUNS if is_alive(found) else Life.ENDED)
-        return Look(Life.ENDED if self._spec.pid_file else Life.RUNS)
+            return NodeLook(ProcessLife.RUNS if is_alive(found) else ProcessLife.ENDED)
+        return NodeLook(ProcessLife.ENDED if self._spec.pid_file else ProcessLife.RUNS)
 
     def is_running(self) -> bool:
         """Whether it is known to run."""
-        return self.look().life is Life.RUNS
+        return self.look().life is ProcessLife.RUNS
 
-    def _asked(self) -> Look:
+    def _asked(self) -> NodeLook:
         try:
             status = self._run("alive", ALIVE_S)
         except OSError as error:
-            return Look(Life.UNKNOWN, str(error))
+            return NodeLook(ProcessLife.UNKNOWN, str(error))
         if status < 0 or status in _NOT_RUN:
-            return Look(Life.UNKNOWN, f"broker {self._broker_id}: '{self._spec.alive}' exited with status {status}")
-        return Look(Life.ENDED if status else Life.RUNS)
+            doubt = f"broker {self._broker_id}: '{self._spec.alive}' exited with status {status}"
+            return NodeLook(ProcessLife.UNKNOWN, doubt)
+        return NodeLook(ProcessLife.ENDED if status else ProcessLife.RUNS)
 
     def kill(self) -> None:
         self._paused = False
@@ -208,9 +209,9 @@ class ForeignNodes:
                         raise NodesError(f"nodes.{number}.{name}: there is no command {program!r}")
             for number in broker_ids:
                 look, spec = self.process(number).look(), self.process(number).spec
-                if look.life is Life.UNKNOWN:
+                if look.life is ProcessLife.UNKNOWN:
                     raise NodesError(f"{look.doubt}; 'alive' must tell whether the broker runs")
-                if look.life is Life.ENDED:
+                if look.life is ProcessLife.ENDED:
                     told = f"alive command: {spec.alive!r}" if spec.alive else f"pid_file {spec.pid_file}"
                     raise NodesError(f"broker {number} does not run, says its {told}; but it is in the cluster")
         except NodesError as error:

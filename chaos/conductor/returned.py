@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chaos.conductor.run_cluster import RunCluster
-from chaos.faults.breakable import Life
+from chaos.faults.breakable import ProcessLife
 
 
 async def bring_back(cluster: RunCluster, problem: Callable[[str], None]) -> None:
-    """Report and start each broker that ended by itself. Raises StartFailure."""
+    """Report and start each broker that exited on its own. Raises StartFailure."""
     for broker_id in cluster.broker_ids:
-        if await cluster.life(broker_id) is Life.ENDED:
+        if await cluster.life(broker_id) is ProcessLife.ENDED:
             status = cluster.process(broker_id).wait(0)
             problem(f"broker {broker_id} exited unexpectedly (exit code {status})")
             await cluster.restart(broker_id)

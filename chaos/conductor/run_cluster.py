@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from chaos.faults.breakable import Life, Process
+from chaos.faults.breakable import Process, ProcessLife
 from cluster.process.topology import Topology
 from cluster.process.zookeeper import ZooKeeperHandle
 from verifier.evidence.run_model import FinalPartition, TopicSpec
@@ -67,7 +67,7 @@ class RunCluster(Protocol):
         """The broker's present process."""
         ...
 
-    async def life(self, broker_id: int) -> Life:
+    async def life(self, broker_id: int) -> ProcessLife:
         """Whether it runs, as far as that is known."""
         ...
 

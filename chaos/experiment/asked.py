@@ -70,10 +70,7 @@ class Asked:
         unset=DEFAULT_FAULTS,
     )
     swarm: str | None = declared(
-        "Have the seed draw faults and settings: survivable, harsh or historic (see 'gapless list swarms').",
-        CHAOS,
-        default=None,
-        metavar="NAME",
+        "Draw faults and settings from the seed: survivable, harsh or historic (docs/faults.md).", CHAOS, default=None
     )
     overlap: bool = declared("Let faults overlap: some begin while another is active.", CHAOS, default=False)
     schedule: ScheduleFile | None = declared(  # noqa: RUF009 - it makes a field

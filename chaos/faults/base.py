@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, ClassVar, Literal
 
 from chaos.faults.accepted import Rule
-from chaos.faults.breakable import WORDS_OF_PARTS, Life, LoadPart
+from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, ProcessLife
 from chaos.faults.broker_links import links_of_clients
 from chaos.faults.damage import Damage
 from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
@@ -157,15 +157,15 @@ class Fault(ABC):
     async def _running(self) -> list[int]:
         """The brokers that are known to run."""
         lives = await asyncio.gather(*map(self.cluster.life, self.cluster.broker_ids))
-        return [each for each, life in zip(self.cluster.broker_ids, lives, strict=True) if life is Life.RUNS]
+        return [each for each, life in zip(self.cluster.broker_ids, lives, strict=True) if life is ProcessLife.RUNS]
 
     async def _runs(self, broker_id: int) -> bool:
         """Whether it is known to run: what is not known to run is no target, and owes no answer."""
-        return await self.cluster.life(broker_id) is Life.RUNS
+        return await self.cluster.life(broker_id) is ProcessLife.RUNS
 
     async def _has_ended(self, broker_id: int) -> bool:
         """Whether it is known to have ended: nothing less is a proof that it was killed."""
-        return await self.cluster.life(broker_id) is Life.ENDED
+        return await self.cluster.life(broker_id) is ProcessLife.ENDED
 
     async def _all_run(self) -> None:
         """Raises PreconditionMissing unless every broker runs."""

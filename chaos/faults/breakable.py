@@ -17,7 +17,7 @@ WORDS_OF_PARTS: Mapping[LoadPart, str] = {
 }
 
 
-class Life(Enum):
+class ProcessLife(Enum):
     """What is known of a broker's process: of one that others started, it may be neither that it runs nor that it
     ended (docs/target.md "Processes")."""
 

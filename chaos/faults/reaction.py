@@ -56,7 +56,7 @@ def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> ClusterReactio
 
 
 def told_epochs(epochs: Iterable[int]) -> ClusterReaction:
-    """The same from what Metadata says of each partition's leader epoch: all that brokers without journals tell."""
+    """The same from each partition's leader epoch in Metadata, which is all that brokers without journals tell."""
     return ClusterReaction(sum(max(0, each) for each in epochs), None)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from chaos.faults.admin_orders import ClusterOrders
-from chaos.faults.breakable import Life, LoadUnderTest, Process, ProducerSeen, SeenMember
+from chaos.faults.breakable import LoadUnderTest, Process, ProcessLife, ProducerSeen, SeenMember
 from chaos.faults.damage import LinkControl
 from chaos.faults.machine import Machine
 from chaos.faults.reaction import ClusterReaction
@@ -50,7 +50,7 @@ class ClusterUnderTest(Protocol):
 
     def process(self, broker_id: int) -> Process: ...
 
-    async def life(self, broker_id: int) -> Life:
+    async def life(self, broker_id: int) -> ProcessLife:
         """Whether the broker's process runs: asked here, since it may take a command of others and seconds."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from chaos.faults.breakable import Life, LoadPart, ProducerSeen, SeenMember
+from chaos.faults.breakable import LoadPart, ProcessLife, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.reaction import ClusterReaction
 from chaos.faults.under_test import CoordinatorOf
@@ -278,10 +278,10 @@ class FakeCluster:
     def process(self, broker_id: int) -> FakeProcess:
         return self.processes[broker_id]
 
-    async def life(self, broker_id: int) -> Life:
+    async def life(self, broker_id: int) -> ProcessLife:
         if broker_id in self.unknown:
-            return Life.UNKNOWN
-        return Life.RUNS if self.processes[broker_id].running else Life.ENDED
+            return ProcessLife.UNKNOWN
+        return ProcessLife.RUNS if self.processes[broker_id].running else ProcessLife.ENDED
 
     def machine(self, broker_id: int) -> FakeMachine:
         return self.machines[broker_id]

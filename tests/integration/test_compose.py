@@ -46,7 +46,7 @@ LOAD_HOST = "toxiproxy:23091,toxiproxy:23092,toxiproxy:23093"
 #: The directory in which every command of the image begins.
 WORKING = ":/var/lib/gapless"
 #: Of the load and of the conductor, in place of the file's own.
-LOAD_TIME = "10s"
+LOAD_TIME = "30s"
 BROKERS = [name for name in SERVICES if name.startswith("kafka-")]
 START_S = 90.0
 

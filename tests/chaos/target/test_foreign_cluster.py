@@ -16,7 +16,7 @@ from chaos.conductor.returned import bring_back
 from chaos.conductor.starting import StartFailure
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
-from chaos.faults.breakable import Life
+from chaos.faults.breakable import ProcessLife
 from chaos.faults.reaction import ClusterReaction
 from cluster.client.errors import AdminError
 from cluster.protocol.errors import ErrorCode
@@ -108,7 +108,7 @@ def test_a_broker_is_asked_off_the_event_loop_and_a_doubt_is_said_once(tmp_path,
         return lives, ticks
 
     lives, ticks = asyncio.run(asked_twice())
-    assert lives == [Life.UNKNOWN] * 3 and ticks > 20
+    assert lives == [ProcessLife.UNKNOWN] * 3 and ticks > 20
     assert noted == [
         f"broker {each}: 'sleep 20' took longer than 0.5 s: it is not known whether this broker runs" for each in (1, 2)
     ]

@@ -13,7 +13,7 @@ from chaos.conductor import nodes
 from chaos.conductor.nodes import ForeignNodes
 from chaos.conductor.nodes_file import NodesError, parse
 from chaos.conductor.starting import StartFailure
-from chaos.faults.breakable import Life
+from chaos.faults.breakable import ProcessLife
 
 
 @pytest.mark.parametrize(
@@ -131,18 +131,18 @@ def test_a_command_that_tells_nothing_leaves_it_open_whether_the_broker_runs(tmp
     monkeypatch.setattr(nodes, "ALIVE_S", 0.3)
     gone = tmp_path / "gone"
     for alive, life in (
-        ("true", Life.RUNS),
-        ("false", Life.ENDED),
-        ("sh -c 'exit 7'", Life.ENDED),
-        ("sleep 20", Life.UNKNOWN),
-        ("sh -c 'sleep 20 | cat'", Life.UNKNOWN),
-        (str(gone), Life.UNKNOWN),
-        (f"sh -c {gone}", Life.UNKNOWN),
-        ("sh -c 'exit 255'", Life.UNKNOWN),
+        ("true", ProcessLife.RUNS),
+        ("false", ProcessLife.ENDED),
+        ("sh -c 'exit 7'", ProcessLife.ENDED),
+        ("sleep 20", ProcessLife.UNKNOWN),
+        ("sh -c 'sleep 20 | cat'", ProcessLife.UNKNOWN),
+        (str(gone), ProcessLife.UNKNOWN),
+        (f"sh -c {gone}", ProcessLife.UNKNOWN),
+        ("sh -c 'exit 255'", ProcessLife.UNKNOWN),
     ):
         look = ForeignNodes.of(by_alive(tmp_path, alive)).process(1).look()
         assert look.life is life, alive
-        assert bool(look.doubt) is (life is Life.UNKNOWN), alive
+        assert bool(look.doubt) is (life is ProcessLife.UNKNOWN), alive
 
 
 def test_a_command_that_does_not_end_in_time_is_an_error_that_names_it(tmp_path, monkeypatch):
