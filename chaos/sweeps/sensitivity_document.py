@@ -46,13 +46,14 @@ def document(told: Sensitivity | None) -> str:
 
 def figures_in(path: Path) -> Sensitivity:
     """The figures in a ``sweep.json``. Raises ``OSError``, and ``ValueError`` if the sweep plants no defects."""
-    told: Sensitivity | None = read_json(path).get("sensitivity")
+    told = read_json(path).get("sensitivity")
     if told is None:
         raise ValueError(f"{path} is not from a sweep that plants defects; use one from 'gapless sweep sensitivity'")
     for each in (*told["defects"], *told["controls"]):
         # as it was called in sweeps of before
-        each.setdefault("exercise", each.pop("scenario", ""))  # type: ignore[typeddict-item]
-    return told
+        each.setdefault("exercise", each.pop("scenario", ""))
+    figures: Sensitivity = told
+    return figures
 
 
 def _lines(told: Sensitivity | None) -> Iterator[str]:
