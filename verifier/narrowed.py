@@ -11,11 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from verifier.evidence.run_model import FinalPartition, RunModel
+from verifier.workload_asked import transactions_asked
 
 #: Checks of the files next to a log, and of how a log ends when its broker stops: nothing to judge while it runs.
 _BESIDE_THE_LOGS = ("torn-tail", "checkpoint-mismatch", "snapshot-mismatch", "aborted-index-audit", "index-mismatch")
 _RAN_ON = "the brokers of --target kept running: the files next to their logs change, and are not copied"
 _NO_IDS = "the run does not know which producer ids the cluster handed out"
+#: Checks of what the coordinators of transactions decided.
+_DECISIONS = ("torn-transaction", "marker-audit", "hanging-transaction", "undecided-commit")
+_NOT_DECIDED = "what coordinators decided is not read: __transaction_state has the transactions of others, too"
 #: Checks of one replica beside another.
 _REPLICAS = ("log-divergence",)
 
@@ -59,6 +63,8 @@ def narrowing(run: RunModel) -> Narrowing:
         return Narrowing()
     given = given_files(run)
     unasked = {**dict.fromkeys(_BESIDE_THE_LOGS, _RAN_ON), "unknown-producer-id": _NO_IDS}
+    if transactions_asked(run) is not None:
+        unasked |= dict.fromkeys(_DECISIONS, _NOT_DECIDED)
     notes = ["not seen: the brokers' journals, logs, clocks and event loops"]
     unseen = sorted(set(run.evidence.brokers) - given)
     if unseen:

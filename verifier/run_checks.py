@@ -87,8 +87,8 @@ class RunEvidence:
             deletions,
             witness(directory, sorted(topics)),
             known_shift(directory, model),
-            has_transactions(directory),
-            tuple(aborted_ranges(directory)),
+            has_transactions(directory, model),
+            tuple(aborted_ranges(directory, model)),
         )
 
     @property

@@ -7,10 +7,12 @@ been asked for: the number of brokers, and the settings of theirs on which a ver
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chaos.conductor.nodes import ForeignNodes, NodesError
+from chaos.conductor.nodes import ForeignNodes
+from chaos.conductor.nodes_file import NodesError
 from chaos.conductor.target_look import NotSeen, SeenTarget, look
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
@@ -63,13 +65,21 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
             raise BadRequest(f"--replica-dir {broker}={place}: its meta.properties names broker {owner}")
         if (other := known.setdefault(_identity(place), broker)) != broker:
             raise BadRequest(f"--replica-dir {broker}={place}: this directory was also given for broker {other}")
-    try:
-        if absent := [broker for broker in brokers if asked.nodes and broker not in ForeignNodes.of(asked.nodes).known]:
-            raise BadRequest(f"--nodes {asked.nodes} does not name broker {absent[0]}; add it to 'nodes'")
-    except NodesError as error:
-        raise BadRequest(str(error)) from error
+    if asked.nodes is not None:
+        _check_nodes(asked.nodes, brokers)
     config = tuple(f"{name}={value}" for name, value in found.settings.items())
     return replace(asked, brokers=len(brokers), broker_config=config)
+
+
+def _check_nodes(path: str, brokers: Sequence[int]) -> None:
+    """Raises BadRequest unless the file names every broker, and its commands can do what they are for."""
+    try:
+        nodes = ForeignNodes.of(path)
+        if absent := [broker for broker in brokers if broker not in nodes.known]:
+            raise BadRequest(f"--nodes {path} does not name broker {absent[0]}; add it to 'nodes'")
+        nodes.check(brokers)
+    except NodesError as error:
+        raise BadRequest(str(error)) from error
 
 
 def _owner(place: Path) -> str | None:

@@ -14,12 +14,12 @@ from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.planned import FOLLOWERS
 from chaos.faults.base import Fault
 from chaos.faults.catalogue import DEFAULT, FAULTS, GROUPS
-from chaos.schedules.profiles import PROFILES
+from chaos.schedules.swarms import SWARMS
 from cluster.config import profiles
 from cluster.defects import CATALOGUE
 from cluster.process.topology import ZOOKEEPER, LinkName, link_names
 
-HELP = "List the available faults, checks, defects, workloads, profiles, scenarios, sweeps or links."
+HELP = "List the available faults, checks, defects, workloads, profiles, swarms, scenarios, sweeps or links."
 #: Of the list of links, where nothing is said.
 BROKERS = 3
 
@@ -32,6 +32,7 @@ class What(StrEnum):
     DEFECTS = "defects"
     WORKLOADS = "workloads"
     PROFILES = "profiles"
+    SWARMS = "swarms"
     SCENARIOS = "scenarios"
     SWEEPS = "sweeps"
     LINKS = "links"
@@ -39,9 +40,7 @@ class What(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(
-        "list", help="List the available faults, checks, defects, workloads, profiles, scenarios, sweeps or links."
-    )(list_what)
+    app.command("list", help=HELP)(list_what)
 
 
 def list_what(
@@ -102,8 +101,9 @@ def _entries(what: What) -> dict[str, str]:
     if what is What.DEFECTS:
         return {name: defect.doc for name, defect in CATALOGUE.items()}
     if what is What.PROFILES:
-        configurations = {name: profile.doc for name, profile in profiles.PROFILES.items()}
-        return {**configurations, **{name: profile.summary for name, profile in PROFILES.items()}}
+        return {name: profile.doc for name, profile in profiles.PROFILES.items()}
+    if what is What.SWARMS:
+        return {name: swarm.summary for name, swarm in SWARMS.items()}
     if what is What.SCENARIOS:
         from chaos.scenarios.catalogue import scenarios
 

@@ -19,6 +19,7 @@ from chaos.experiment.command_line import asked_by, with_options, words
 from chaos.experiment.declaration import Panel
 from chaos.experiment.record_size import check_record_size
 from chaos.experiment.resolve import plan, resolve
+from chaos.experiment.swarmed import renamed
 from cluster.process.invocation import command
 
 
@@ -51,9 +52,9 @@ def run(
     """Resolve the options, then conduct the run."""
     talk = talk_of(quiet=quiet, verbose=verbose)
     try:
-        asked = asked_by(given)
+        asked, renamings = renamed(asked_by(given))
         experiment, warnings = resolve(fitted_to_target(asked))
-        warnings += check_record_size(experiment)
+        warnings = [*renamings, *warnings, *check_record_size(experiment)]
     except ValueError as error:
         raise BadRequest(str(error)) from error
     verdict = conduct(experiment, plan(experiment), warnings, repro(asked), as_json=as_json, talk=talk)

@@ -49,7 +49,7 @@ RESULTS = "results"
 HELP = """Find the smallest schedule, duration and load with which a run still fails, by trying.
 
 Replays the run to see how often it fails, then leaves out faults (delta debugging), time and load. A try fails in the
-same way if it has the same anomalies. Writes scenario.yaml, a regression test and shrink.json to results/shrink/TIME.
+same way if it has the same anomalies. Writes schedule.yaml, a regression test and shrink.json to results/shrink/TIME.
 Ctrl-C keeps the smallest found so far. Exit status: 0 shrunk, 2 the run did not fail again, 130 interrupted.
 """
 
@@ -209,20 +209,20 @@ def _directory(out: str | None) -> ShrinkDirectory:
 def _write(
     shrinker: Shrinker, directory: ShrinkDirectory, failure: SameFailure, called: str
 ) -> tuple[Asked, Path, Path] | None:
-    """The scenario and the test of the smallest that failed: what it asks, and both files; None if nothing failed."""
+    """The schedule and the test of the smallest that failed: what it asks, and both files; None if nothing failed."""
     search = shrinker.search
     if search.best is None:
         return None
-    asked = shrinker.asked(search.best, directory.scenario_yaml)
+    asked = shrinker.asked(search.best, directory.schedule_yaml)
     lines = regression.story(failure, called, search.before, search.after)
     if asked.schedule is not None:
-        text = regression.scenario(asked, asked.schedule.schedule, lines)
-        write_text_atomic(directory.scenario_yaml, text)
+        text = regression.schedule_text(asked, asked.schedule.schedule, lines)
+        write_text_atomic(directory.schedule_yaml, text)
     test = directory.test_py(failure.names[0])
     tries = regression.tries_needed(search.after if search.after.runs else search.before)
-    text = regression.regression_test(asked, directory.scenario_yaml.name, failure, lines, tries)
+    text = regression.regression_test(asked, directory.schedule_yaml.name, failure, lines, tries)
     write_text_atomic(test, text)
-    return asked, directory.scenario_yaml, test
+    return asked, directory.schedule_yaml, test
 
 
 def _say(
@@ -241,14 +241,14 @@ def _say(
         lines = [f"NOT SHRUNK: the run failed in {search.before}, so there is nothing to shrink; "
                  "more --tries, or a run that fails more often"]  # fmt: skip
     else:
-        asked, scenario, test = written
+        asked, schedule, test = written
         lines = [
             f"SHRUNK {len(of.schedule.injections)} faults to {whole['best']['events']} in {search.runs} runs"
             if search.is_smaller
             else f"NOT SHRUNK in {search.runs} runs: nothing smaller failed",
             f"before: failed in {search.before}: {words_of(of.asked)}",
             f"after: failed in {search.after}: {words_of(asked)}",
-            f"scenario: {scenario}",
+            f"schedule: {schedule}",
             f"test: {test}",
             f"play it: {command(words(asked))}",
         ]

@@ -85,7 +85,10 @@ def sweep(
     ] = None,
     faults: Annotated[str | None, typer.Option(help="Faults for the sweep 'seeds', as in 'gapless run'.")] = None,
     profile: Annotated[
-        str | None, typer.Option(help="Profile for the sweep 'seeds', as in 'gapless run' (such as historic).")
+        str | None, typer.Option(help="Base configuration for the sweep 'seeds', as in 'gapless run'.")
+    ] = None,
+    swarm: Annotated[
+        str | None, typer.Option(help="Swarm for the sweep 'seeds', as in 'gapless run' (such as historic).")
     ] = None,
     defect: Annotated[list[str] | None, option("defects")] = None,
     only: Only = None,
@@ -105,14 +108,16 @@ def sweep(
     try:
         if resume is not None:
             other = None if client == CLIENT else client
-            others = (name, seeds, random, time_limit, minutes, rate, faults, profile, defect, out, other)
+            others = (name, seeds, random, time_limit, minutes, rate, faults, profile, swarm, defect, out, other)
             name, wanted, directory = resumed(resume, only, others)
             chosen = _built(name, wanted)
         else:
             if name is None:
                 raise SweepError("name a sweep (see 'gapless list sweeps'), or resume one with --resume DIR")
             given, filters, planted = chosen_seeds(seeds, random), tuple(only or ()), tuple(defect or ())
-            wanted = Wanted(given, time_limit, client, rate, faults, filters, planted, minutes, _today(), profile)
+            wanted = Wanted(
+                given, time_limit, client, rate, faults, filters, planted, minutes, _today(), profile, swarm
+            )
             if (source := context.get_parameter_source("client")) is not None and source.name != "DEFAULT":
                 _check_client(name, client)
             chosen, directory = _built(name, wanted), None
@@ -156,10 +161,9 @@ def _check_room(cells: tuple[Cell, ...], place: Path) -> None:
 def _built(name: str, wanted: Wanted) -> Sweep:
     """The sweep of that name. Raises SweepError."""
     build = find_sweep(name)
-    if wanted.faults is not None and name != seeds_sweep.NAME:
-        raise SweepError(f"--faults works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
-    if wanted.profile is not None and name != seeds_sweep.NAME:
-        raise SweepError(f"--profile works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
+    for said, given in (("--faults", wanted.faults), ("--profile", wanted.profile), ("--swarm", wanted.swarm)):
+        if given is not None and name != seeds_sweep.NAME:
+            raise SweepError(f"{said} works only with the sweep 'seeds'; {name} has its own (--list, --filter)")
     if wanted.defects and name not in (seeds_sweep.NAME, nightly.NAME):
         raise SweepError("--defect works only with the sweeps 'seeds' and 'nightly'; leave it out")
     return build(wanted)

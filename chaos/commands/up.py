@@ -30,7 +30,7 @@ from chaos.exits import BadRequest, Exit
 from chaos.experiment.asked import Asked
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.resolve import resolve
-from chaos.schedules.profiles import PROFILES
+from chaos.schedules.swarms import SWARMS
 from cluster.process.one_line import printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.asyncio_transport import AsyncioTransport
@@ -81,8 +81,8 @@ def up(
     ] = False,
 ) -> int:
     """Start, announce, wait."""
-    if profile in PROFILES:
-        raise BadRequest(f"--profile {profile} draws faults and settings for 'gapless run'; use kafka or chaos")
+    if profile in SWARMS:
+        raise BadRequest(f"--profile {profile} is a swarm, for 'gapless run --swarm'; use kafka or chaos")
     asked = Asked(
         seed=0,
         brokers=brokers,

@@ -14,9 +14,9 @@ from chaos.conductor.broker_machine import BrokerMachine
 from chaos.conductor.observer import Observer
 from chaos.conductor.run_cluster import RunCluster
 from chaos.faults.admin_orders import ClusterOrders
-from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
+from chaos.faults.breakable import LoadUnderTest, Process, ProcessLife, ProducerSeen, SeenMember
 from chaos.faults.machine import Machine
-from chaos.faults.reaction import ClusterReaction, epochs_for, reaction
+from chaos.faults.reaction import ClusterReaction, epochs_for, reaction, told_epochs
 from chaos.faults.under_test import CoordinatorOf
 from cluster.process.zookeeper import serves
 from cluster.seams.clock import SystemClock
@@ -25,6 +25,9 @@ from verifier.evidence.run_directory import RunDirectory
 
 #: What a broker leaves in its data directory when it stops cleanly (Kafka's name).
 CLEAN_STOP_MARKER = ".kafka_cleanshutdown"
+
+#: What transactional ids and groups of our loads begin with.
+OWN_KEYS = "gapless-"
 
 
 class BreakableCluster:
@@ -47,6 +50,7 @@ class BreakableCluster:
         self.partitions = partitions
         self.session_timeout_ms = session_timeout_ms
         self.load = load
+        self.is_own = deployment.is_own
         self.links = AsyncLinks(deployment.links)
         self.broker_ids = deployment.broker_ids
         self.link_names = deployment.link_names
@@ -57,6 +61,9 @@ class BreakableCluster:
 
     def process(self, broker_id: int) -> Process:
         return self._deployment.process(broker_id)
+
+    async def life(self, broker_id: int) -> ProcessLife:
+        return await self._deployment.life(broker_id)
 
     def machine(self, broker_id: int) -> Machine:
         listeners = self._deployment.topology.listeners[broker_id]
@@ -87,6 +94,8 @@ class BreakableCluster:
         return await asyncio.to_thread(lambda: sum(entry.get("event") == event for entry in self._entries(whose)))
 
     async def reaction(self) -> ClusterReaction:
+        if not self._deployment.is_own:
+            return told_epochs(each.leader_epoch for each in (await self._observer.view()).partitions.values())
         return await asyncio.to_thread(lambda: reaction(self._entries(self.broker_ids), self.topic))
 
     async def elections(self, topic: str, partition: int, reason: str) -> int:
@@ -113,7 +122,9 @@ class BreakableCluster:
         return (await self._observer.view()).controller
 
     async def coordinated(self, kind: CoordinatorOf) -> Mapping[str, int]:
-        return await self._observer.coordinators().in_use(kind)
+        found = await self._observer.coordinators().in_use(kind)
+        # others use their cluster, too: what they have coordinated there is not this run's to hit
+        return found if self.is_own else {key: broker for key, broker in found.items() if key.startswith(OWN_KEYS)}
 
     async def coordinator(self, kind: CoordinatorOf, key: str) -> int | None:
         return await self._observer.coordinators().find(kind, key)

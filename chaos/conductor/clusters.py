@@ -15,5 +15,7 @@ from chaos.schedules.model import Schedule
 def cluster_of(settings: Experiment, schedule: Schedule, bench: Workbench, observer: Observer) -> RunCluster:
     """The cluster that this experiment is about; nothing of it is started yet."""
     if settings.asked.target is not None:
-        return ForeignCluster(settings, bench.directory, bench.supervisor, observer, bench.transport)
+        return ForeignCluster(
+            settings, bench.directory, bench.supervisor, observer, bench.transport, bench.progress.note
+        )
     return Deployment(settings, bench.directory, bench.supervisor, observer, ports_for(schedule))

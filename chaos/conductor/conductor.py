@@ -25,6 +25,7 @@ from chaos.conductor.producer_ids import producer_ids_below
 from chaos.conductor.progress import under_load
 from chaos.conductor.record import RunRecord
 from chaos.conductor.resources import Resources, disk_problem, running
+from chaos.conductor.returned import bring_back
 from chaos.conductor.starting import StartFailure
 from chaos.conductor.witnesses import Witnesses
 from chaos.conductor.workbench import Workbench
@@ -218,14 +219,10 @@ class Conductor:
         if self._injector is not None:
             await self._injector.heal_all()
         await asyncio.to_thread(self._deployment.links.reset)
-        for broker_id in self._deployment.broker_ids:
-            process = self._deployment.process(broker_id)
-            if not process.is_running():
-                self._record.problem(f"broker {broker_id} exited unexpectedly (exit code {process.wait(0)})")
-                try:
-                    await self._deployment.restart(broker_id)
-                except StartFailure as error:
-                    raise Incomplete(f"unavailable: {error}") from error
+        try:
+            await bring_back(self._deployment, self._record.problem)
+        except StartFailure as error:
+            raise Incomplete(f"unavailable: {error}") from error
 
         async def in_sync() -> bool:
             return (await self._observer.view()).in_sync(self._settings.partitions)

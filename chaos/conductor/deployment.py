@@ -19,6 +19,7 @@ from chaos.conductor.observer import Observer
 from chaos.conductor.starting import START_TIMEOUT_S, StartFailure, message, start_proxy
 from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.experiment import Experiment
+from chaos.faults.breakable import ProcessLife
 from cluster.process.java import JavaHome, find_java
 from cluster.process.supervisor import Child, Supervisor
 from cluster.process.topology import ZOOKEEPER, LinkName, Topology, link_names
@@ -66,6 +67,14 @@ class Deployment:
     def process(self, broker_id: int) -> Child:
         """The broker's present process."""
         return self._brokers[broker_id]
+
+    async def life(self, broker_id: int) -> ProcessLife:
+        """Of a child it is always known."""
+        return ProcessLife.RUNS if self._brokers[broker_id].is_running() else ProcessLife.ENDED
+
+    @property
+    def is_own(self) -> bool:
+        return True
 
     @property
     def is_proxied(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from chaos.conductor.target_look import NotSeen, look
 from chaos.experiment.choices import LOAD_GROUPS
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.target_options import replica_directories, target_addresses
+from chaos.faults.breakable import ProcessLife
 from cluster.client.errors import AdminError
 from cluster.process.supervisor import Supervisor
 from cluster.process.topology import LinkName, Topology
@@ -52,12 +53,15 @@ class ForeignCluster:
         supervisor: Supervisor,
         observer: Observer,
         transport: Transport,
+        note: Callable[[str], None],
     ) -> None:
         self._settings = settings
         self._directory = directory
         self._supervisor = supervisor
         self._observer = observer
         self._transport = transport
+        self._note = note
+        self._doubted: set[int] = set()
         self._nodes = ForeignNodes.of(settings.asked.nodes)
         self._replicas = replica_directories(settings.asked)
         self._addresses: Mapping[int, str] = {}
@@ -68,6 +72,10 @@ class ForeignCluster:
 
     def __repr__(self) -> str:
         return f"ForeignCluster({self._settings.asked.target}, brokers {self.broker_ids})"
+
+    @property
+    def is_own(self) -> bool:
+        return False
 
     @property
     def is_proxied(self) -> bool:
@@ -132,6 +140,14 @@ class ForeignCluster:
 
     def process(self, broker_id: int) -> BrokerProcess:
         return self._nodes.process(broker_id)
+
+    async def life(self, broker_id: int) -> ProcessLife:
+        """As ``--nodes`` tells it. Says once of a broker that it is not known, and why."""
+        look = await asyncio.to_thread(self._nodes.process(broker_id).look)
+        if look.doubt and broker_id not in self._doubted:
+            self._doubted.add(broker_id)
+            self._note(f"{look.doubt}: it is not known whether this broker runs")
+        return look.life
 
     async def restart(self, broker_id: int) -> None:
         """Start a dead broker again, as ``--nodes`` says."""

@@ -1,51 +1,46 @@
 """``--nodes``: how the brokers of a cluster that others started are killed, paused and started again (docs/target.md).
 
-Owns the format of the file, and how signals and commands are carried out. The brokers are not the run's: what it
-starts here is not its child, and outlives it.
+Owns how signals and commands are carried out, and for how long; the form of the file is
+``chaos.conductor.nodes_file``'. The brokers are not the run's: what it starts here is not its child, and outlives it.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import NamedTuple, Self
 
 import psutil
 
+from chaos.conductor.nodes_file import COMMANDS, NodesError, NodeSpec, parse
 from chaos.conductor.starting import StartFailure
+from chaos.faults.breakable import ProcessLife
+from cluster.process.one_line import reason
 from cluster.process.processes import is_alive, signal_quietly, until
-from loadgen.documents import DocumentError, load_yaml, read_text
+from loadgen.documents import DocumentError, read_text
 
 COMMAND_S = 60.0
+#: Of ``alive`` alone, which faults wait for.
+ALIVE_S = 5.0
 SIGNAL_S = 5.0
 START_S = 60.0
+#: Of shells and of ssh: the command could not be run, or not there. It says nothing about the broker.
+_NOT_RUN = (126, 127, 255)
 #: Not passed on: by these variables a Supervisor recognizes its own processes, which it ends.
 _MARKS = "GAPLESS_"
 
 
-class NodesError(ValueError):
-    """The file is malformed; the message names it and the field."""
+class NodeLook(NamedTuple):
+    """What one look at a broker's process tells, and why it may tell nothing."""
 
-
-@dataclass(frozen=True, slots=True)
-class NodeSpec:
-    """What the file says about one broker. Commands are split as a shell does, and run without one."""
-
-    pid_file: str = ""
-    kill: str = ""
-    pause: str = ""
-    resume: str = ""
-    start: str = ""
-    #: exits with 0 while the broker runs
-    alive: str = ""
-
-
-FIELDS = tuple(each.name for each in fields(NodeSpec))
+    life: ProcessLife
+    doubt: str = ""
 
 
 class NodeProcess:
@@ -65,11 +60,33 @@ class NodeProcess:
         found = self._process()
         return -1 if found is None else found.pid
 
-    def is_running(self) -> bool:
+    @property
+    def spec(self) -> NodeSpec:
+        """What the file says about it."""
+        return self._spec
+
+    def look(self) -> NodeLook:
+        """Whether it runs, if its command tells in time."""
         if self._spec.alive:
-            return self._run("alive") == 0
+            return self._asked()
         found = self._process()
-        return is_alive(found) if found is not None else not self._spec.pid_file
+        if found is not None:
+            return NodeLook(ProcessLife.RUNS if is_alive(found) else ProcessLife.ENDED)
+        return NodeLook(ProcessLife.ENDED if self._spec.pid_file else ProcessLife.RUNS)
+
+    def is_running(self) -> bool:
+        """Whether it is known to run."""
+        return self.look().life is ProcessLife.RUNS
+
+    def _asked(self) -> NodeLook:
+        try:
+            status = self._run("alive", ALIVE_S)
+        except OSError as error:
+            return NodeLook(ProcessLife.UNKNOWN, str(error))
+        if status < 0 or status in _NOT_RUN:
+            doubt = f"broker {self._broker_id}: '{self._spec.alive}' exited with status {status}"
+            return NodeLook(ProcessLife.UNKNOWN, doubt)
+        return NodeLook(ProcessLife.ENDED if status else ProcessLife.RUNS)
 
     def kill(self) -> None:
         self._paused = False
@@ -115,24 +132,40 @@ class NodeProcess:
             timeout=COMMAND_S,
         )
         if not until(self.is_running, START_S):
+            doubt = self.look().doubt
             raise StartFailure(
-                f"broker {self._broker_id} does not run {START_S:g} s after its start command: {self._spec.start}"
+                f"broker {self._broker_id} {'is not known to' if doubt else 'does not'} run {START_S:g} s after its "
+                f"start command: {self._spec.start}{f': {doubt}' if doubt else ''}"
             )
 
     def _do(self, what: str, number: int) -> None:
         """Run its command, or else send a signal to the process of the pid file."""
         if getattr(self._spec, what):
-            if (status := self._run(what)) != 0:
+            if (status := self._run(what, COMMAND_S)) != 0:
                 raise OSError(f"broker {self._broker_id}: '{getattr(self._spec, what)}' exited with status {status}")
         elif (found := self._process()) is not None:
             signal_quietly(found, number)
 
-    def _run(self, what: str) -> int:
-        argv = shlex.split(getattr(self._spec, what))
-        done = subprocess.run(
-            argv, env=_environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_S, check=False
-        )
-        return done.returncode
+    def _run(self, what: str, timeout_s: float) -> int:
+        """Run one command to its end. Raises ``OSError`` with words for people if it has none."""
+        command = getattr(self._spec, what)
+        nothing = subprocess.DEVNULL
+        try:
+            # a session of its own: all that it started ends with it
+            started = subprocess.Popen(
+                shlex.split(command), env=_environment(), stdin=nothing, stdout=nothing, stderr=nothing,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise OSError(f"broker {self._broker_id}: '{command}' cannot be run: {reason(error)}") from error
+        try:
+            return started.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise OSError(f"broker {self._broker_id}: '{command}' took longer than {timeout_s:g} s") from None
+        finally:
+            if started.returncode is None:
+                os.killpg(started.pid, signal.SIGKILL)
+                started.wait()
 
     def _process(self) -> psutil.Process | None:
         if not self._spec.pid_file:
@@ -148,6 +181,7 @@ class ForeignNodes:
     """All nodes. A broker that the file does not describe counts as running."""
 
     processes: Mapping[int, NodeProcess] = field(default_factory=dict)
+    path: str = ""
 
     @property
     def known(self) -> frozenset[int]:
@@ -159,9 +193,29 @@ class ForeignNodes:
         if path is None:
             return cls()
         try:
-            return cls({number: NodeProcess(number, spec) for number, spec in parse(read_text(Path(path))).items()})
+            specs = parse(read_text(Path(path)))
         except (DocumentError, NodesError) as error:
             raise NodesError(f"--nodes {path}: {error}") from error
+        return cls({number: NodeProcess(number, spec) for number, spec in specs.items()}, path)
+
+    def check(self, broker_ids: Sequence[int]) -> None:
+        """Raises NodesError for a command that is not there, and for one of these brokers, which the cluster has, that
+        does not run by what the file says. Blocks."""
+        try:
+            for number, process in self.processes.items():
+                for name in COMMANDS:
+                    command = getattr(process.spec, name)
+                    if command and shutil.which(program := shlex.split(command)[0]) is None:
+                        raise NodesError(f"nodes.{number}.{name}: there is no command {program!r}")
+            for number in broker_ids:
+                look, spec = self.process(number).look(), self.process(number).spec
+                if look.life is ProcessLife.UNKNOWN:
+                    raise NodesError(f"{look.doubt}; 'alive' must tell whether the broker runs")
+                if look.life is ProcessLife.ENDED:
+                    told = f"alive command: {spec.alive!r}" if spec.alive else f"pid_file {spec.pid_file}"
+                    raise NodesError(f"broker {number} does not run, says its {told}; but it is in the cluster")
+        except NodesError as error:
+            raise NodesError(f"--nodes {self.path}: {error}") from error
 
     def process(self, broker_id: int) -> NodeProcess:
         return self.processes.get(broker_id) or NodeProcess(broker_id, NodeSpec())
@@ -169,50 +223,6 @@ class ForeignNodes:
     def start(self, broker_id: int) -> None:
         """Start a broker that is dead. Blocks; raises StartFailure."""
         self.process(broker_id).start()
-
-
-def parse(text: str) -> dict[int, NodeSpec]:
-    """The brokers of a file; ``commands`` hold for all ``nodes``, ``{id}`` stands for the broker. Raises NodesError."""
-    try:
-        whole = load_yaml(text)
-    except DocumentError as error:
-        raise NodesError(str(error)) from error
-    if not isinstance(whole, dict) or not isinstance(whole.get("nodes"), dict) or not whole["nodes"]:
-        raise NodesError("it needs 'nodes', which maps each broker's id to its pid_file or commands")
-    if unknown := set(whole) - {"nodes", "commands"}:
-        raise NodesError(f"it has no {min(map(str, unknown))!r}; it takes nodes and commands")
-    shared = _fields("commands", whole.get("commands"))
-    found: dict[int, NodeSpec] = {}
-    for number, own in whole["nodes"].items():
-        if not isinstance(number, int) or isinstance(number, bool):
-            raise NodesError(f"nodes: {number!r} is not a broker's id")
-        said = {
-            name: value.replace("{id}", str(number))
-            for name, value in (shared | _fields(f"nodes.{number}", own)).items()
-        }
-        spec = NodeSpec(**said)
-        if not spec.pid_file and not spec.alive:
-            raise NodesError(f"nodes.{number}: without a pid_file it needs 'alive', which exits with 0 while it runs")
-        missing = [name for name in ("kill", "pause", "resume") if not spec.pid_file and not getattr(spec, name)]
-        if missing:
-            raise NodesError(f"nodes.{number}: without a pid_file it needs {', '.join(map(repr, missing))}")
-        if not spec.start:
-            raise NodesError(f"nodes.{number}: it needs 'start', because a broker that was killed must come back")
-        found[number] = spec
-    return found
-
-
-def _fields(where: str, given: Any) -> dict[str, str]:
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise NodesError(f"{where} must be a mapping with some of {', '.join(FIELDS)}")
-    for name, value in given.items():
-        if name not in FIELDS:
-            raise NodesError(f"{where} has no {name!r}; it takes {', '.join(FIELDS)}")
-        if not isinstance(value, str) or not value.strip():
-            raise NodesError(f"{where}.{name} must be text, not {value!r}")
-    return dict(given)
 
 
 def _environment() -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from chaos.faults.breakable import Process
+from chaos.faults.breakable import Process, ProcessLife
 from cluster.process.topology import Topology
 from cluster.process.zookeeper import ZooKeeperHandle
 from verifier.evidence.run_model import FinalPartition, TopicSpec
@@ -39,6 +39,11 @@ class RunCluster(Protocol):
     def topology(self) -> Topology: ...
 
     @property
+    def is_own(self) -> bool:
+        """Whether gapless started its brokers, which then have journals and counters."""
+        ...
+
+    @property
     def is_proxied(self) -> bool:
         """Whether the links are there."""
         ...
@@ -60,6 +65,10 @@ class RunCluster(Protocol):
 
     def process(self, broker_id: int) -> BrokerProcess:
         """The broker's present process."""
+        ...
+
+    async def life(self, broker_id: int) -> ProcessLife:
+        """Whether it runs, as far as that is known."""
         ...
 
     async def start(self) -> None:

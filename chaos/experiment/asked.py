@@ -69,6 +69,9 @@ class Asked:
         default=None,
         unset=DEFAULT_FAULTS,
     )
+    swarm: str | None = declared(
+        "Draw faults and settings from the seed: survivable, harsh or historic (docs/faults.md).", CHAOS, default=None
+    )
     overlap: bool = declared("Let faults overlap: some begin while another is active.", CHAOS, default=False)
     schedule: ScheduleFile | None = declared(  # noqa: RUF009 - it makes a field
         "A schedule to replay instead of --faults: the schedule.yaml of a run, or acks-1-loses (docs/faults.md).",
@@ -227,10 +230,7 @@ class Asked:
         unset="2, or 1 with fewer than 3 replicas",
     )
     profile: str = declared(
-        "Base configuration: chaos (short timeouts) or kafka (Kafka's defaults). Or survivable, harsh or historic: as "
-        "chaos, and the seed draws faults and settings.",
-        CLUSTER,
-        default="chaos",
+        "Base configuration: chaos (short timeouts) or kafka (Kafka's defaults).", CLUSTER, default="chaos"
     )
     broker_config: tuple[str, ...] = declared(
         "Broker configuration; repeatable.",

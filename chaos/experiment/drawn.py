@@ -1,4 +1,4 @@
-"""What a profile of swarms drew for an experiment: faults and settings. A value; draws nothing."""
+"""What a swarm drew for an experiment: faults and settings. A value; draws nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Drawn:
         """For people: what this seed is about."""
         settings = ", ".join(pairs({**self.producers, **self.topic}))
         kinds, at_once = ", ".join(self.faults.kinds), self.faults.at_once
-        return f"profile {self.faults.profile} drew {kinds}, up to {at_once} at once; {settings or 'no settings'}"
+        return f"swarm {self.faults.swarm} drew {kinds}, up to {at_once} at once; {settings or 'no settings'}"
 
     def to_json(self) -> dict[str, Any]:
         return {"faults": self.faults.to_json(), "producers": dict(self.producers), "topic": dict(self.topic)}

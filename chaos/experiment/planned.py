@@ -10,14 +10,14 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.choices import DEFAULT_FAULTS, LOAD_GROUPS
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.experiment import Experiment
 from chaos.faults.accepted import integer
-from chaos.faults.base import Fault
+from chaos.faults.base import Fault, Reach
 from chaos.faults.breakable import LoadPart
 from chaos.faults.catalogue import FAULTS, GROUPS, UnknownFault, check_faults, parse_faults
 from chaos.faults.under_test import CoordinatorOf
@@ -31,6 +31,16 @@ FOLLOWERS = "followers"
 MOST_NAMED = 4
 #: The links to a cluster that others started.
 _CLIENT_LINK = re.compile(rf"(?:{'|'.join(LOAD_GROUPS)})-b\d+")
+#: Why what a fault must reach is out of reach in a cluster that others started.
+_BEYOND_A_TARGET: Mapping[Reach, str] = {
+    "other-links": "it breaks links between brokers or to ZooKeeper, and with --target no proxy is on them",
+    "zookeeper": "it breaks ZooKeeper, and with --target gapless did not start it",
+    "machines": "it breaks the disk or the clock of a broker, which only a broker that gapless starts lets it do",
+    "journals": "whether it took effect shows only in journals and on disks of brokers that gapless starts",
+    "topics": "it makes topics beside the load's, and with --target a run makes no other topic than its own",
+    "clean-stop": "it shuts brokers down cleanly, and --nodes says only how they are killed",
+    "data": "it removes a broker's data, and --nodes says only how brokers are killed and started",
+}
 #: Segments of this size are closed within seconds.
 SMALL_SEGMENT = 131_072
 
@@ -93,6 +103,8 @@ def suits(kind: type[Fault], workload: Workload) -> bool:
 def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
     """Why a kind of fault can never bite in this run, so that a run with it is never valid; or None."""
     kind = FAULTS[fault]
+    if asked.target is not None and (kind.needs_coordinator == "group" or kind.needs_load == "members"):
+        return "it needs a workload with a consumer group, and such workloads are refused with --target"
     if not suits(kind, workload):
         return f"it needs a workload with {kind.needs_of_workload()}, and workload {workload.name} has none"
     if kind.acts_on_frames and asked.toxiproxy is not None:
@@ -132,11 +144,11 @@ def _is_idempotent(asked: Asked) -> bool:
 
 def _out_of_reach(kind: type[Fault], asked: Asked) -> str | None:
     """Why it cannot be made in a cluster that others started; None if it can."""
-    if kind.reach == "inside":
-        return "it needs a cluster that gapless starts; with --target, faults reach only clients' links and processes"
     if kind.reach == "processes" and asked.nodes is None:
         return "it needs the brokers' processes: give --nodes FILE, which says how they are killed and started"
-    return None
+    if kind.needs_counters and asked.toxiproxy is not None:
+        return "what it dropped shows only in gapless's own proxy or in gapless's brokers: leave --toxiproxy out"
+    return _BEYOND_A_TARGET.get(kind.reach)
 
 
 def _rolls(asked: Asked) -> bool:

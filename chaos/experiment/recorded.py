@@ -15,7 +15,7 @@ from chaos.experiment.experiment import Experiment
 from chaos.experiment.forms import ScheduleFile
 from chaos.schedules.model import Injection, Schedule
 
-#: The profile that those which draw settings are laid over.
+#: The profile that swarms are laid over.
 DRAWN_OVER = "chaos"
 #: Of what comes to something else now, so much is named.
 MOST_NAMED = 3
@@ -37,14 +37,16 @@ def recorded(experiment: Mapping[str, Any]) -> Asked:
 
 
 def _by_name(asked: Asked, experiment: Mapping[str, Any]) -> Asked:
-    """The same with the settings asked for by name that a profile drew: with fewer faults it might draw others."""
+    """The same with the settings asked for by name that a swarm drew: with fewer faults it might draw others."""
     drawn = experiment["resolved"].get("drawn")
     if drawn is None:
         return asked
     producers = dict(drawn["producers"])
     return replace(
         asked,
+        # a swarm had been called a profile
         profile=DRAWN_OVER,
+        swarm=None,
         acks=producers.pop("acks", asked.acks),
         producer_config=(*asked.producer_config, *(f"{key}={value}" for key, value in producers.items())),
         topic_config=(*asked.topic_config, *(f"{key}={value}" for key, value in drawn["topic"].items())),

@@ -21,8 +21,8 @@ from chaos.experiment.target_options import check_target, check_workload
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.generator import generate
 from chaos.schedules.model import Schedule
-from chaos.schedules.profiles import PROFILES
 from chaos.schedules.swarm import lay_out
+from chaos.schedules.swarms import SWARMS
 from cluster.config import broker, consumer, producer, profiles, topic
 from cluster.config.errors import ConfigError
 from cluster.seams.units import ms_of_seconds
@@ -45,7 +45,7 @@ def resolve(asked: Asked) -> tuple[Experiment, list[str]]:
     _check_what_excludes(asked)
     check_declared(asked, ExperimentError)
     check_target(asked)
-    profile = base_of(asked.profile)
+    profile = base_of(asked)
     workload = _workload(asked)
     check_workload(asked, workload)
     given, drawn = asked, drawn_for(asked, workload)
@@ -149,7 +149,7 @@ def plan(experiment: Experiment) -> Schedule:
         return lay_out(
             experiment.drawn.faults,
             kinds,
-            PROFILES[experiment.asked.profile].limits,
+            SWARMS[experiment.drawn.faults.swarm].limits,
             seed=experiment.asked.seed,
             warmup_s=WARMUP_S,
             time_limit_s=experiment.asked.time_limit_s,

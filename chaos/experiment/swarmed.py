@@ -1,4 +1,4 @@
-"""An experiment whose faults and settings a profile of swarms draws from the seed. Pure.
+"""An experiment whose faults and settings a swarm draws from the seed. Pure.
 
 Owns which options the drawn values stand for, and that what was asked for wins. The draws are
 ``chaos.schedules.swarm``'s.
@@ -16,8 +16,8 @@ from chaos.experiment.experiment import WARMUP_S
 from chaos.experiment.planned import impossible
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.kinds import FaultKind
-from chaos.schedules.profiles import PROFILES, SwarmProfile
 from chaos.schedules.swarm import Draw, draw, draw_settings
+from chaos.schedules.swarms import SWARMS, Swarm
 from cluster.config import profiles
 from cluster.config.keys import suggestion
 from loadgen.workload import Workload
@@ -31,15 +31,39 @@ _ALIASES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def base_of(name: str) -> profiles.Profile:
-    """The base configuration of a profile of either kind. Raises ExperimentError with the nearest name."""
-    if name in PROFILES:
-        return profiles.find(PROFILES[name].base)
-    if name not in profiles.PROFILES:
-        known = {**profiles.PROFILES, **PROFILES}
-        hint = suggestion(name, known) or f"; known profiles: {', '.join(known)}"
-        raise ExperimentError(f"unknown profile '{name}'{hint}")
-    return profiles.find(name)
+def renamed(asked: Asked) -> tuple[Asked, list[str]]:
+    """The options with a swarm that was given as a profile, as it once was, under --swarm, and a
+    line that says so. Raises ExperimentError for two swarms."""
+    if asked.profile not in SWARMS:
+        return asked, []
+    if asked.swarm not in (None, asked.profile):
+        raise ExperimentError(
+            f"--profile {asked.profile} is --swarm {asked.profile}, and --swarm {asked.swarm} is another"
+        )
+    line = f"--profile {asked.profile} is deprecated: it is --swarm {asked.profile} now"
+    return replace(asked, swarm=asked.profile, profile=SWARMS[asked.profile].base), [line]
+
+
+def base_of(asked: Asked) -> profiles.Profile:
+    """The base configuration. Raises ExperimentError with the nearest name, and for one that the swarm is not over."""
+    if asked.profile not in profiles.PROFILES:
+        known = profiles.PROFILES
+        hint = suggestion(asked.profile, known) or f"; known profiles: {', '.join(known)}"
+        raise ExperimentError(f"unknown profile '{asked.profile}'{hint}")
+    swarm = swarm_of(asked)
+    if swarm is not None and asked.profile != swarm.base:
+        raise ExperimentError(f"--swarm {swarm.name} needs --profile {swarm.base}; leave --profile {asked.profile} out")
+    return profiles.find(asked.profile)
+
+
+def swarm_of(asked: Asked) -> Swarm | None:
+    """The swarm that was asked for. Raises ExperimentError with the nearest name."""
+    if asked.swarm is None:
+        return None
+    if asked.swarm not in SWARMS:
+        hint = suggestion(asked.swarm, SWARMS) or f"; known swarms: {', '.join(SWARMS)}"
+        raise ExperimentError(f"unknown swarm '{asked.swarm}'{hint}")
+    return SWARMS[asked.swarm]
 
 
 def over(drawn: Drawn, asked: Asked) -> Asked:
@@ -54,34 +78,34 @@ def over(drawn: Drawn, asked: Asked) -> Asked:
 
 
 def drawn_for(asked: Asked, workload: Workload) -> Drawn | None:
-    """What the profile draws for this run; None if it draws nothing. Raises ExperimentError.
+    """What the swarm draws for this run; None if it draws nothing. Raises ExperimentError.
 
     A schedule that was given replaces the drawn faults; the settings are drawn nevertheless.
     """
-    profile = PROFILES.get(asked.profile)
-    if profile is None:
+    swarm = swarm_of(asked)
+    if swarm is None:
         return None
     for option, given in (("--faults", asked.faults is not None), ("--overlap", asked.overlap)):
         if given:
             raise ExperimentError(
-                f"--profile {profile.name} and {option} are mutually exclusive: it draws the faults from the seed"
+                f"--swarm {swarm.name} and {option} are mutually exclusive: it draws the faults from the seed"
             )
-    producers, topic = _settings(profile, asked, workload, loses=False)
+    producers, topic = _settings(swarm, asked, workload, loses=False)
     # segments that are drawn small are closed soon: what needs closed ones is then possible
-    kinds = possible(replace(asked, topic_config=(*asked.topic_config, *pairs(topic))), workload, profile)
+    kinds = possible(replace(asked, topic_config=(*asked.topic_config, *pairs(topic))), workload, swarm)
     if not kinds and asked.schedule is None:
-        raise ExperimentError(f"--profile {profile.name}: none of its faults can bite in this run; use another profile")
-    drawn = draw(profile, kinds, seed=asked.seed, warmup_s=WARMUP_S, time_limit_s=asked.time_limit_s)
+        raise ExperimentError(f"--swarm {swarm.name}: none of its faults can bite in this run; use another swarm")
+    drawn = draw(swarm, kinds, seed=asked.seed, warmup_s=WARMUP_S, time_limit_s=asked.time_limit_s)
     # what repeats batches needs acks=all, too
     planned = [FAULTS[name] for name in _planned(asked, drawn)]
     loses = any(fault.loses_data or fault.needs_idempotence for fault in planned)
-    producers, topic = _settings(profile, asked, workload, loses=loses)
+    producers, topic = _settings(swarm, asked, workload, loses=loses)
     return Drawn(drawn, producers, topic)
 
 
-def possible(asked: Asked, workload: Workload, profile: SwarmProfile) -> list[FaultKind]:
-    """The kinds of the profile that can bite in this run."""
-    names = (name for name in FAULTS if profile.has(name))
+def possible(asked: Asked, workload: Workload, swarm: Swarm) -> list[FaultKind]:
+    """The kinds of the swarm that can bite in this run."""
+    names = (name for name in FAULTS if swarm.has(name))
     return [FAULTS[name].kind() for name in names if impossible(name, asked, workload) is None]
 
 
@@ -89,12 +113,10 @@ def _planned(asked: Asked, drawn: Draw) -> Iterable[str]:
     return drawn.kinds if asked.schedule is None else asked.schedule.schedule.kinds()
 
 
-def _settings(
-    profile: SwarmProfile, asked: Asked, workload: Workload, *, loses: bool
-) -> tuple[dict[str, str], dict[str, str]]:
+def _settings(swarm: Swarm, asked: Asked, workload: Workload, *, loses: bool) -> tuple[dict[str, str], dict[str, str]]:
     """The drawn keys that no option and no workload decides."""
     largest = workload.sizes.most
-    producers, topic = draw_settings(profile, seed=asked.seed, largest_bytes=largest, loses=loses)
+    producers, topic = draw_settings(swarm, seed=asked.seed, largest_bytes=largest, loses=loses)
     given = _keys(asked.producer_config)
     if asked.acks is not None or asked.idempotence is not None or workload.is_transactional:
         given.add("acks")

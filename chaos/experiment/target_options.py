@@ -53,11 +53,11 @@ def replica_directories(asked: Asked) -> Mapping[int, Path]:
 
 
 def check_workload(asked: Asked, workload: Workload) -> None:
-    """Raises ExperimentError for a load that is judged by the coordinators' logs, which are not seen there."""
-    if asked.target is not None and (workload.is_transactional or workload.members is not None):
+    """Raises ExperimentError for a load with a group: it would leave the group's offsets, and its output."""
+    if asked.target is not None and workload.members is not None:
         raise ExperimentError(
-            f"--workload {workload.name} is judged by the coordinators' logs, which a run with --target does not see; "
-            "use a workload without transactions and groups"
+            f"--workload {workload.name} has a consumer group, whose offsets would stay in the cluster of --target for "
+            "the next run; use a workload without groups"
         )
 
 

@@ -26,7 +26,7 @@ class AddPartitions(TopicsBeside):
 
     async def choose(self) -> str:
         self.start()
-        self._all_run()
+        await self._all_run()
         drawn = self.random.randint(*_ADDED)
         self._added = int(self.injection.parameters.get("added", drawn))
         return f"topic {self.topic_name()}, {_AT_FIRST} partitions and {self._added} more"

@@ -8,8 +8,10 @@ them, so it shows only while one is missing, and less would let records be lost 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from chaos.faults.accepted import one_of
-from chaos.faults.base import PreconditionMissing, Probe
+from chaos.faults.base import PreconditionMissing, Probe, Reach
 from chaos.faults.topics_beside import TopicsBeside
 
 _SEGMENT_MS, _MAX_BYTES = "segment.ms", "max.message.bytes"
@@ -29,6 +31,7 @@ class AlterConfig(TopicsBeside):
 
     name = "alter-config"
     summary = "change a setting of a topic under load (segment.ms or max.message.bytes), then change it back"
+    reach: ClassVar[Reach] = "journals"
     duration_s = (2.0, 3.5)
     recovery_s = 2.0
     accepts = (one_of("key", *_KEYS),)
@@ -37,7 +40,7 @@ class AlterConfig(TopicsBeside):
 
     async def choose(self) -> str:
         self.start()
-        self._all_run()
+        await self._all_run()
         drawn = self.random.choice(_KEYS)
         self._key = str(self.injection.parameters.get("key", drawn))
         self._topic = self.cluster.topic if self._key == _SEGMENT_MS else self.topic_name()

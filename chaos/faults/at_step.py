@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe
+from chaos.faults.base import Fault, Probe, Reach
 from chaos.faults.steps import STEPS, CoordinatorStep, Trap, choose_seat, has_moved
 from chaos.faults.under_test import CoordinatorOf
 
@@ -20,6 +20,7 @@ NAMED_AS: Mapping[CoordinatorOf, str] = {"group": "group", "transaction": "trans
 class AtStep(Fault):
     """Waits for a frame of the requested step, or of any other step if this one was drawn and does not occur."""
 
+    reach: ClassVar[Reach] = "processes"
     least_brokers = 2
     least_replicas = 2
     hits_client_links = True

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, ClassVar, Literal
 
 from chaos.faults.accepted import Rule
-from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart
+from chaos.faults.breakable import WORDS_OF_PARTS, LoadPart, ProcessLife
 from chaos.faults.broker_links import links_of_clients
 from chaos.faults.damage import Damage
 from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
@@ -23,8 +23,11 @@ from chaos.schedules.model import Injection
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
 
-#: How far into a cluster a fault must reach (docs/target.md).
-Reach = Literal["client-links", "processes", "inside"]
+#: What a fault must reach (docs/target.md): the load and its links, brokers' processes, or what only a cluster that
+#: gapless starts lets it reach.
+Reach = Literal[
+    "clients", "processes", "other-links", "zookeeper", "machines", "journals", "topics", "clean-stop", "data"
+]
 
 
 class PreconditionMissing(Exception):
@@ -84,12 +87,13 @@ class Fault(ABC):
     once: ClassVar[bool] = False
     #: Whether it acts on frames of Kafka's, which only our own proxy knows.
     acts_on_frames: ClassVar[bool] = False
+    #: Whether counters show that it took effect: of our own proxy, or else of our own brokers.
+    needs_counters: ClassVar[bool] = False
     #: Whether it delivers batches twice, which only idempotence lets brokers notice.
     needs_idempotence: ClassVar[bool] = False
     #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
     needs_fault_port: ClassVar[bool] = False
-    #: What it must reach: the links of clients alone, the brokers' processes, or what only our own cluster lets it do.
-    reach: ClassVar[Reach] = "inside"
+    reach: ClassVar[Reach]
     #: Whether logs must have closed segments, which they have soon if segments are small.
     needs_closed_segments: ClassVar[bool] = False
 
@@ -150,9 +154,22 @@ class Fault(ABC):
         if not await self.cluster.in_sync():
             raise PreconditionMissing("not every replica is in its ISR")
 
-    def _all_run(self) -> None:
+    async def _running(self) -> list[int]:
+        """The brokers that are known to run."""
+        lives = await asyncio.gather(*map(self.cluster.life, self.cluster.broker_ids))
+        return [each for each, life in zip(self.cluster.broker_ids, lives, strict=True) if life is ProcessLife.RUNS]
+
+    async def _runs(self, broker_id: int) -> bool:
+        """Whether it is known to run: what is not known to run is no target, and owes no answer."""
+        return await self.cluster.life(broker_id) is ProcessLife.RUNS
+
+    async def _has_ended(self, broker_id: int) -> bool:
+        """Whether it is known to have ended: nothing less is a proof that it was killed."""
+        return await self.cluster.life(broker_id) is ProcessLife.ENDED
+
+    async def _all_run(self) -> None:
         """Raises PreconditionMissing unless every broker runs."""
-        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
+        if await self._running() != list(self.cluster.broker_ids):
             raise PreconditionMissing("not every broker runs")
 
     def _client_links(self, broker_id: int) -> list[str]:
@@ -161,17 +178,17 @@ class Fault(ABC):
             return links
         raise PreconditionMissing(f"no client has a link to broker {broker_id}")
 
-    def _leads_to_one_that_runs(self, link: str) -> bool:
+    async def _leads_to_one_that_runs(self, link: str) -> bool:
         """Whether the broker at the other end of this link runs; False for a link to ZooKeeper."""
         target = link.rpartition("-")[2]
-        return target.startswith("b") and self.cluster.process(int(target[1:])).is_running()
+        return target.startswith("b") and await self._runs(int(target[1:]))
 
     async def _leader(self) -> tuple[int, int]:
         partition = self._partition
         found = await self.cluster.leader(partition)
         if found is None:
             raise PreconditionMissing(f"partition {partition} has no leader")
-        if not self.cluster.process(found[0]).is_running():
+        if not await self._runs(found[0]):
             raise PreconditionMissing(f"broker {found[0]} leads partition {partition} but does not run")
         return found
 

@@ -8,8 +8,9 @@ stop the broker, remove the partition's directory, and let it fetch everything a
 from __future__ import annotations
 
 import asyncio
+from typing import ClassVar
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe
+from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach
 from chaos.faults.machine import FlippedBit
 from chaos.faults.rolling_restart import STOP_MS
 
@@ -19,6 +20,7 @@ class BitFlip(Fault):
 
     name = "bit-flip"
     summary = "flip a bit in a closed segment of a partition's leader; have it fetch the partition again"
+    reach: ClassVar[Reach] = "machines"
     duration_s = (2.0, 3.0)
     recovery_s = 6.0
     #: What it loses in the end, others must have.
@@ -57,7 +59,7 @@ class BitFlip(Fault):
         if self._flipped is None:
             return
         process = self.cluster.process(self._broker_id)
-        if process.is_running() and not await self.cluster.stop(self._broker_id, STOP_MS):
+        if await self._runs(self._broker_id) and not await self.cluster.stop(self._broker_id, STOP_MS):
             await asyncio.to_thread(process.kill)
         await self.cluster.machine(self._broker_id).remove_directory(self._directory)
         await self.cluster.restart(self._broker_id)
@@ -65,5 +67,5 @@ class BitFlip(Fault):
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
         bad = await self.cluster.machine(self._broker_id).bad_batches(self._directory)
-        running = self.cluster.process(self._broker_id).is_running()
+        running = await self._runs(self._broker_id)
         return Probe(rejoined and running and bad == 0, {"running": running, "bad_batches": bad, "isr_full": rejoined})

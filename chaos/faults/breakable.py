@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import Literal, NamedTuple, Protocol
 
 MemberEnd = Literal["crash", "leave", "restart"]
@@ -14,6 +15,15 @@ WORDS_OF_PARTS: Mapping[LoadPart, str] = {
     "readers": "readers",
     "members": "members of a group",
 }
+
+
+class ProcessLife(Enum):
+    """What is known of a broker's process: of one that others started, it may be neither that it runs nor that it
+    ended (docs/target.md "Processes")."""
+
+    RUNS = "runs"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
 
 
 class Process(Protocol):

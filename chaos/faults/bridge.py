@@ -16,7 +16,7 @@ class Bridge(NetworkPartition):
     least_brokers = 3
 
     async def choose(self) -> str:
-        self._all_run()
+        await self._all_run()
         bridge, *others = self.random.sample(self.cluster.broker_ids, len(self.cluster.broker_ids))
         half, rest = others[: len(others) // 2], others[len(others) // 2 :]
         return self._cuts(between(half, rest), between([bridge], others))

@@ -28,7 +28,7 @@ class CreateDeleteTopic(TopicsBeside):
 
     async def choose(self) -> str:
         self.start()
-        self._all_run()
+        await self._all_run()
         drawn = self.random.randint(*_TOPICS)
         self._count = int(self.injection.parameters.get("topics", drawn))
         return f"{self._count} topics {self.topic_name(0)}, ..."

@@ -29,7 +29,6 @@ class CutLink(LinkFault):
     name = "cut-link"
     summary = "stop one directed link, requests or responses only, lossless or lossy"
     duration_s = (2.0, 5.0)
-    reach = "client-links"
     recovery_s = 2.5
     hits = "link"
     targets = ("partition", "link")
@@ -63,8 +62,7 @@ class CutLink(LinkFault):
     async def _followers(self, leader: int) -> list[int]:
         """The other brokers that fetch now. A broker that is dead or not registered yet has no fetches to cut."""
         alive = await self.cluster.alive()
-        others = (broker for broker in self.cluster.broker_ids if broker != leader)
-        return [broker for broker in others if broker in alive and self.cluster.process(broker).is_running()]
+        return [broker for broker in await self._running() if broker != leader and broker in alive]
 
     async def inject(self) -> None:
         self._before = await self._stats()

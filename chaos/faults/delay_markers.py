@@ -6,8 +6,10 @@ offsets of a group that are part of it.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from chaos.faults.accepted import integer
-from chaos.faults.base import PreconditionMissing
+from chaos.faults.base import PreconditionMissing, Reach
 from chaos.faults.damage import FrameAct
 from chaos.faults.frame_fault import FrameFault
 from cluster.protocol.apis import ApiKey
@@ -18,6 +20,7 @@ class DelayMarkers(FrameFault):
 
     name = "delay-markers"
     summary = "delay WriteTxnMarkers from all transaction coordinators to other brokers"
+    reach: ClassVar[Reach] = "other-links"
     least_brokers = 2
     needs_coordinator = "transaction"
     targets = ("partition",)

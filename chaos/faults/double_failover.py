@@ -38,7 +38,9 @@ class DoubleFailover(KillSeveral):
         drawn_back, drawn_tail = self.random.random() < _BACK, self.random.random() < _TAIL
         back, tail = self.injection.parameters.get("back"), self.injection.parameters.get("tail")
         self._is_back = drawn_back if back is None else bool(back)
-        self._has_tail = drawn_tail if tail is None else bool(tail)
+        # of a cluster that others started, no link between brokers can be cut
+        can_cut = f"b{self._next}-b{self._first}" in self.cluster.link_names
+        self._has_tail = can_cut and (drawn_tail if tail is None else bool(tail))
         first = f"broker {self._first}, leader of {self.cluster.topic}-{self._partition}"
         alone = ", after its followers could not fetch" if self._has_tail else ""
         while_it = "starts again" if self._is_back else "is down"

@@ -82,6 +82,6 @@ class DownLink(LinkFault):
 
     async def _answers(self, link: str) -> bool:
         """Whether a request of ours is answered, where the link leads to a broker that runs."""
-        if not self._leads_to_one_that_runs(link):
+        if not await self._leads_to_one_that_runs(link):
             return True
         return await self.cluster.links.ping(link, timeout_ms=_ANSWER_MS) is not None

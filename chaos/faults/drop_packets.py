@@ -18,7 +18,6 @@ class DropPackets(LinkFault):
     name = "drop-packets"
     summary = "random retransmission stalls per chunk on all links of one broker (a model of packet loss)"
     duration_s = (2.0, 5.0)
-    reach = "client-links"
     recovery_s = 1.5
     accepts = (share("loss"),)
 

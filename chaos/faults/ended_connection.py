@@ -35,7 +35,7 @@ class EndedConnection(RequestFault):
 
         async def serves() -> bool:
             for link in self._links:
-                runs = self._leads_to_one_that_runs(link)
+                runs = await self._leads_to_one_that_runs(link)
                 if runs and await self.cluster.links.ping(link, timeout_ms=_ANSWER_MS) is None:
                     return False
             return True

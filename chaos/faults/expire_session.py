@@ -7,7 +7,9 @@ the link is open again, it learns of the expiry and registers in a new session, 
 
 from __future__ import annotations
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from typing import ClassVar
+
+from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach, until
 from chaos.faults.zookeeper_fault import EXPIRED
 
 #: The event of a broker's journal that says that it is registered, in whatever session it has.
@@ -21,6 +23,7 @@ class ExpireSession(Fault):
 
     name = "expire-session"
     summary = "hold one broker's link to ZooKeeper for longer than its session, which expires; others still reach it"
+    reach: ClassVar[Reach] = "other-links"
     duration_s = (3.5, 5.0)
     recovery_s = 4.0
     least_brokers = 2

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Collection
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 
 #: How long it may take until a call comes by that fails, and then until the process has ended.
 _END_MS = 15_000
@@ -20,6 +20,7 @@ _END_MS = 15_000
 class FailingDisk(Fault):
     """Bites when calls failed, the process exited on its own, and another broker leads the partition."""
 
+    reach: ClassVar[Reach] = "machines"
     duration_s = (3.0, 5.0)
     recovery_s = 4.0
     least_brokers = 2
@@ -48,7 +49,7 @@ class FailingDisk(Fault):
 
     async def bites(self) -> Probe:
         async def ended() -> bool:
-            return not self.cluster.process(self._broker_id).is_running()
+            return await self._has_ended(self._broker_id)
 
         dead = await until(ended, clock=self.clock, timeout_ms=_END_MS)
         failures = await self.cluster.machine(self._broker_id).failures() - self._before
@@ -65,9 +66,9 @@ class FailingDisk(Fault):
 
     async def heal(self) -> None:
         process = self.cluster.process(self._broker_id)
-        if process.is_running() and process.pid == self._pid:
+        if await self._runs(self._broker_id) and process.pid == self._pid:
             await self._heal_disk()
-        if not self.cluster.process(self._broker_id).is_running():
+        if not await self._runs(self._broker_id):
             await self.cluster.restart(self._broker_id)
 
     async def _heal_disk(self) -> None:
@@ -81,5 +82,5 @@ class FailingDisk(Fault):
         rejoined = await self._rejoined()
         state = await self.cluster.machine(self._broker_id).see()
         well = state is not None and state.is_well
-        running = self.cluster.process(self._broker_id).is_running()
+        running = await self._runs(self._broker_id)
         return Probe(rejoined and well and running, {"running": running, "disk_well": well, "isr_full": rejoined})

@@ -30,7 +30,7 @@ class Flapping(DownLink):
 
     async def _drawn(self) -> list[str]:
         leader, _ = await self._leader()
-        running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]
+        running = await self._running()
         links = [f"b{each}-b{leader}" for each in running if each != leader] + [f"producers-b{leader}"]
         return [self.random.choice([link for link in links if link in self.cluster.link_names])]
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import ClassVar
 
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 from chaos.faults.damage import OCCASION_MS, FrameAct
 
 
 class FrameFault(Fault):
     """Bites when the proxy acted on such a frame."""
 
+    reach: ClassVar[Reach] = "clients"
     duration_s = (2.0, 4.0)
     recovery_s = 2.0
     hits = "traffic"

@@ -17,7 +17,7 @@ class Halves(NetworkPartition):
     least_brokers = 2
 
     async def choose(self) -> str:
-        self._all_run()
+        await self._all_run()
         order = self.random.sample(self.cluster.broker_ids, len(self.cluster.broker_ids))
         half, rest = order[: len(order) // 2], order[len(order) // 2 :]
         return self._cuts(between(half, rest), _within(half) + _within(rest))

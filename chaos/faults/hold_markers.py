@@ -7,8 +7,9 @@ is delivered at the end, long after the coordinator has sent it again.
 from __future__ import annotations
 
 from itertools import cycle
+from typing import ClassVar
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach, until
 from chaos.faults.broker_links import links_to_brokers
 from chaos.faults.damage import OCCASION_MS, FrameAct
 from chaos.faults.steps import choose_seat
@@ -23,6 +24,7 @@ class HoldMarkers(Fault):
 
     name = "hold-markers"
     summary = "hold back WriteTxnMarkers from a transaction coordinator to another broker"
+    reach: ClassVar[Reach] = "other-links"
     duration_s = (2.5, 4.0)
     recovery_s = 3.0
     hits = "traffic"

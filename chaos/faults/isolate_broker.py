@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from chaos.faults.accepted import truth
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 
 
 class IsolateBroker(Fault):
@@ -11,6 +13,7 @@ class IsolateBroker(Fault):
 
     name = "isolate-broker"
     summary = "cut every link of one broker (peers, clients, ZooKeeper) for longer than its session"
+    reach: ClassVar[Reach] = "other-links"
     duration_s = (3.5, 5.0)
     recovery_s = 3.5
     least_brokers = 2

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe
+from chaos.faults.base import Fault, Probe, Reach
 
 
 class Kill(Fault):
     """Bites when the process is gone and the cluster has noticed."""
 
+    reach: ClassVar[Reach] = "processes"
     duration_s = (3.0, 5.0)
     recovery_s = 4.0
     least_brokers = 2
@@ -32,15 +33,16 @@ class Kill(Fault):
         await asyncio.to_thread(self.cluster.process(self._broker_id).kill)
 
     async def bites(self) -> Probe:
-        dead = not self.cluster.process(self._broker_id).is_running()
+        dead = await self._has_ended(self._broker_id)
         noted, how = await self.noted()
         return Probe(dead and noted, {"broker": self._broker_id, "pid": self._pid, "dead": dead, **how})
 
     async def heal(self) -> None:
-        if not self.cluster.process(self._broker_id).is_running():
+        # also if it is not known to run: it was killed
+        if not await self._runs(self._broker_id):
             await self.cluster.restart(self._broker_id)
 
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
-        seen = {"running": self.cluster.process(self._broker_id).is_running(), "isr_full": rejoined}
+        seen = {"running": await self._runs(self._broker_id), "isr_full": rejoined}
         return Probe(rejoined, seen)

@@ -6,7 +6,9 @@ again before it may be elected, whatever was known about its former life (KIP-90
 
 from __future__ import annotations
 
-from chaos.faults.base import Probe
+from typing import ClassVar
+
+from chaos.faults.base import Probe, Reach
 from chaos.faults.kill_leader import KillLeader
 
 
@@ -18,11 +20,11 @@ class KillAndWipe(KillLeader):
 
     name = "kill-and-wipe"
     summary = "SIGKILL the broker that leads a partition, remove all of its data; restart it with an empty disk"
+    reach: ClassVar[Reach] = "data"
     recovery_s = 6.0
     #: Who else went away now could take the only copy of what is lost here.
     hits = "everything"
     loses_data = True
-    reach = "inside"
     needs_sync = True
 
     _lost_bytes = 0
@@ -34,7 +36,7 @@ class KillAndWipe(KillLeader):
 
     async def inject(self) -> None:
         await super().inject()
-        if not self.cluster.process(self._broker_id).is_running():
+        if not await self._runs(self._broker_id):
             self._lost_bytes = await self.cluster.machine(self._broker_id).wipe()
 
     async def bites(self) -> Probe:

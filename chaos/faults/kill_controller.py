@@ -14,11 +14,10 @@ class KillController(Kill):
 
     name = "kill-controller"
     summary = "SIGKILL the controller; restart it on its own data directory"
-    reach = "processes"
 
     async def choose(self) -> str:
         found = await self.cluster.controller()
-        if found is None or not self.cluster.process(found).is_running():
+        if found is None or not await self._runs(found):
             raise PreconditionMissing("there is no controller")
         self._broker_id = found
         return f"broker {found}, the controller"

@@ -18,15 +18,10 @@ class KillFollower(Kill):
 
     name = "kill-follower"
     summary = "SIGKILL a follower of a partition; restart it on its own data directory"
-    reach = "processes"
 
     async def choose(self) -> str:
         leader, _ = await self._leader()
-        following = [
-            broker_id
-            for broker_id in self.cluster.broker_ids
-            if broker_id != leader and self.cluster.process(broker_id).is_running()
-        ]
+        following = [broker_id for broker_id in await self._running() if broker_id != leader]
         if not following:
             raise PreconditionMissing(f"no follower of partition {self._partition} runs")
         self._broker_id = self.random.choice(following)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
-from chaos.faults.base import Reach
 from chaos.faults.kill import Kill
 
 
@@ -14,7 +13,6 @@ class KillLeader(Kill):
 
     name = "kill-leader"
     summary = "SIGKILL the broker that leads a partition; restart it on its own data directory"
-    reach: ClassVar[Reach] = "processes"
     least_replicas = 2
 
     async def choose(self) -> str:

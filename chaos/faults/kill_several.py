@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe
+from chaos.faults.base import Fault, Probe, Reach
 from chaos.faults.reaction import ClusterReaction
 
 
@@ -19,6 +19,7 @@ class KillSeveral(Fault):
     A kill leaves the page cache, so however many die at once, no replica loses what it had written.
     """
 
+    reach: ClassVar[Reach] = "processes"
     duration_s = (3.0, 5.0)
     recovery_s = 6.0
     least_brokers = 3
@@ -30,7 +31,7 @@ class KillSeveral(Fault):
 
     async def _begin(self) -> None:
         """Look at the cluster before it is broken. Raises PreconditionMissing if a broker is down already."""
-        self._all_run()
+        await self._all_run()
         self._steps = []
         self._before = await self.cluster.reaction()
 
@@ -38,7 +39,7 @@ class KillSeveral(Fault):
         """SIGKILL, and a step that says which process it was and whether it is gone."""
         process = self.cluster.process(broker_id)
         await asyncio.to_thread(process.kill)
-        self._steps.append({"broker": broker_id, "pid": process.pid, "dead": not process.is_running()})
+        self._steps.append({"broker": broker_id, "pid": process.pid, "dead": await self._has_ended(broker_id)})
 
     async def _kill_at_once(self, broker_ids: Iterable[int]) -> None:
         await asyncio.gather(*map(self._kill, broker_ids))
@@ -50,16 +51,16 @@ class KillSeveral(Fault):
     async def _reacted(self) -> Mapping[str, Any]:
         """The cluster's reaction until now, for the record."""
         now = (await self.cluster.reaction()).since(self._before)
-        seen = {"leader_epochs": now.leader_epochs, "isr_changes": now.isr_changes}
-        return {**seen, "truncations": now.truncations} if now.truncations else seen
+        return {**now.figures(), "truncations": now.truncations} if now.truncations else now.figures()
 
     async def heal(self) -> None:
-        dead = [each for each in self.cluster.broker_ids if not self.cluster.process(each).is_running()]
+        running = await self._running()
+        dead = [each for each in self.cluster.broker_ids if each not in running]
         await asyncio.gather(*map(self.cluster.restart, dead))
 
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
-        running = all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids)
+        running = await self._running() == list(self.cluster.broker_ids)
         seen = {"running": running, "isr_full": rejoined, **await self._reacted()}
         return Probe(running and rejoined, seen)
 

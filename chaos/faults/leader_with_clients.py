@@ -18,7 +18,7 @@ class LeaderWithClients(NetworkPartition):
 
     async def choose(self) -> str:
         leader, _ = await self._leader()
-        self._all_run()
+        await self._all_run()
         others = [broker_id for broker_id in self.cluster.broker_ids if broker_id != leader]
         clients = links_of_clients(self.cluster.link_names, leader)
         return self._cuts(between([leader], others), clients)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping, Sequence
 from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 from chaos.faults.damage import stats_of
 from chaos.schedules.kinds import Hits
 
@@ -20,6 +20,7 @@ _HOLDS_MS = 2_500
 class LinkFault(Fault):
     """Its damage is on links alone, and healed with them."""
 
+    reach: ClassVar[Reach] = "clients"
     hits: ClassVar[Hits] = "traffic"
 
     async def heal(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from chaos.faults.base import Fault, PreconditionMissing
+from chaos.faults.base import Fault, PreconditionMissing, Reach
 from chaos.faults.breakable import LoadUnderTest
 from chaos.schedules.kinds import Hits
 
@@ -16,6 +16,7 @@ from chaos.schedules.kinds import Hits
 class LoadFault(Fault):
     """A fault on a part of the load (``needs_load``)."""
 
+    reach: ClassVar[Reach] = "clients"
     hits: ClassVar[Hits] = "load"
 
     @property

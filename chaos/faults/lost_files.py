@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection
+from typing import ClassVar
 
-from chaos.faults.base import Probe
+from chaos.faults.base import Probe, Reach
 from chaos.faults.kill_leader import KillLeader
 from chaos.faults.machine import LostFile
 
@@ -14,7 +15,7 @@ class LostFiles(KillLeader):
     """Bites when non-empty files and the process are gone, and another broker leads the partition. It is over when the
     broker has rebuilt the files from what is left, and every replica is in sync."""
 
-    reach = "inside"
+    reach: ClassVar[Reach] = "machines"
     needs_sync = True
 
     _lost: list[LostFile]

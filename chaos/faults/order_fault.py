@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
 from chaos.faults.admin_orders import ClusterOrders, SeenReplicas
-from chaos.faults.base import Fault, PreconditionMissing, until
+from chaos.faults.base import Fault, PreconditionMissing, Reach, until
 from chaos.schedules.kinds import Hits
 
 #: How long brokers may take to carry an order out, and all of them to learn of it.
@@ -25,6 +25,7 @@ SOON_MS = "100"
 class OrderFault(Fault):
     """A fault by orders to the controller. It bites only where brokers run that carry them out."""
 
+    reach: ClassVar[Reach] = "journals"
     hits: ClassVar[Hits] = "traffic"
     least_brokers = 2
 
@@ -34,7 +35,7 @@ class OrderFault(Fault):
 
     async def told(self, topic: str) -> list[Mapping[int, SeenReplicas]]:
         """The topic as each broker that runs reports it; nothing for one that does not answer."""
-        running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]
+        running = await self._running()
         found = await asyncio.gather(*(self.orders.topic_on(broker_id, topic) for broker_id in running))
         return [{} if each is None else each for each in found]
 
@@ -60,7 +61,7 @@ class OrderFault(Fault):
 
     async def configured(self, topic: str, values: Mapping[str, str]) -> int:
         """How many brokers describe the topic with these values, waiting within reason for all that run."""
-        running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]
+        running = await self._running()
         agreeing = 0
 
         async def all_do() -> bool:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from chaos.faults.accepted import truth
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach, until
 from chaos.faults.damage import LinkTraffic, stats_of
 from chaos.faults.link_fault import NO_COUNTERS
 
@@ -26,6 +27,7 @@ class NetworkPartition(Fault):
     It is over when pings through all of them are answered again and every replica is in its ISR.
     """
 
+    reach: ClassVar[Reach] = "other-links"
     #: Long enough for followers that cannot fetch to leave the ISR.
     duration_s = (6.0, 8.0)
     recovery_s = 3.5
@@ -36,7 +38,8 @@ class NetworkPartition(Fault):
 
     def _cuts(self, links: Iterable[str], whole: Iterable[str]) -> str:
         """Take these links for those to cut, and those for the others; what is cut, for the record."""
-        self._links, self._whole = list(links), list(whole)
+        # of a cluster that others started, only the links of clients are there
+        self._links, self._whole = list(links), [link for link in whole if link in self.cluster.link_names]
         self._lossless = bool(self.injection.parameters.get("lossless", self.random.random() < 0.5))
         if missing := [link for link in self._links if link not in self.cluster.link_names]:
             raise PreconditionMissing(f"there is no link {missing[0]!r}")
@@ -75,7 +78,7 @@ class NetworkPartition(Fault):
     async def gone(self) -> Probe:
         clear = await self.damage.clear()
         rejoined = await self._rejoined()
-        reachable = [link for link in self._links if self._leads_to_one_that_runs(link)]
+        reachable = [link for link in self._links if await self._leads_to_one_that_runs(link)]
         left = set(reachable)
 
         async def all_answer() -> bool:
@@ -87,8 +90,7 @@ class NetworkPartition(Fault):
         return Probe(clear and rejoined and again, {**seen, **await self._reacted()})
 
     async def _reacted(self) -> Mapping[str, object]:
-        now = (await self.cluster.reaction()).since(self._reaction)
-        return {"leader_epochs": now.leader_epochs, "isr_changes": now.isr_changes}
+        return (await self.cluster.reaction()).since(self._reaction).figures()
 
     async def _pinged(self, links: Sequence[str], timeout_ms: int) -> list[str]:
         """The links through which a ping of ours is answered in time."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, Probe
+from chaos.faults.base import Fault, Probe, Reach
 
 
 class Pause(Fault):
     """Bites when the process is stopped, does not respond, and another broker has taken over."""
 
+    reach: ClassVar[Reach] = "processes"
     duration_s = (3.0, 4.5)
     recovery_s = 3.5
     least_replicas = 2

@@ -13,7 +13,6 @@ class PauseLeader(Pause):
 
     name = "pause-leader"
     summary = "SIGSTOP the broker that leads a partition for longer than its session; SIGCONT it"
-    reach = "processes"
 
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()

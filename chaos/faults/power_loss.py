@@ -8,9 +8,9 @@ others have what it loses. Kafka does not promise more, and neither do we withou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Probe
+from chaos.faults.base import Probe, Reach
 from chaos.faults.kill_leader import KillLeader
 
 
@@ -19,11 +19,11 @@ class PowerLoss(KillLeader):
 
     name = "power-loss"
     summary = "kill a partition's leader and remove what it had not synced from its disk; restart it"
+    reach: ClassVar[Reach] = "machines"
     recovery_s = 5.0
     #: Who else went away now could take the only copy of what is lost here.
     hits = "everything"
     loses_data = True
-    reach = "inside"
     needs_sync = True
     needs_fault_port = True
 

@@ -20,16 +20,24 @@ class ClusterReaction:
     """Counts over all partitions of a topic: leader epochs that began, changes of an ISR, logs that lost a tail."""
 
     leader_epochs: int = 0
-    isr_changes: int = 0
+    #: None: not told
+    isr_changes: int | None = 0
     truncations: int = 0
 
     def since(self, before: ClusterReaction) -> ClusterReaction:
-        """What came after ``before``, which is an earlier count of the same journals."""
+        """What came after ``before``, which is an earlier count from the same source."""
+        told = self.isr_changes is not None and before.isr_changes is not None
         return ClusterReaction(
-            self.leader_epochs - before.leader_epochs,
-            self.isr_changes - before.isr_changes,
+            # no broker may answer now, or only some
+            max(0, self.leader_epochs - before.leader_epochs),
+            (self.isr_changes or 0) - (before.isr_changes or 0) if told else None,
             self.truncations - before.truncations,
         )
+
+    def figures(self) -> dict[str, int]:
+        """For the record: what is told."""
+        isr_changes = {} if self.isr_changes is None else {"isr_changes": self.isr_changes}
+        return {"leader_epochs": self.leader_epochs, **isr_changes}
 
 
 def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> ClusterReaction:
@@ -45,6 +53,11 @@ def reaction(entries: Iterable[Mapping[str, Any]], topic: str) -> ClusterReactio
         changed += isrs.get(each["partition"], isr) != isr
         isrs[each["partition"]] = isr
     return ClusterReaction(len(epochs), changed, cuts)
+
+
+def told_epochs(epochs: Iterable[int]) -> ClusterReaction:
+    """The same from each partition's leader epoch in Metadata, which is all that brokers without journals tell."""
+    return ClusterReaction(sum(max(0, each) for each in epochs), None)
 
 
 def epochs_for(entries: Iterable[Mapping[str, object]], place: tuple[str, int], reason: str) -> int:

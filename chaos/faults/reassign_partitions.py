@@ -34,7 +34,7 @@ class ReassignPartitions(OrderFault):
     _is_ordered = False
 
     async def choose(self) -> str:
-        self._all_run()
+        await self._all_run()
         await self._full_isrs()
         now = await self.partition_now()
         followers = [each for each in now.replicas if each != now.leader]

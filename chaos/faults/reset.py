@@ -22,7 +22,6 @@ class Reset(LinkFault):
     name = "reset"
     summary = "reset the producers' connections to a leader at their next responses or requests"
     duration_s = (0.2, 0.5)
-    reach = "client-links"
     recovery_s = 1.5
     hits_client_links = True
     accepts = (one_way("direction"),)

@@ -19,7 +19,7 @@ class Ring(NetworkPartition):
     least_brokers = 3
 
     async def choose(self) -> str:
-        self._all_run()
+        await self._all_run()
         order = self.random.sample(self.cluster.broker_ids, len(self.cluster.broker_ids))
         whole = reached_in_ring(order)
         every = [f"b{one}-b{other}" for one in order for other in order if one != other]

@@ -6,9 +6,9 @@ What an operator does for an upgrade. It must cost nothing, since leadership mov
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 
 #: How long a controlled shutdown may take before it is no longer one.
 STOP_MS = 15_000
@@ -20,6 +20,7 @@ class RollingRestart(Fault):
 
     name = "rolling-restart"
     summary = "shut down each broker cleanly and restart it, one after the other"
+    reach: ClassVar[Reach] = "clean-stop"
     #: It takes what it takes: three brokers, each down, up and back in every ISR.
     duration_s = (10.0, 12.0)
     recovery_s = 4.0
@@ -28,8 +29,7 @@ class RollingRestart(Fault):
     needs_sync = True
 
     async def choose(self) -> str:
-        if not all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids):
-            raise PreconditionMissing("not every broker runs")
+        await self._all_run()
         await self._full_isrs()
         self._steps: list[dict[str, Any]] = []
         self._stopped: set[int] = set()
@@ -47,11 +47,11 @@ class RollingRestart(Fault):
 
     async def heal(self) -> None:
         for broker_id in self._stopped:
-            if not self.cluster.process(broker_id).is_running():
+            if not await self._runs(broker_id):
                 await self.cluster.restart(broker_id)
 
     async def gone(self) -> Probe:
-        running = all(self.cluster.process(broker_id).is_running() for broker_id in self.cluster.broker_ids)
+        running = await self._running() == list(self.cluster.broker_ids)
         rejoined = await self._rejoined()
         return Probe(running and rejoined, {"running": running, "isr_full": rejoined})
 

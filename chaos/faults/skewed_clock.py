@@ -7,8 +7,9 @@ append times, retention, transaction timeouts) may be early or late.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import ClassVar
 
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 
 #: A reading that is this far from the truth is one of a clock that is right.
 _RIGHT_MS = 250
@@ -18,6 +19,7 @@ _LOOK_MS = 100
 class SkewedClock(Fault):
     """Bites when the broker's wall clock, read at its fault port, is off by at least half of what was requested."""
 
+    reach: ClassVar[Reach] = "machines"
     duration_s = (3.0, 5.0)
     recovery_s = 1.5
     #: A broker that is killed meanwhile comes back with a clock that is right.
@@ -56,7 +58,7 @@ class SkewedClock(Fault):
         return Probe(is_off, {"broker": self._broker_id, "clock_ahead_ms": await self._reading()})
 
     async def heal(self) -> None:
-        if self.cluster.process(self._broker_id).is_running():
+        if await self._runs(self._broker_id):
             await self.cluster.machine(self._broker_id).set_clock(0, 0)
 
     async def gone(self) -> Probe:

@@ -5,8 +5,10 @@ Nothing may fail: brokers wait for syncs off the event loop. Only rolling and ch
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from chaos.faults.accepted import integer
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 from cluster.seams.units import ms_of_seconds
 
 _DELAY_MS = 400
@@ -20,6 +22,7 @@ class SlowDisk(Fault):
 
     name = "slow-disk"
     summary = "make each sync to the disk of a partition's leader take 0.4 s longer"
+    reach: ClassVar[Reach] = "machines"
     duration_s = (3.0, 5.0)
     recovery_s = 2.0
     #: A broker that is killed meanwhile comes back with a fast disk.
@@ -60,7 +63,7 @@ class SlowDisk(Fault):
         return Probe(both and seen["longest_sync_ms"] >= self._delay_ms, seen)
 
     async def heal(self) -> None:
-        if self.cluster.process(self._broker_id).is_running():
+        if await self._runs(self._broker_id):
             await self.cluster.machine(self._broker_id).delay_syncs(0)
 
     async def gone(self) -> Probe:

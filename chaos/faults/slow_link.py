@@ -18,7 +18,6 @@ class SlowLink(LinkFault):
     name = "slow-link"
     summary = "delay what the producers send by some milliseconds, on all of their links"
     duration_s = (3.0, 6.0)
-    reach = "client-links"
     recovery_s = 1.0
     hits_client_links = True
     targets = ("partition", "link")

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from typing import ClassVar
 
 from chaos.faults.accepted import integer
-from chaos.faults.base import Fault, Probe, until
+from chaos.faults.base import Fault, Probe, Reach, until
 from chaos.faults.breakable import Process
 from cluster.seams.units import seconds_of_ms
 
@@ -34,6 +35,7 @@ class StarveCpu(Fault):
 
     name = "starve-cpu"
     summary = "take most of the CPU time of a partition's leader by stopping it for moments, again and again"
+    reach: ClassVar[Reach] = "processes"
     duration_s = (2.5, 4.0)
     recovery_s = 3.0
     accepts = (integer("percent", 50, 95),)
@@ -76,7 +78,8 @@ class StarveCpu(Fault):
         self._over.set()
         if self._task is not None:
             await self._task
-        if self._process is not None and self._process.is_running():
+        # not only if it is known to run: it would stay stopped
+        if self._process is not None and not await self._has_ended(self._broker_id):
             await asyncio.to_thread(self._process.resume)
 
     async def gone(self) -> Probe:
@@ -93,7 +96,7 @@ class StarveCpu(Fault):
         """Stop and continue until it is over. A process that ended meanwhile is left alone."""
         runs_ms = BURST_MS * (100 - self._percent) / self._percent
         try:
-            while process.is_running() and not self._over.is_set():
+            while await self._runs(self._broker_id) and not self._over.is_set():
                 await asyncio.to_thread(process.suspend)
                 begun_ms = self.clock.monotonic_ms()
                 await self._pause(BURST_MS)

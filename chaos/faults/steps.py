@@ -13,6 +13,7 @@ from random import Random
 from typing import Literal
 
 from chaos.faults.base import PreconditionMissing, until
+from chaos.faults.breakable import ProcessLife
 from chaos.faults.broker_links import links_of_clients, links_to_brokers
 from chaos.faults.damage import OCCASION_MS, Damage, FrameAct
 from chaos.faults.under_test import ClusterUnderTest, CoordinatorOf
@@ -81,7 +82,7 @@ async def choose_seat(
     if key not in found:
         raise PreconditionMissing(f"the {_WORDS[kind]} {key} is not in use")
     broker_id = found[key]
-    if not cluster.process(broker_id).is_running():
+    if await cluster.life(broker_id) is not ProcessLife.RUNS:
         raise PreconditionMissing(f"broker {broker_id} coordinates {_WORDS[kind]} {key} but does not run")
     return Seat(kind, key, broker_id)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import ClassVar
 
-from chaos.faults.base import Probe
+from chaos.faults.base import Probe, Reach
 from chaos.faults.order_fault import DELETE_DELAY, SOON_MS, OrderFault
 
 _MOST_REPLICAS = 3
@@ -18,6 +19,8 @@ _MOST_REPLICAS = 3
 
 class TopicsBeside(OrderFault):
     """Has topics of its own. Heal deletes them all; the fault is over when no broker has anything of them."""
+
+    reach: ClassVar[Reach] = "topics"
 
     def start(self) -> None:
         """Begin without any topic."""

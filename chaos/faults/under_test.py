@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 from chaos.faults.admin_orders import ClusterOrders
-from chaos.faults.breakable import LoadUnderTest, Process, ProducerSeen, SeenMember
+from chaos.faults.breakable import LoadUnderTest, Process, ProcessLife, ProducerSeen, SeenMember
 from chaos.faults.damage import LinkControl
 from chaos.faults.machine import Machine
 from chaos.faults.reaction import ClusterReaction
@@ -43,7 +43,16 @@ class ClusterUnderTest(Protocol):
     @property
     def orders(self) -> ClusterOrders: ...
 
+    @property
+    def is_own(self) -> bool:
+        """Whether gapless started its brokers, which then have journals and counters."""
+        ...
+
     def process(self, broker_id: int) -> Process: ...
+
+    async def life(self, broker_id: int) -> ProcessLife:
+        """Whether the broker's process runs: asked here, since it may take a command of others and seconds."""
+        ...
 
     def machine(self, broker_id: int) -> Machine:
         """Disk and clock of the broker's current process."""

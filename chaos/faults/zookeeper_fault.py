@@ -10,7 +10,7 @@ import asyncio
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from chaos.faults.base import Fault, PreconditionMissing, Probe, until
+from chaos.faults.base import Fault, PreconditionMissing, Probe, Reach, until
 
 #: The event of a broker's journal that says that its session was over.
 EXPIRED = "session-expired"
@@ -22,6 +22,7 @@ _BACK_MS = 15_000
 class ZooKeeperFault(Fault):
     """A fault on the run's own ZooKeeper, ``_process``."""
 
+    reach: ClassVar[Reach] = "zookeeper"
     hits = "zookeeper"
     #: What is done to it, for the refusal: "ZooKeeper cannot be ...".
     done: ClassVar[str]
@@ -69,7 +70,7 @@ class ZooKeeperFault(Fault):
 
     async def _serves(self) -> bool:
         cluster = self.cluster
-        running = {broker_id for broker_id in cluster.broker_ids if cluster.process(broker_id).is_running()}
+        running = set(await self._running())
         return await cluster.zookeeper_answers(timeout_ms=500) and running <= await cluster.alive()
 
     async def _learned(self) -> bool:

@@ -37,7 +37,7 @@ class ZookeeperFromOne(ExpireSession):
         dead = await super().bites()
         seen = {**dead.seen, "lossless": self._lossless}
         stopped = await self._stopped(seen)
-        running = [each for each in self.cluster.broker_ids if self.cluster.process(each).is_running()]
+        running = await self._running()
         peers = [f"b{each}-b{self._broker_id}" for each in running if each != self._broker_id]
         pings = await asyncio.gather(*(self.cluster.links.ping(link, timeout_ms=_ANSWER_MS) for link in peers))
         seen["pings_elsewhere"] = reached = sum(took_ms is not None for took_ms in pings)

@@ -1,6 +1,6 @@
-"""Swarms: what a seed draws of a profile, and the schedule that it makes of that. Pure functions of their arguments.
+"""What a seed draws of a swarm, and the schedule that it makes of that. Pure functions of their arguments.
 
-Owns the draws of faults, of how they come together, and of settings. What may be drawn is ``chaos.schedules.profiles``'
+Owns the draws of faults, of how they come together, and of settings. What may be drawn is ``chaos.schedules.swarms``'
 and what may be away at once ``chaos.schedules.outages``'.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from chaos.schedules.kinds import FaultKind
 from chaos.schedules.model import Injection, Schedule
 from chaos.schedules.outages import Limits, may_join
-from chaos.schedules.profiles import SwarmProfile
+from chaos.schedules.swarms import Swarm
 from cluster.seams.randomness import Random, derive
 
 #: The share of a run's time that one turn of all drawn kinds may take, so that each comes and some come again.
@@ -26,14 +26,14 @@ _SAME_PARTITION = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What one seed makes of a profile.
+    """What one seed makes of a swarm.
 
     ``weights``: how often each kind comes, beside the others. Each duration is that of its kind times ``stretch``.
     ``at_once`` faults may last together, and one joins others in this share (``joins``) of the cases in which it could.
     Between groups the pause is up to ``pause_s``, or with the probability ``quiet`` as long as ``quiet_s`` says.
     """
 
-    profile: str
+    swarm: str
     weights: Mapping[str, int]
     stretch: float
     at_once: int
@@ -51,21 +51,19 @@ class Draw:
         return {**asdict(self), "weights": dict(self.weights), "quiet_s": list(self.quiet_s)}
 
 
-def draw(
-    profile: SwarmProfile, possible: Sequence[FaultKind], *, seed: int, warmup_s: float, time_limit_s: float
-) -> Draw:
+def draw(swarm: Swarm, possible: Sequence[FaultKind], *, seed: int, warmup_s: float, time_limit_s: float) -> Draw:
     """What this seed draws of the faults that are possible in the run.
 
-    Those that the profile always has come first. Of the others some are drawn, as many as have the time for one turn.
+    Those that the swarm always has come first. Of the others some are drawn, as many as have the time for one turn.
     """
-    random = derive(seed, "swarm", profile.name, "faults")
+    random = derive(seed, "swarm", swarm.name, "faults")
     stretch = round(random.uniform(1.0, 1.6), 2)
     share = random.uniform(0.3, 0.9)
     left_s = (time_limit_s - warmup_s) * _ONE_TURN
-    by_name = {kind.name: kind for kind in possible if profile.has(kind.name)}
+    by_name = {kind.name: kind for kind in possible if swarm.has(kind.name)}
     # from a generator of each kind's own: one more in the catalogue does not change what a seed makes of the others
-    own = {name: derive(seed, "swarm", profile.name, "fault", name) for name in by_name}
-    always = [name for name in profile.always if name in by_name]
+    own = {name: derive(seed, "swarm", swarm.name, "fault", name) for name in by_name}
+    always = [name for name in swarm.always if name in by_name]
     turns = {name: each.random() for name, each in own.items()}
     others = sorted(by_name.keys() - set(always), key=lambda name: (turns[name], name))
     drawn = [*always]
@@ -76,10 +74,10 @@ def draw(
             drawn.append(name)
             left_s -= takes_s
     return Draw(
-        profile=profile.name,
+        swarm=swarm.name,
         weights={name: own[name].choice((1, 1, 2, 4)) for name in drawn},
         stretch=stretch,
-        at_once=random.randint(profile.least_at_once, profile.limits.at_once),
+        at_once=random.randint(swarm.least_at_once, swarm.limits.at_once),
         joins=round(random.uniform(0.3, 0.9), 2),
         pause_s=random.choice((0.0, 0.5, 2.0)),
         quiet=random.choice((0.0, 0.1, 0.2)),
@@ -87,21 +85,19 @@ def draw(
     )
 
 
-def draw_settings(
-    profile: SwarmProfile, *, seed: int, largest_bytes: int, loses: bool
-) -> tuple[dict[str, str], dict[str, str]]:
+def draw_settings(swarm: Swarm, *, seed: int, largest_bytes: int, loses: bool) -> tuple[dict[str, str], dict[str, str]]:
     """What this seed draws of the producers' and of the topic's keys.
 
     ``largest_bytes``: the largest value of the load, of which a segment has room for several. ``loses``: a fault of
     the run loses data, or delivers batches twice; acknowledgements of a leader alone could then be lost, and batches of
     producers without IDs repeated, in ways that no record of the run shows.
     """
-    random = derive(seed, "swarm", profile.name, "settings")
-    acks = random.choice(profile.acks)
+    random = derive(seed, "swarm", swarm.name, "settings")
+    acks = random.choice(swarm.acks)
     producers = {"acks": "all" if loses else acks}
-    producers |= {key: random.choice(values) for key, values in profile.producers.items()}
+    producers |= {key: random.choice(values) for key, values in swarm.producers.items()}
     topic: dict[str, str] = {}
-    for key, values in profile.topic.items():
+    for key, values in swarm.topic.items():
         size = random.choice(values)
         topic[key] = size if int(size) >= 4 * largest_bytes else max(values, key=int)
     return producers, topic
@@ -141,7 +137,7 @@ class _Layout:
         self._drawn, self._kinds = drawn, kinds
         self._limits, self._replicas = limits, replicas
         self._time_limit_s = time_limit_s
-        self._random: Random = derive(seed, "swarm", drawn.profile, "schedule")
+        self._random: Random = derive(seed, "swarm", drawn.swarm, "schedule")
         self._to_come = list(kinds)
         self._random.shuffle(self._to_come)
 

@@ -40,8 +40,8 @@ def story(failure: SameFailure, run: str, before: TryCount, after: TryCount) -> 
     ]
 
 
-def scenario(asked: Asked, schedule: Schedule, lines: Sequence[str]) -> str:
-    """The text of ``scenario.yaml``: a schedule that ``gapless run --schedule`` takes."""
+def schedule_text(asked: Asked, schedule: Schedule, lines: Sequence[str]) -> str:
+    """The text of ``schedule.yaml``, which ``gapless run --schedule`` takes."""
     play = f"Play it: {command(words(asked))}"
     return "".join(f"# {line}\n" for line in (*lines, play)) + to_yaml(schedule)
 
@@ -60,7 +60,7 @@ from pathlib import Path
 
 import pytest
 
-SCENARIO = Path(__file__).with_name({scenario!r})
+SCHEDULE = Path(__file__).with_name({schedule!r})
 OPTIONS = {options}
 TRIES = {tries}
 
@@ -72,7 +72,7 @@ def test_{name}(tmp_path: Path) -> None:
     """{rule}"""
     for number in range(TRIES):
         out = str(tmp_path / str(number))
-        gapless = [sys.executable, "-m", "chaos.commands.main", "run", *OPTIONS, "--schedule", str(SCENARIO)]
+        gapless = [sys.executable, "-m", "chaos.commands.main", "run", *OPTIONS, "--schedule", str(SCHEDULE)]
         done = subprocess.run([*gapless, "--out", out, "-q", "--json"], stdout=subprocess.PIPE, text=True, check=False)
         verdict = json.loads(done.stdout)
 {judged}
@@ -85,8 +85,8 @@ _FOUND = """        checks = verdict["checks"].items()
     pytest.fail(f"none of {{TRIES}} runs had {named}")"""
 
 
-def regression_test(asked: Asked, scenario_name: str, failure: SameFailure, lines: Sequence[str], tries: int) -> str:
-    """The text of the test, which lies beside the scenario."""
+def regression_test(asked: Asked, schedule_name: str, failure: SameFailure, lines: Sequence[str], tries: int) -> str:
+    """The text of the test, which lies beside the schedule."""
     options = words(replace(asked, schedule=None))[1:]
     names, named = failure.names, ", ".join(failure.names)
     is_due = bool(asked.defects or failure.allowed)
@@ -96,7 +96,7 @@ def regression_test(asked: Asked, scenario_name: str, failure: SameFailure, line
     return _TEST.format(
         title=f"A schedule that showed {named}.",
         story=fill(" ".join(lines), 110),
-        scenario=scenario_name,
+        schedule=schedule_name,
         options=pformat(options, width=110, compact=True),
         tries=tries,
         timeout_s=TRY_S,

@@ -1,7 +1,7 @@
 """Shrinks a stored run in a directory: plays what the search asks for, each try as a ``gapless run`` of its own.
 
 Owns the tries and their record, ``shrink.json``, which is rewritten after each. What is tried is
-``chaos.shrinking.search``'s, and the scenario and the test ``chaos.shrinking.regression``'s.
+``chaos.shrinking.search``'s, and the schedule and the test ``chaos.shrinking.regression``'s.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class ShrinkDirectory:
         return self.path / "shrink.json"
 
     @property
-    def scenario_yaml(self) -> Path:
-        return self.path / "scenario.yaml"
+    def schedule_yaml(self) -> Path:
+        return self.path / "schedule.yaml"
 
     def test_py(self, anomaly: str) -> Path:
         return self.path / f"test_{anomaly.lower().replace('-', '_')}.py"
@@ -188,7 +188,7 @@ class Shrinker:
         return whole
 
     def _best_json(self, best: SmallerRun) -> dict[str, Any]:
-        asked = self.asked(best, self._directory.scenario_yaml)
+        asked = self.asked(best, self._directory.schedule_yaml)
         events = len(best.events)
         return {
             "events": events,

@@ -12,6 +12,8 @@ from chaos.schedules.model import Schedule
 from loadgen.settings import CONFLUENT
 
 SEED = "seed"
+#: Dimensions of sweeps that had another name, which --filter still takes.
+FORMER: Mapping[str, str] = {"scenario": "exercise"}
 
 
 class SweepError(ValueError):
@@ -57,6 +59,7 @@ class Wanted:
     minutes: int | None = None
     day: int = 0
     profile: str | None = None
+    swarm: str | None = None
 
     def time_limit_or(self, default_s: float) -> float:
         return default_s if self.time_limit_s is None else self.time_limit_s
@@ -73,6 +76,7 @@ class Wanted:
             "minutes": self.minutes,
             "day": self.day,
             "profile": self.profile,
+            "swarm": self.swarm,
         }
 
     @classmethod
@@ -147,6 +151,7 @@ class Sweep:
 
         Raises SweepError for an unknown dimension or value.
         """
+        terms = [(self._dimension(name), values) for name, values in terms]
         for dimension, values in terms:
             if dimension not in self.dimensions:
                 raise SweepError(_unknown("dimension", dimension, self.dimensions))
@@ -160,6 +165,10 @@ class Sweep:
                 raise SweepError(_unknown(f"{dimension} in --filter:", value, tuple(known)))
         passed = [cell for cell in self.cells if all(cell.labels[dimension] in values for dimension, values in terms)]
         return tuple(sorted(passed, key=lambda cell: cell.turn))
+
+    def _dimension(self, name: str) -> str:
+        """The dimension of this name; of one that it had before, the one of today."""
+        return FORMER[name] if name not in self.dimensions and FORMER.get(name) in self.dimensions else name
 
 
 def parse_filter(texts: Iterable[str]) -> list[tuple[str, frozenset[str]]]:

@@ -108,7 +108,7 @@ def _cells(wanted: Wanted, seeds: tuple[int, ...]) -> Iterator[Cell]:
                     rate=wanted.rate,
                     faults=faults,
                     overlap=overlap,
-                    profile=fault_set if fault_set in SWARMS else "chaos",
+                    swarm=fault_set if fault_set in SWARMS else None,
                     workload=workload,
                     load_processes=2 if faults == LOAD_KILLS else 1,
                     topic_config=() if faults is None else _topic_config(faults),

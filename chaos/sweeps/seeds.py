@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chaos.experiment.asked import Asked
+from chaos.experiment.swarmed import renamed
 from chaos.sweeps.model import Cell, Sweep, Wanted
 
 NAME = "seeds"
@@ -19,16 +20,19 @@ def build(wanted: Wanted) -> Sweep:
     cells = [
         Cell(
             {"client": wanted.client, "seed": str(seed)},
-            Asked(
-                seed=seed,
-                name=NAME,
-                time_limit_s=wanted.time_limit_or(TIME_LIMIT_S),
-                client=wanted.client,
-                rate=wanted.rate or RATE,
-                faults=wanted.faults,
-                profile=wanted.profile or PROFILE,
-                defects=wanted.defects,
-            ),
+            renamed(
+                Asked(
+                    seed=seed,
+                    name=NAME,
+                    time_limit_s=wanted.time_limit_or(TIME_LIMIT_S),
+                    client=wanted.client,
+                    rate=wanted.rate or RATE,
+                    faults=wanted.faults,
+                    profile=wanted.profile or PROFILE,
+                    swarm=wanted.swarm,
+                    defects=wanted.defects,
+                )
+            )[0],
         )
         for seed in wanted.seeds or SEEDS
     ]

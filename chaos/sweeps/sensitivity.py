@@ -1,9 +1,9 @@
-"""The sweep ``sensitivity``: defects that need no transactions or groups, each under the scenario that exercises it,
-and each scenario without a defect.
+"""The sweep ``sensitivity``: defects that need no transactions or groups, each under its exercise,
+and each exercise without a defect.
 
-Owns the matrix: which scenario makes a defect fire, and which checks name it. What a defect does is in
+Owns the matrix: which exercise makes a defect fire, and which checks name it. What a defect does is in
 ``cluster.defects``, how cells are made from the matrix in ``exercises``, the figures in ``sensitivity_figures``. Each
-scenario is as short as possible; of those in ``chaos/scenarios``, only the beginning is played.
+exercise is as short as possible; of those in ``chaos/scenarios``, only the beginning is played.
 """
 
 from __future__ import annotations
@@ -145,6 +145,6 @@ DEFECTS: Mapping[str, Planted] = {
 
 
 def build(wanted: Wanted) -> Sweep:
-    """Of each scenario, the run without a defect and those with each of its defects, for each seed."""
-    cells = defect_cells(NAME, "scenario", EXERCISES, DEFECTS, wanted, SEEDS)
-    return Sweep(NAME, SUMMARY, "scenario", tuple(cells), notes=NOTES, judged_at_once=JUDGED_AT_ONCE)
+    """Of each exercise, the run without a defect and those with each of its defects, for each seed."""
+    cells = defect_cells(NAME, "exercise", EXERCISES, DEFECTS, wanted, SEEDS)
+    return Sweep(NAME, SUMMARY, "exercise", tuple(cells), notes=NOTES, judged_at_once=JUDGED_AT_ONCE)

@@ -25,7 +25,7 @@ HEAD = """# Sensitivity
 
 How many planted defects the verifier finds, how soon, and how often it accuses a run that has none.
 `gapless sweep sensitivity` measures this ([sweep.md](sweep.md#sensitivity)): it runs each defect that needs neither
-transactions nor groups (`gapless list defects`) under a scenario that makes it take effect, and the same scenario
+transactions nor groups (`gapless list defects`) under an exercise that makes it take effect, and the same exercise
 without a defect. The sweep [`defects`](sweep.md#defects) covers the defects of transactions and groups.
 
 This page is generated from the results of such a sweep, or of several that ran different cells of it:
@@ -48,32 +48,34 @@ def document(told: Sensitivity | None) -> str:
 
 
 def figures_in(paths: Iterable[Path]) -> Sensitivity | None:
-    """The figures of all runs in these ``sweep.json`` together; None if there are no runs.
+    """The figures of all cells in these ``sweep.json`` together; None if nothing was judged.
 
-    Raises ``OSError``; ``ValueError`` if one is not from this sweep, or if two have the same cell.
+    Raises ``OSError``; ``ValueError`` if one is not from this sweep, or if two ran the same cell.
     """
     outcomes: dict[str, CellOutcome] = {}
     seeds: set[int] = set()
     for path in paths:
-        for name, seed, outcome in _judged(path):
-            if name in outcomes:
+        for name, seed, outcome in _cells(path):
+            if outcome.status == "not run" and name in outcomes:
+                continue
+            if name in outcomes and outcomes[name].status != "not run":
                 raise ValueError(f"{path} has the cell {name}, and another file has it too; count each run once")
             outcomes[name] = outcome
             seeds.add(seed)
     sweep = build(Wanted(seeds=tuple(sorted(seeds))))
     if unknown := sorted(outcomes.keys() - {cell.name for cell in sweep.cells}):
         raise ValueError(f"'gapless sweep {NAME}' has no cell {unknown[0]} now; run the sweep again")
-    absent = CellOutcome("not run")
+    absent = CellOutcome("not asked")
     return sensitivity_of(sweep, {cell.name: outcomes.get(cell.name, absent) for cell in sweep.cells})
 
 
-def _judged(path: Path) -> list[tuple[str, int, CellOutcome]]:
-    """The cells with a verdict: name, seed, outcome. Raises ``OSError``, ``ValueError``."""
+def _cells(path: Path) -> list[tuple[str, int, CellOutcome]]:
+    """The cells that were to be run: name, seed, outcome. Raises ``OSError``, ``ValueError``."""
     told = read_json(path)
     if told.get("sweep") != NAME:
         raise ValueError(f"{path} is not from 'gapless sweep {NAME}'; use one that is")
-    judged = (cell for cell in told["cells"] if cell["status"] == "judged")
-    return [(str(cell["cell"]), int(cell["labels"][SEED]), CellOutcome.from_json(cell)) for cell in judged]
+    asked = (cell for cell in told["cells"] if cell["status"] != "not asked")
+    return [(str(cell["cell"]), int(cell["labels"][SEED]), CellOutcome.from_json(cell)) for cell in asked]
 
 
 def _lines(told: Sensitivity | None) -> Iterator[str]:
@@ -89,7 +91,7 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
     yield "## What is planted"
     yield ""
     yield from table(
-        ("defect", "scenario", "found as", "modeled on"),
+        ("defect", "exercise", "found as", "modeled on"),
         [
             [code(defect), code(each.exercise), ", ".join(map(code, each.finds)), inline(each.source)]
             for defect, each in DEFECTS.items()

@@ -26,14 +26,14 @@ class Count(TypedDict):
 
 
 class DefectFigures(TypedDict):
-    """One defect under one scenario, all seeds together.
+    """One defect under one exercise, all seeds together.
 
     ``anomalies`` are those of the checks that name it; ``records`` and ``seconds`` the medians of when there was the
     first evidence, None if no operation tells.
     """
 
     defect: str
-    scenario: str
+    exercise: str
     exercised: Count
     found: Count
     named: Count
@@ -43,12 +43,12 @@ class DefectFigures(TypedDict):
 
 
 class AlarmFigures(TypedDict):
-    """The runs of one scenario in which nothing is planted: how many of those with a verdict were accused.
+    """The runs of one exercise in which nothing is planted: how many of those with a verdict were accused.
 
     One that is unknown accuses no one and clears no one, and is counted apart.
     """
 
-    scenario: str
+    exercise: str
     has_faults: bool
     alarms: int
     judged: int
@@ -109,7 +109,7 @@ def _defect(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> Defec
     seconds = [each.evidence_s for each in fired if each.evidence_s is not None]
     return DefectFigures(
         defect=first.labels["defect"],
-        scenario=_scenario(first),
+        exercise=_exercise(first),
         exercised=count_of(len(fired), len(own)),
         found=count_of(sum(each.verdict == "invalid" for each in fired), len(fired)),
         named=count_of(named, len(fired)),
@@ -122,7 +122,7 @@ def _defect(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> Defec
 def _controls(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> AlarmFigures:
     verdicts = [outcomes[cell.name].verdict for cell in cells]
     return AlarmFigures(
-        scenario=_scenario(cells[0]),
+        exercise=_exercise(cells[0]),
         has_faults=cells[0].schedule is not None,
         alarms=verdicts.count("invalid"),
         judged=len(verdicts) - verdicts.count("unknown"),
@@ -130,7 +130,7 @@ def _controls(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> Ala
     )
 
 
-def _scenario(cell: Cell) -> str:
+def _exercise(cell: Cell) -> str:
     return ", ".join(value for name, value in cell.labels.items() if name not in (SEED, "defect"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from chaos.faults.breakable import LoadPart, ProducerSeen, SeenMember
+from chaos.faults.breakable import LoadPart, ProcessLife, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
 from chaos.faults.reaction import ClusterReaction
 from chaos.faults.under_test import CoordinatorOf
@@ -244,6 +244,7 @@ class FakeCluster:
 
     topic = "gapless"
     partitions = 2
+    is_own = True
     session_timeout_ms = 100
 
     def __init__(self) -> None:
@@ -251,6 +252,8 @@ class FakeCluster:
         self.links = FakeLinks()
         self.link_names = tuple(str(name) for name in link_names(self.broker_ids, ("producers", "readers")))
         self.processes = {broker_id: FakeProcess(1000 + broker_id) for broker_id in self.broker_ids}
+        #: Brokers of which no one can tell whether they run.
+        self.unknown: set[int] = set()
         self.counters = {"gapless_produce_retries_total": 0.0, "gapless_produce_batches_total": 0.0}
         self.machines = {broker_id: FakeMachine(partial(self._end, broker_id)) for broker_id in self.broker_ids}
         self.orders = FakeOrders(self.topic, self.partitions, self.broker_ids, self.machines)
@@ -274,6 +277,11 @@ class FakeCluster:
 
     def process(self, broker_id: int) -> FakeProcess:
         return self.processes[broker_id]
+
+    async def life(self, broker_id: int) -> ProcessLife:
+        if broker_id in self.unknown:
+            return ProcessLife.UNKNOWN
+        return ProcessLife.RUNS if self.processes[broker_id].running else ProcessLife.ENDED
 
     def machine(self, broker_id: int) -> FakeMachine:
         return self.machines[broker_id]

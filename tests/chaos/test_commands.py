@@ -70,7 +70,18 @@ COMMANDS = {
     "down": ("--data",),
     "broker": ("--config", "--node-directory", "--defect"),
     "proxy": ("--host", "--port"),
-    "list": ("faults", "checks", "defects", "workloads", "profiles", "scenarios", "sweeps", "links", "--brokers"),
+    "list": (
+        "faults",
+        "checks",
+        "defects",
+        "workloads",
+        "profiles",
+        "swarms",
+        "scenarios",
+        "sweeps",
+        "links",
+        "--brokers",
+    ),
     "dump": ("--records", "--offsets", "--json"),
 }
 
@@ -246,7 +257,7 @@ def test_every_example_can_be_typed() -> None:
     [
         ("gapless ru", 1, "run\nruns"),
         ("gapless run --time", 2, "--time-limit"),
-        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nprofiles\nscenarios\nsweeps\nlinks"),
+        ("gapless list ", 2, "faults\nchecks\ndefects\nworkloads\nprofiles\nswarms\nscenarios\nsweeps\nlinks"),
         ("gapless frobnicate --x", 2, ""),
     ],
 )
@@ -294,7 +305,9 @@ def test_the_list_of_links_has_those_of_schedules(
     resolve(Asked(seed=1, brokers=brokers, replication_factor=2, schedule=schedule))
 
 
-@pytest.mark.parametrize("what", ["faults", "checks", "defects", "workloads", "profiles", "scenarios", "links"])
+@pytest.mark.parametrize(
+    "what", ["faults", "checks", "defects", "workloads", "profiles", "swarms", "scenarios", "links"]
+)
 def test_lists_have_a_line_on_each(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every line of a list has a name, and what it means."""
     assert run_command(["list", what]) == 0

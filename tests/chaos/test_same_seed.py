@@ -79,13 +79,13 @@ def _decisions(settings: LoadSettings) -> list[object]:
 @pytest.mark.parametrize(
     "asked",
     [
-        Asked(seed=11, workload="mixed", profile="historic"),
+        Asked(seed=11, workload="mixed", swarm="historic"),
         Asked(seed=11, workload="mixed", faults="all", overlap=True),
         Asked(seed=11, workload="bank"),
         Asked(seed=11, workload="zombies"),
-        Asked(seed=11, workload="groups", profile="survivable"),
+        Asked(seed=11, workload="groups", swarm="survivable"),
     ],
-    ids=lambda asked: f"{asked.workload}-{asked.profile}",
+    ids=lambda asked: f"{asked.workload}-{asked.swarm}",
 )
 def test_all_that_is_drawn_follows_from_the_seed(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the time nor the process decides anything; another seed decides otherwise."""

@@ -17,13 +17,17 @@ from chaos.experiment.command_line import asked_by, words
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import plan, resolve
+from chaos.experiment.swarmed import renamed
 from chaos.experiment.verdict_settings import settings_of
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.kinds import FaultKind
 from chaos.schedules.model import Injection, Schedule, to_yaml
 from chaos.schedules.outages import ORDINARY, Limits, may_join
-from chaos.schedules.profiles import PROFILES
 from chaos.schedules.swarm import draw, lay_out
+from chaos.schedules.swarms import SWARMS
+from chaos.sweeps import seeds
+from chaos.sweeps.model import Wanted
+from cluster.config import profiles
 from loadgen.workloads import CATALOGUE
 
 KILL = FaultKind("kill", (3.0, 5.0), 4.0)
@@ -82,28 +86,28 @@ def test_what_may_be_away_at_once(
     assert may_join(group, kind, limits, replicas) is may
 
 
-def test_profiles_name_faults_of_the_catalogue() -> None:
+def test_swarms_name_faults_of_the_catalogue() -> None:
     """A fault that was renamed would silently never be drawn."""
-    for profile in PROFILES.values():
-        assert {*profile.kinds, *profile.without, *profile.always} <= set(FAULTS), profile.name
-        assert all(profile.has(name) for name in profile.always)
+    for swarm in SWARMS.values():
+        assert {*swarm.kinds, *swarm.without, *swarm.always} <= set(FAULTS), swarm.name
+        assert all(swarm.has(name) for name in swarm.always)
 
 
 SEEDS = st.integers(0, 2**32)
 
 
-@given(SEEDS, st.sampled_from(sorted(PROFILES)), st.sampled_from([60.0, 300.0]))
-def test_a_schedule_keeps_to_the_limits_of_its_profile(seed: int, name: str, limit_s: float) -> None:
+@given(SEEDS, st.sampled_from(sorted(SWARMS)), st.sampled_from([60.0, 300.0]))
+def test_a_schedule_keeps_to_the_limits_of_its_swarm(seed: int, name: str, limit_s: float) -> None:
     """Every kind that was drawn comes; every group holds the limits as a whole; there is room between groups."""
-    profile = PROFILES[name]
-    kinds = [fault.kind() for fault in FAULTS.values() if profile.has(fault.name)]
-    drawn = draw(profile, kinds, seed=seed, warmup_s=4.0, time_limit_s=limit_s)
-    assert {*profile.always} <= {*drawn.kinds} <= {kind.name for kind in kinds}
-    assert profile.least_at_once <= drawn.at_once <= profile.limits.at_once
+    swarm = SWARMS[name]
+    kinds = [fault.kind() for fault in FAULTS.values() if swarm.has(fault.name)]
+    drawn = draw(swarm, kinds, seed=seed, warmup_s=4.0, time_limit_s=limit_s)
+    assert {*swarm.always} <= {*drawn.kinds} <= {kind.name for kind in kinds}
+    assert swarm.least_at_once <= drawn.at_once <= swarm.limits.at_once
     how = {"seed": seed, "warmup_s": 4.0, "time_limit_s": limit_s, "partitions": 6, "replicas": 3}
-    schedule = lay_out(drawn, kinds, profile.limits, **how)
+    schedule = lay_out(drawn, kinds, swarm.limits, **how)
     assert set(schedule.kinds()) == set(drawn.kinds)
-    assert to_yaml(schedule) == to_yaml(lay_out(drawn, kinds, profile.limits, **how))
+    assert to_yaml(schedule) == to_yaml(lay_out(drawn, kinds, swarm.limits, **how))
     by_name = {kind.name: kind for kind in kinds}
     groups: list[list[Injection]] = []
     for each in schedule.injections:
@@ -116,7 +120,7 @@ def test_a_schedule_keeps_to_the_limits_of_its_profile(seed: int, name: str, lim
         assert len(group) <= drawn.at_once
         assert all(first.at_s < each.at_s < first.at_s + first.duration_s for each in others)
         together = [by_name[each.fault] for each in group]
-        assert sum(kind.takes_broker for kind in together) <= profile.limits.down
+        assert sum(kind.takes_broker for kind in together) <= swarm.limits.down
         if any(kind.loses for kind in together):
             assert together[0].loses and sum(kind.takes_broker for kind in together) <= 2
     for before, after in pairwise(groups):
@@ -124,13 +128,13 @@ def test_a_schedule_keeps_to_the_limits_of_its_profile(seed: int, name: str, lim
         assert after[0].at_s >= ends_s - 0.02
 
 
-def test_the_rule_of_one_broker_at_a_time_is_lifted_where_a_profile_says_so() -> None:
+def test_the_rule_of_one_broker_at_a_time_is_lifted_where_a_swarm_says_so() -> None:
     """Historic schedules take a second broker before the first is back, also beside a loss of power; others never."""
 
     def brokers_at_once(name: str) -> set[tuple[bool, int]]:
         found = set()
         for seed in range(20):
-            experiment, _ = resolve(Asked(seed=seed, profile=name, time_limit_s=300))
+            experiment, _ = resolve(Asked(seed=seed, swarm=name, time_limit_s=300))
             groups: list[list[FaultKind]] = []
             for each in plan(experiment).injections:
                 if not each.overlap:
@@ -147,20 +151,20 @@ def test_the_rule_of_one_broker_at_a_time_is_lifted_where_a_profile_says_so() ->
 @given(SEEDS)
 def test_one_more_fault_in_the_catalogue_changes_no_other_draw(seed: int) -> None:
     """Seeds that were kept go on meaning the same: each kind is drawn by a generator of its own."""
-    profile = PROFILES["survivable"]
+    swarm = SWARMS["survivable"]
     kinds = [FAULTS[name].kind() for name in ("kill-leader", "cut-link", "drop-packets", "slow-link", "reset")]
     long = {"seed": seed, "warmup_s": 4.0, "time_limit_s": 10_000.0}
-    before = draw(profile, kinds, **long)
-    after = draw(profile, [*kinds, FAULTS["isolate-broker"].kind()], **long)
+    before = draw(swarm, kinds, **long)
+    after = draw(swarm, [*kinds, FAULTS["isolate-broker"].kind()], **long)
     assert {name: weight for name, weight in after.weights.items() if name != "isolate-broker"} == before.weights
     assert replace(after, weights=before.weights) == before
 
 
-def test_a_profile_draws_settings_too() -> None:
+def test_a_swarm_draws_settings_too() -> None:
     """Of the producers and the topic; they are in what the run works with, and in run.json; other seeds draw others."""
     seen = set()
     for seed in range(12):
-        experiment, _ = resolve(Asked(seed=seed, profile="survivable"))
+        experiment, _ = resolve(Asked(seed=seed, swarm="survivable"))
         assert experiment.drawn is not None
         drawn = experiment.drawn
         assert experiment.producer_in_use["batch.size"] == int(drawn.producers["batch.size"])
@@ -177,23 +181,23 @@ def test_a_profile_draws_settings_too() -> None:
 def test_what_was_asked_for_wins_over_what_is_drawn() -> None:
     """Also under its other name; and a workload's own compression."""
     given = ("max.in.flight=3", "queue.buffering.max.ms=7")
-    asked = Asked(seed=2, profile="harsh", producer_config=given, topic_config=("segment.bytes=4096",), acks="all")
+    asked = Asked(seed=2, swarm="harsh", producer_config=given, topic_config=("segment.bytes=4096",), acks="all")
     experiment, _ = resolve(asked)
     assert experiment.drawn is not None
     assert experiment.drawn.topic == {} and {*experiment.drawn.producers} == {"batch.size", "compression.type"}
     assert experiment.topic_config["segment.bytes"] == 4096
     assert experiment.producer_in_use["max.in.flight.requests.per.connection"] == 3
-    compressed, _ = resolve(Asked(seed=2, profile="harsh", workload="compressed"))
+    compressed, _ = resolve(Asked(seed=2, swarm="harsh", workload="compressed"))
     assert compressed.producer_in_use["compression.type"] == "lz4"
 
 
 @pytest.mark.parametrize("workload", CATALOGUE)
-@pytest.mark.parametrize("name", PROFILES)
-def test_every_workload_goes_with_every_profile(name: str, workload: str) -> None:
+@pytest.mark.parametrize("name", SWARMS)
+def test_every_workload_goes_with_every_swarm(name: str, workload: str) -> None:
     """No draw contradicts a workload, and its segments have room for its values."""
     for seed in range(6):
         for client in ("native", "confluent"):
-            experiment, _ = resolve(Asked(seed=seed, profile=name, workload=workload, client=client))
+            experiment, _ = resolve(Asked(seed=seed, swarm=name, workload=workload, client=client))
             assert set(plan(experiment).kinds()) == set(experiment.faults)
             assert experiment.topic_config["segment.bytes"] >= 4 * experiment.workload.sizes.most
 
@@ -202,38 +206,57 @@ def test_acknowledgements_of_a_leader_alone_are_not_drawn_beside_faults_that_los
     """What was never replicated is lost then, and no fault on record tells which records that were."""
     drawn = {}
     for seed in range(60):
-        experiment, _ = resolve(Asked(seed=seed, profile="survivable", time_limit_s=120))
+        experiment, _ = resolve(Asked(seed=seed, swarm="survivable", time_limit_s=120))
         loses = any(FAULTS[name].loses_data or FAULTS[name].needs_idempotence for name in experiment.faults)
         drawn.setdefault(loses, set()).add(experiment.acks)
     assert drawn == {True: {"all"}, False: {"all", "1"}}
 
 
-def test_what_a_profile_draws_is_not_asked_for_beside_it() -> None:
+def test_what_a_swarm_draws_is_not_asked_for_beside_it() -> None:
     """Two sources of faults would contradict each other; a schedule takes their place, and the settings stay."""
     for more in ({"faults": "kill-leader"}, {"overlap": True}):
-        with pytest.raises(ExperimentError, match=r"--profile historic and --(faults|overlap) are mutually exclusive"):
-            resolve(Asked(seed=1, profile="historic", **more))
-    with pytest.raises(ExperimentError, match="unknown profile 'histric'; did you mean 'historic'"):
-        resolve(Asked(seed=1, profile="histric"))
+        with pytest.raises(ExperimentError, match=r"--swarm historic and --(faults|overlap) are mutually exclusive"):
+            resolve(Asked(seed=1, swarm="historic", **more))
+    with pytest.raises(ExperimentError, match="unknown swarm 'histric'; did you mean 'historic'"):
+        resolve(Asked(seed=1, swarm="histric"))
     schedule = ScheduleFile(Path("schedule.yaml"), Schedule(1, (Injection(5.0, "kill-leader", 3.0),)))
-    given, _ = resolve(Asked(seed=1, profile="historic", schedule=schedule))
-    drawn, _ = resolve(Asked(seed=1, profile="historic"))
+    given, _ = resolve(Asked(seed=1, swarm="historic", schedule=schedule))
+    drawn, _ = resolve(Asked(seed=1, swarm="historic"))
     assert plan(given) == schedule.schedule and given.faults == ()
     assert given.drawn is not None and drawn.drawn is not None
     assert given.drawn.producers == drawn.drawn.producers
 
 
-def test_the_command_that_repeats_a_run_names_its_profile_alone() -> None:
+def test_the_command_that_repeats_a_run_names_its_swarm_alone() -> None:
     """What it drew follows from the seed."""
-    asked = asked_by({"seed": 7, "profile": "historic"})
-    assert words(asked) == ["run", "--seed", "7", "--profile", "historic"]
-    assert plan(resolve(asked)[0]) == plan(resolve(Asked(seed=7, profile="historic"))[0])
+    asked = asked_by({"seed": 7, "swarm": "historic"})
+    assert words(asked) == ["run", "--seed", "7", "--swarm", "historic"]
+    assert plan(resolve(asked)[0]) == plan(resolve(Asked(seed=7, swarm="historic"))[0])
+
+
+def test_a_swarm_is_still_taken_for_a_profile_and_said_to_be_one() -> None:
+    """The name that it had: the run is the same, its command has the new name, and a line says so."""
+    old, said = renamed(asked_by({"seed": 7, "profile": "historic"}))
+    assert old == asked_by({"seed": 7, "swarm": "historic"})
+    assert said == ["--profile historic is deprecated: it is --swarm historic now"]
+    assert renamed(Asked(seed=7, profile="kafka")) == (Asked(seed=7, profile="kafka"), [])
+    with pytest.raises(ExperimentError, match="--swarm harsh is another"):
+        renamed(Asked(seed=7, profile="historic", swarm="harsh"))
+    with pytest.raises(ExperimentError, match="--swarm harsh needs --profile chaos"):
+        resolve(Asked(seed=7, profile="kafka", swarm="harsh"))
+    (cell,) = seeds.build(Wanted(seeds=(7,), profile="historic")).cells
+    assert (cell.asked.swarm, cell.asked.profile) == ("historic", "chaos")
+
+
+def test_a_profile_and_a_swarm_have_no_name_in_common() -> None:
+    """One option, one kind of thing."""
+    assert not set(SWARMS) & set(profiles.PROFILES)
 
 
 def test_a_cluster_by_hand_has_no_swarm(capsys: pytest.CaptureFixture[str]) -> None:
     """It has no seed to draw from, and no schedule."""
     assert run_command(["up", "--profile", "historic"]) == 254
-    assert "--profile historic draws faults and settings for 'gapless run'" in capsys.readouterr().err
+    assert "--profile historic is a swarm, for 'gapless run --swarm'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", FAULTS)

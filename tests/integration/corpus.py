@@ -142,9 +142,9 @@ def of_shrunk(directory: Path, name: str) -> Entry:
         at = options.index("--schedule")
         del options[at : at + 2]
         try:
-            schedule = from_yaml((directory / "scenario.yaml").read_text(encoding="utf-8"))
+            schedule = from_yaml((directory / "schedule.yaml").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise NotTaken(f"{directory}/scenario.yaml cannot be read: {error}") from error
+            raise NotTaken(f"{directory}/schedule.yaml cannot be read: {error}") from error
     return _without_planted(directory, Entry(name, tuple(whole["anomalies"]), tuple(options), schedule))
 
 

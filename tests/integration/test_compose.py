@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,9 @@ import yaml
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from chaos.commands.load import arguments
-from chaos.experiment.command_line import FIELDS
+from chaos.exits import Exit
+from chaos.experiment.command_line import FIELDS, asked_by
+from chaos.experiment.resolve import resolve
 from chaos.links.links import Links
 from cluster.config import broker
 from cluster.config.properties import from_environment
@@ -30,6 +33,7 @@ from cluster.process.processes import until
 from cluster.process.supervisor import Child, Supervisor
 from cluster.process.topology import link_names
 from cluster.process.zookeeper import start_zookeeper
+from loadgen.durations import seconds_of
 from tests.support.require import require
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,7 +46,7 @@ LOAD_HOST = "toxiproxy:23091,toxiproxy:23092,toxiproxy:23093"
 #: The directory in which every command of the image begins.
 WORKING = ":/var/lib/gapless"
 #: Of the load and of the conductor, in place of the file's own.
-LOAD_TIME = "10s"
+LOAD_TIME = "30s"
 BROKERS = [name for name in SERVICES if name.startswith("kafka-")]
 START_S = 90.0
 
@@ -167,6 +171,125 @@ def test_conductor_and_verifier_are_commands_that_there_are() -> None:
     assert service["environment"]["TARGET"] == f"kafka://{LOAD_HOST}"
     assert SERVICES["verifier"]["command"] == ["gapless", "verify", "results/latest"]
     assert set(SERVICES["verifier"]["volumes"]) <= set(service["volumes"])
+
+
+def words_of(service: str) -> list[str]:
+    """The command of a service, a script's words among them."""
+    return [word for part in SERVICES[service]["command"] for word in part.replace('"', " ").split()]
+
+
+def test_every_address_leads_to_a_service_that_was_waited_for() -> None:
+    """What the load and the conductor connect to is a service of the file, at a port on which it listens, of the same
+    profile; and it is up before: it, or what is behind its link, is a dependency, or a dependency of one."""
+    listened = {int(link["listen"].split(":")[1]): link for link in LINKS}
+    for name in ("load-master", "load-worker-1", "load-worker-2", "load-verifier", "conductor", "verifier"):
+        texts = [*words_of(name), *SERVICES[name].get("environment", {}).values()]
+        found = [address for text in texts for address in re.findall(r"([a-z][a-z0-9-]*):(\d+)(?!\S*/)", text)]
+        assert bool(found) is (name in ("load-master", "load-verifier", "conductor")), name
+        for host, port in found:
+            assert host == "toxiproxy" and profiles(name) <= profiles(host), f"{name}: {host}"
+            link = listened[int(port)]
+            assert link["name"].startswith("load-"), f"{name} uses the link {link['name']}"
+            assert {host, link["upstream"].split(":")[0]} <= needed_by(name)
+
+
+def needed_by(service: str) -> set[str]:
+    """What is started before it, directly or not."""
+    direct = set(SERVICES[service].get("depends_on", {}))
+    return direct.union(*map(needed_by, direct))
+
+
+def test_workers_find_the_master() -> None:
+    """By its name, at Locust's own ports: neither side names another one; and they are waited for no longer than it."""
+    master, *workers = ("load-master", "load-worker-1", "load-worker-2")
+    for worker in workers:
+        words = words_of(worker)
+        assert words[words.index("--master-host") + 1] == master and master in needed_by(worker)
+    for name in (master, *workers):
+        assert not [word for word in words_of(name) if re.match("--master-(port|bind)", word)]
+    options = locust_options()
+    for name in (master, *workers):
+        assert {word for word in words_of(name) if word.startswith("--")} <= options
+
+
+def locust_options() -> set[str]:
+    """All options of the command of the load, its own and Locust's; asked of the command itself."""
+    done = subprocess.run(
+        [sys.executable, "-m", "chaos.commands.main", "load", "--options"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    return set(re.findall(r"--[a-z][a-z-]+", done.stdout))
+
+
+def test_the_script_that_judges_the_load_takes_its_newest_run(tmp_path: Path) -> None:
+    """It reads back, at the load's hosts, and judges what is newest below the directory that loads write to, but not
+    what could not be read back. It begins when master and workers have ended well."""
+    for seconds, name in enumerate(("old", "new")):
+        place = tmp_path / "results" / "locust" / name
+        place.mkdir(parents=True)
+        os.utime(place, (seconds, seconds))
+    shell, option, script = SERVICES["load-verifier"]["command"]
+    stub = tmp_path / "gapless"
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **SERVICES["load-verifier"]["environment"]}
+    for status, calls in ((0, ["load --read-back", "verify"]), (1, ["load --read-back"])):
+        stub.write_text(f'#!/bin/sh\necho "$@"\nexit {status}\n')
+        stub.chmod(0o755)
+        argv = [shell, option, script.replace("$$", "$")]
+        done = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        assert done.returncode == status and [line.split(" results/")[0] for line in lines] == calls
+        assert all("results/locust/new/" in line for line in lines)
+        assert lines[0].endswith(f"--host {LOAD_HOST}")
+    ends = {name: each["condition"] for name, each in SERVICES["load-verifier"]["depends_on"].items()}
+    assert ends == dict.fromkeys(("load-master", "load-worker-1", "load-worker-2"), "service_completed_successfully")
+
+
+def test_what_one_service_writes_another_reads_in_the_same_place() -> None:
+    """The load's volume is the working directory of all its services, and the conductor's of it and the verifier; each
+    is a volume of the file. A link in one names no place outside of it."""
+    for names in (("load-master", "load-worker-1", "load-worker-2", "load-verifier"), ("conductor", "verifier")):
+        (homes,) = {tuple(each for each in SERVICES[name]["volumes"] if each.endswith(WORKING)) for name in names}
+        (home,) = homes
+        assert home.removesuffix(WORKING) in COMPOSE["volumes"]
+        assert all("working_dir" not in SERVICES[name] for name in names)
+    assert re.findall(r"^WORKDIR (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)[-1] == WORKING[1:]
+
+
+def test_the_conductor_ends_well_if_its_run_was_left_to_the_verifier() -> None:
+    """A run that is not judged ends with the status of one that is unknown; any other ends the service with 1."""
+    script = SERVICES["conductor"]["command"][-1].replace("$$", "$")
+    assert "--no-verify" in script
+    for status in (Exit.UNKNOWN, Exit.VALID, Exit.BAD_ARGUMENTS, Exit.HARNESS_FAILED):
+        done = subprocess.run(["/bin/sh", "-c", f"gapless() {{ return {int(status)}; }}\n{script}"], check=False)
+        assert (done.returncode == 0) is (status is Exit.UNKNOWN)
+    assert SERVICES["verifier"]["depends_on"] == {"conductor": {"condition": "service_completed_successfully"}}
+
+
+def test_the_experiment_of_the_conductor_can_be_run() -> None:
+    """With its environment, its options come to an experiment: its faults reach a cluster that others started."""
+    service = SERVICES["conductor"]
+    line = service["command"][-1].split("\n")[0].rstrip(" \\")
+    script = " ".join(each.rstrip("\\ ") for each in service["command"][-1].strip().splitlines()[:-1])
+    for name, value in service["environment"].items():
+        script = script.replace(f'"$${name}"', value)
+    words = script.split()
+    assert line.startswith("gapless run") and words[:2] == ["gapless", "run"]
+    given: dict[str, Any] = {}
+    options = {each.option: name for name, each in FIELDS.items()}
+    rest = iter(words[2:])
+    for word in rest:
+        name = options[word]
+        if FIELDS[name].default is False:
+            given[name] = True
+        elif name == "replica_dirs":
+            given.setdefault(name, []).append(next(rest))
+        else:
+            given[name] = next(rest)
+    given["time_limit_s"] = seconds_of(given["time_limit_s"])
+    experiment, warnings = resolve(asked_by({"seed": 1, **given}))
+    assert (experiment.asked.brokers, len(experiment.asked.replica_dirs)) == (len(BROKERS), len(BROKERS))
+    assert set(experiment.faults) == set(service["environment"]["FAULTS"].split(",")) and warnings == []
+    assert len(experiment.asked.target.removeprefix("kafka://").split(",")) == len(BROKERS)  # type: ignore[union-attr]
 
 
 def test_brokers_are_configured_by_the_environment() -> None:

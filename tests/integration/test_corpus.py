@@ -86,7 +86,7 @@ def _shrunk(path: Path, play: list[str] | None) -> None:
     path.mkdir(parents=True)
     best = None if play is None else {"events": 1, "play": play}
     write_json_atomic(path / "shrink.json", {"anomalies": ["lost-write"], "best": best})
-    (path / "scenario.yaml").write_text("# A story.\n" + to_yaml(Schedule(7, (KILL,))))
+    (path / "schedule.yaml").write_text("# A story.\n" + to_yaml(Schedule(7, (KILL,))))
 
 
 def test_a_red_night_is_collected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_a_red_night_is_collected(tmp_path: Path, capsys: pytest.CaptureFixture[
         mine = replace(asked, seed=len(name), defects=defects)
         _red(night / "cells" / name, mine, verdict, **({"struck_s": {}} if name == "calm" else {}))
     (night / "cells" / "torn" / "schedule.yaml").write_text("injections: [")
-    _shrunk(night / "shrunk" / "shrunk", ["run", "--seed", "6", "--schedule", "gone/scenario.yaml", "--rate", "93"])
+    _shrunk(night / "shrunk" / "shrunk", ["run", "--seed", "6", "--schedule", "gone/schedule.yaml", "--rate", "93"])
     _shrunk(night / "shrunk" / "not-again", None)
     file = tmp_path / "corpus.yaml"
     assert main([str(night), "--file", str(file)]) == 0

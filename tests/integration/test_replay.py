@@ -62,7 +62,7 @@ def test_a_run_is_shrunk_to_what_it_takes(tmp_path: Path) -> None:
         assert whole["events_before"] == 1 and whole["best"]["events"] == 0
         assert whole["best"]["time_limit_s"] < 20 and whole["runs"] <= 6
         assert whole["before"]["failed"] == whole["after"]["failed"] == 1
-        played = ("--schedule", "small/scenario.yaml", "--time-limit", f"{whole['best']['time_limit_s']:g}")
+        played = ("--schedule", "small/schedule.yaml", "--time-limit", f"{whole['best']['time_limit_s']:g}")
         again = ("run", *played, "--rate", "600", "--acks", "1", "--defect", "lose-acked:0.2", "--out", "again")
         assert place.run(*again, timeout_s=RUN_S) == 1, place.err
         assert (tmp_path / "small" / "test_lost_write.py").is_file()

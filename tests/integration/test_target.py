@@ -132,3 +132,28 @@ def test_a_defect_in_a_cluster_of_others_is_found(tmp_path: Path) -> None:
         status = place.run("run", "--target", cluster.target, *load, timeout_s=RUN_S)
         assert status == 1, place.out + place.err
         assert verdict_of(place)["checks"]["lost-write"]["count"] > 0
+
+
+def test_transactions_in_a_cluster_of_others_are_valid(tmp_path: Path) -> None:
+    """Faults on the links and on single frames of clients bite there; the verdict says that no decision was read."""
+    require("java")
+    with others(tmp_path / "others") as cluster, Place(tmp_path / "place") as place:
+        faults = ("drop-response", "jitter", "refuse", "leader-with-followers", "delay-request", "delay-end-txn")
+        load = ["--workload", "transactions", "--time-limit", "12", "--seed", "7", "--faults", ",".join(faults)]
+        status = place.run("run", "--target", cluster.target, *load, timeout_s=RUN_S)
+        assert status == 0, place.out + place.err
+        verdict = verdict_of(place)
+        assert verdict["stats"]["faults"]["kinds"].keys() == {*faults}
+        assert any("what coordinators decided is not read" in line for line in verdict["narrowed"])
+        assert verdict["checks"]["marker-audit"]["unasked"] and verdict["checks"]["G1a"]["valid"] is True
+
+
+def test_storms_in_a_cluster_of_others_are_survived(tmp_path: Path) -> None:
+    """All brokers die by pid file and come back, one after the other, too; one of them is stopped again and again."""
+    require("java")
+    with others(tmp_path / "others") as cluster, Place(tmp_path / "place") as place:
+        load = ["--time-limit", "12", "--rate", "200", "--seed", "5", "--faults", "kill-all,restart-storm,starve-cpu"]
+        given = ["--target", cluster.target, "--nodes", str(cluster.nodes)]
+        status = place.run("run", *given, *load, timeout_s=RUN_S)
+        assert status == 0, place.out + place.err
+        assert verdict_of(place)["stats"]["faults"]["kinds"].keys() == {"kill-all", "restart-storm", "starve-cpu"}

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from verifier.account import HistoryAccount
 from verifier.closing import Closing
-from verifier.completeness.declared import transactions_asked
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.run_model import RunModel
+from verifier.workload_asked import transactions_asked
 
 _ISOLATION, _READ_COMMITTED = "isolation.level", "read_committed"
 #: How many sessions or ranges of transactions a doubt names.

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verifier.closing import Closing
-from verifier.completeness.declared import transactions_asked, transforms
+from verifier.completeness.declared import transforms
 from verifier.completeness.together import together
 from verifier.coordinator_logs import OFFSETS_TOPIC, configured_partitions
 from verifier.doubts import Doubt
 from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_model import RunModel
+from verifier.narrowed import is_foreign
 from verifier.transactions.model import STATE_TOPIC
+from verifier.workload_asked import transactions_asked
 
 
 def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
@@ -37,7 +39,9 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
 
 
 def _wanted(run: RunModel) -> dict[str, int]:
-    """How many partitions each of these topics has, if the workload needs it."""
+    """How many partitions each of these topics has, if the workload needs it. Those of others are never read."""
+    if is_foreign(run):
+        return {}
     has_groups = bool(run.evidence.of_role("members"))
     found = {}
     if transactions_asked(run) is not None or (has_groups and transforms(run)):

@@ -5,17 +5,15 @@ The other modules of this package check whether what was declared is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from verifier.doubts import Doubt
 from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_model import RunModel
+from verifier.workload_asked import workload_of
 
 #: What a workload with a group means where it does not say how many members have a client.
 _USUAL_MEMBERS = {"native": 3, "confluent": 3}
-#: The kinds of workloads whose producers have a ``transactional.id``.
-_TRANSACTIONAL = ("transactions", "bank")
 
 
 def doubts(run: RunModel) -> Iterator[Doubt]:
@@ -44,34 +42,22 @@ def _processes(run: RunModel) -> Iterator[str]:
             yield f"run.json declares the {what} {_listed(found)}, but the run asked for {_listed(sorted(clients))}"
 
 
-def transactions_asked(run: RunModel) -> Mapping[str, object] | None:
-    """What the workload's transactions are to be; None if its producers have none."""
-    asked = _workload(run)
-    return asked.get("transactions") or {} if asked.get("kind") in _TRANSACTIONAL else None
-
-
 def members_asked(run: RunModel) -> dict[str, int]:
     """How many members of a consumer group the workload has, by client; none without a group."""
-    found = _workload(run).get("members") or {}
+    found = workload_of(run).get("members") or {}
     wanted = {client: found.get(client, usual) for client, usual in _USUAL_MEMBERS.items()} if found else {}
     return {client: number for client, number in wanted.items() if number}
 
 
 def transforms(run: RunModel) -> bool:
     """Whether the members of the workload's group write what they read to another topic."""
-    return bool((_workload(run).get("members") or {}).get("transform"))
+    return bool((workload_of(run).get("members") or {}).get("transform"))
 
 
 def _rivals(run: RunModel) -> int:
     """How many producers, each in another process, share a ``transactional.id`` in the workload."""
-    found = (_workload(run).get("transactions") or {}).get("rivals", 1)
+    found = (workload_of(run).get("transactions") or {}).get("rivals", 1)
     return found if isinstance(found, int) else 1
-
-
-def _workload(run: RunModel) -> Mapping[str, Any]:
-    resolved = run.experiment.get("resolved")
-    workload = resolved.get("workload") if isinstance(resolved, dict) else None
-    return workload if isinstance(workload, dict) else {}
 
 
 def _replicas(run: RunModel) -> Iterator[str]:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from verifier.account_columns import Where
 from verifier.checks.stalled import unproven
 from verifier.closing import Closing
-from verifier.completeness.declared import transactions_asked
 from verifier.completeness.together import together
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import WriterRole
@@ -21,6 +20,7 @@ from verifier.evidence.run_model import RunModel
 from verifier.evidence.sequenced_value import value_name
 from verifier.evidence.units import seconds_of_ns
 from verifier.facts import Facts
+from verifier.workload_asked import transactions_asked
 
 #: The least share of the records due at the requested rate that must have been acknowledged.
 LEAST_OF_ASKED = 0.1

@@ -15,6 +15,7 @@ from verifier.evidence.phases import HEAL, STOP
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import whole_ms_of_ns
+from verifier.narrowed import is_foreign
 from verifier.segments.markers import ABORT
 from verifier.segments.rows import find_segments
 from verifier.transactions.decisions import StateLog, state_log
@@ -22,22 +23,29 @@ from verifier.transactions.logs import LogTransactions, log_transactions, replic
 from verifier.transactions.model import STATE_TOPIC, AbortedRange, TransactionEvidence, WorkingTime
 from verifier.transactions.state_records import StateRecord, TopicPartition
 from verifier.wall_clock import ClockShift, known_shift, started_ms
+from verifier.workload_asked import transactions_asked
 
+#: Of a topic of which nothing was read: nothing that is absent proves anything.
+_NOT_READ = StateLog(damaged=frozenset({0}))
 #: By partition, then by broker.
 Copies = Mapping[TopicPartition, Mapping[int, Path]]
 
 
-def has_transactions(directory: RunDirectory) -> bool:
-    """Whether any broker coordinated transactions: the topic is made when a client first asks for a coordinator."""
+def has_transactions(directory: RunDirectory, run: RunModel) -> bool:
+    """Whether any broker coordinated transactions: the topic is made when a client first asks for a coordinator.
+
+    Of a cluster that others started, that topic is not there: the run's workload tells."""
+    if is_foreign(run):
+        return transactions_asked(run) is not None
     return any(
         next(directory.node(broker).glob(f"data/{STATE_TOPIC}-*"), None) is not None
         for broker in directory.broker_ids()
     )
 
 
-def aborted_ranges(directory: RunDirectory) -> list[AbortedRange]:
+def aborted_ranges(directory: RunDirectory, run: RunModel) -> list[AbortedRange]:
     """What the logs say was aborted; nothing if the run has no transactions. Raises ``OSError``."""
-    if not has_transactions(directory):
+    if not has_transactions(directory, run):
         return []
     return [
         AbortedRange(*place, ended.producer_id, ended.first_offset, ended.marker_offset)
@@ -49,11 +57,11 @@ def aborted_ranges(directory: RunDirectory) -> list[AbortedRange]:
 
 def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionEvidence | None:
     """Of a run; None if it has no transactions. Raises ``OSError``."""
-    if not has_transactions(directory):
+    if not has_transactions(directory, run):
         return None
     copies = copies_of(directory)
     return TransactionEvidence(
-        _state(copies),
+        _NOT_READ if is_foreign(run) else _state(copies),
         _logs(copies),
         working(run, known_shift(directory, run)),
         not run.settings.unclean_leader_election,

@@ -55,7 +55,7 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[st
             yield f"  - repeat the schedule (not the interleaving): {code(outcome.repro)}"
         yield f"  - kept whole in {code(f'{CELLS}/{cell.name}')}"
         if (smaller := shrunk.get(cell.name)) is not None:
-            where = f"; {code(f'{SHRUNK}/{cell.name}/scenario.yaml')}" if smaller.play else ""
+            where = f"; {code(f'{SHRUNK}/{cell.name}/schedule.yaml')}" if smaller.play else ""
             yield f"  - {inline(str(smaller))}{where}"
     yield from _reached(sweep, outcomes)
 

@@ -50,7 +50,7 @@ def sweep_html(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, C
         kept=kept(sweep, outcomes),
         sensitivity=[] if told is None else sensitivity_words.sentences(told),
         sensitivity_tables=[] if told is None else _sensitivity_tables(told),
-        sensitivity_words=("defect", "scenario", "as"),
+        sensitivity_words=("defect", "exercise", "as"),
         remarks=any(outcome.forbidden or outcome.reasons for _, outcome in cells),
     )
 

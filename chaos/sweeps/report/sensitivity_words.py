@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from chaos.sweeps.sensitivity_figures import Count, Sensitivity
 from verifier.markdown import code, inline, table
 
-HEADINGS = ("defect", "scenario", "exercised", "found", "named", "true share", "as", "records", "seconds")
-CONTROL_HEADINGS = ("scenario", "faults", "false alarms", "unknown")
+HEADINGS = ("defect", "exercise", "exercised", "found", "named", "true share", "as", "records", "seconds")
+CONTROL_HEADINGS = ("exercise", "faults", "false alarms", "unknown")
 
 
 def sentences(told: Sensitivity) -> list[str]:
@@ -31,7 +31,7 @@ def rows(told: Sensitivity) -> list[list[str]]:
     return [
         [
             each["defect"],
-            each["scenario"],
+            each["exercise"],
             _of(each["exercised"]),
             _of(each["found"]),
             _of(each["named"]),
@@ -48,7 +48,7 @@ def control_rows(told: Sensitivity) -> list[list[str]]:
     """The runs without a defect, below ``CONTROL_HEADINGS``."""
     return [
         [
-            each["scenario"],
+            each["exercise"],
             "yes" if each["has_faults"] else "none",
             f"{each['alarms']} of {each['judged']}",
             str(each["unknown"]) if each["unknown"] else "",

@@ -19,7 +19,7 @@ from chaos.experiment.resolve import resolve
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule, from_yaml
 from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, leading
-from chaos.shrinking.regression import regression_test, scenario, story, tries_needed
+from chaos.shrinking.regression import regression_test, schedule_text, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
 from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
 
@@ -137,16 +137,16 @@ def test_a_test_runs_as_often_as_it_takes(after: TryCount, tries: int) -> None:
 
 
 @pytest.mark.parametrize("defects", [(), ("lose-acked:0.5",)])
-def test_a_scenario_and_a_test_are_left(defects: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_schedule_and_a_test_are_left(defects: tuple[str, ...], tmp_path: Path) -> None:
     """The schedule can be played, its story and its command stand above it; the test is Python that names all of it."""
-    file = ScheduleFile(tmp_path / "scenario.yaml", SCHEDULE)
+    file = ScheduleFile(tmp_path / "schedule.yaml", SCHEDULE)
     asked = replace(ASKED, schedule=file, acks="1", defects=defects)
     lines = story(SameFailure(("lost-write", "log-gap")), "results/latest", TryCount(3, 3), TryCount(3, 2, 1))
-    text = scenario(asked, SCHEDULE, lines)
+    text = schedule_text(asked, SCHEDULE, lines)
     assert from_yaml(text) == SCHEDULE
     assert "# The whole run failed in 3 of 3 tries, this in 2 of 3 tries (1 more without a verdict).\n" in text
     assert f"--schedule {file.path}" in text and "--acks 1" in text
-    test = regression_test(asked, "scenario.yaml", SameFailure(("lost-write", "log-gap")), lines, 4)
+    test = regression_test(asked, "schedule.yaml", SameFailure(("lost-write", "log-gap")), lines, 4)
     (function,) = (node for node in ast.parse(test).body if isinstance(node, ast.FunctionDef))
     assert function.name == "test_lost_write_log_gap"
     assert "TRIES = 4" in test and "'--acks', '1'" in test.replace('"', "'") and "--schedule" in test
@@ -176,9 +176,9 @@ def test_the_test_that_is_left_judges(
     """A valid run passes it, one with the anomaly fails it; if that was planted, or is allowed, the other way round."""
     checks = {"lost-write": _check(count, count if is_allowed else 0)}
     verdict = {"verdict": "invalid" if count and not is_allowed else "valid", "reasons": [], "checks": checks}
-    asked = replace(ASKED, schedule=ScheduleFile(tmp_path / "scenario.yaml", SCHEDULE), defects=defects)
+    asked = replace(ASKED, schedule=ScheduleFile(tmp_path / "schedule.yaml", SCHEDULE), defects=defects)
     failure = SameFailure(("lost-write",), frozenset({"lost-write"} if is_allowed else ()))
-    text = regression_test(asked, "scenario.yaml", failure, [], 2)
+    text = regression_test(asked, "schedule.yaml", failure, [], 2)
     place: dict[str, Any] = {"__file__": str(tmp_path / "test_it.py"), "__name__": "it"}
     exec(compile(text, "test_it.py", "exec"), place)
     calls: list[list[str]] = []
@@ -197,4 +197,4 @@ def test_the_test_that_is_left_judges(
     else:
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             place["test_lost_write"](tmp_path)
-    assert all(argv[argv.index("--schedule") + 1] == str(tmp_path / "scenario.yaml") for argv in calls)
+    assert all(argv[argv.index("--schedule") + 1] == str(tmp_path / "schedule.yaml") for argv in calls)

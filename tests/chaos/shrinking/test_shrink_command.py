@@ -86,7 +86,7 @@ def _stored(path: Path, **found: int) -> RunDirectory:
 
 
 def test_a_run_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """To the faults that it needs, and to less time and load; scenario, test and record are there, and one run."""
+    """To the faults that it needs, and to less time and load; schedule, test and record are there, and one run."""
     run, tried = _stored(tmp_path / "run", lost_write=9), Tried()
     monkeypatch.setattr(command, "ChildRuns", tried.made)
     assert run_command(["shrink", str(run.path), "--out", "small", "-q"]) == 0
@@ -97,7 +97,7 @@ def test_a_run_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert out[2].startswith("after: failed in 3 of 3 tries: 2 faults (")
     assert tried.schedules[:3] == [[each.fault for each in PLANNED]] * 3
     small = Path("small")
-    schedule = from_yaml((small / "scenario.yaml").read_text())
+    schedule = from_yaml((small / "schedule.yaml").read_text())
     assert sorted(schedule.kinds()) == ["cut-link", "kill-leader"]
     assert schedule.seed == 7 and all(each.replays in range(8) for each in schedule.injections)
     test = (small / "test_lost_write.py").read_text()
@@ -115,20 +115,20 @@ def test_a_run_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
 def test_an_interrupt_leaves_the_smallest_so_far(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """130, with a scenario of what had failed by then; before anything has failed, with none."""
+    """130, with a schedule of what had failed by then; before anything has failed, with none."""
     run, tried = _stored(tmp_path / "run", lost_write=9), Tried(stop_at=6)
     monkeypatch.setattr(command, "ChildRuns", tried.made)
     assert run_command(["shrink", str(run.path), "--out", "small", "-q"]) == 130
     out = capsys.readouterr().out
     assert "SHRUNK 8 faults to 5 in 5 runs\n" in out and "after: failed in no tries: 5 faults" in out
-    assert len(from_yaml(Path("small/scenario.yaml").read_text()).injections) == 5
+    assert len(from_yaml(Path("small/schedule.yaml").read_text()).injections) == 5
     monkeypatch.setattr(command, "ChildRuns", Tried(stop_at=4).made)
     assert run_command(["shrink", str(run.path), "--out", "whole", "-q"]) == 130
     assert capsys.readouterr().out.startswith("NOT SHRUNK in 3 runs: nothing smaller failed\n")
-    assert len(from_yaml(Path("whole/scenario.yaml").read_text()).injections) == 8
+    assert len(from_yaml(Path("whole/schedule.yaml").read_text()).injections) == 8
     monkeypatch.setattr(command, "ChildRuns", Tried(stop_at=1).made)
     assert run_command(["shrink", str(run.path), "--out", "nothing", "-q"]) == 130
-    assert not Path("nothing/scenario.yaml").exists()
+    assert not Path("nothing/schedule.yaml").exists()
     assert json.loads(Path("nothing/shrink.json").read_text())["best"] is None
 
 
@@ -180,7 +180,7 @@ def test_what_the_settings_allow_is_shrunk_to_if_it_is_named(
     monkeypatch.setattr(command, "ChildRuns", Tried().made)
     assert run_command(["shrink", str(run.path), "--out", "small", "-q", "--anomaly", "lost-write"]) == 0
     assert "SHRUNK 8 faults to 2" in capsys.readouterr().out
-    assert "# lost-write (allowed): the smallest" in Path("small/scenario.yaml").read_text()
+    assert "# lost-write (allowed): the smallest" in Path("small/schedule.yaml").read_text()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from chaos.scenarios.catalogue import names as scenario_names
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.exercises import NONE, Planted
-from chaos.sweeps.model import Cell, Wanted
+from chaos.sweeps.model import Cell, SweepError, Wanted, parse_filter
 from chaos.sweeps.outcome import CellOutcome, judged_outcome
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.report.sensitivity_words import markdown
@@ -37,8 +37,8 @@ NOT_ASKED = CellOutcome("not asked")
 FOUND = CellOutcome("judged", "invalid", forbidden={"lost-write": 3}, fired=2, evidence_records=40, evidence_s=2.5)
 
 
-def cells(defect: str, scenario: str) -> list[Cell]:
-    wanted = {"scenario": scenario, "defect": defect}
+def cells(defect: str, exercise: str) -> list[Cell]:
+    wanted = {"exercise": exercise, "defect": defect}
     return [cell for cell in SWEEP.cells if wanted.items() <= cell.labels.items()]
 
 
@@ -61,13 +61,13 @@ def test_every_defect_without_transactions_is_planted() -> None:
 
 
 def test_each_is_run_beside_the_same_without() -> None:
-    """The same settings, faults and seeds; and one of the scenarios has no faults at all."""
+    """The same settings, faults and seeds; and one of the exercises has no faults at all."""
     for defect, entry in DEFECTS.items():
         with_it, without = cells(defect, entry.exercise), cells(NONE, entry.exercise)
         assert len(with_it) == len(without) == 2
         assert [replace(cell.asked, defects=()) for cell in with_it] == [cell.asked for cell in without]
         assert [cell.schedule for cell in with_it] == [cell.schedule for cell in without]
-    assert {cell.labels["scenario"] for cell in SWEEP.cells if cell.schedule is None} == {HEALTHY, "in-flight"}
+    assert {cell.labels["exercise"] for cell in SWEEP.cells if cell.schedule is None} == {HEALTHY, "in-flight"}
 
 
 def test_every_cell_can_be_run() -> None:
@@ -224,12 +224,13 @@ def test_a_matrix_that_was_run_in_parts_is_one_table(tmp_path: Path) -> None:
         healthy[0].name: CellOutcome("judged", "valid"),
         healthy[1].name: CellOutcome("judged", "unknown"),
     }
+    absent = {cell.name: CellOutcome("not asked") for cell in SWEEP.cells}
     paths = [tmp_path / f"{number}.json" for number in (1, 2)]
     for path, seed in zip(paths, (0, 1), strict=True):
         part = {cell.name: run[cell.name] for cell in (planted[seed], healthy[seed])}
-        write_json_atomic(path, sweep_json(SWEEP, {}, outcomes(part), {}))
-    assert figures_in(paths) == sensitivity_of(SWEEP, outcomes(run))
-    with pytest.raises(ValueError, match=r"has the cell scenario-healthy_.*_seed-2, and another file has it too"):
+        write_json_atomic(path, sweep_json(SWEEP, {}, absent | part, {}))
+    assert figures_in(paths) == sensitivity_of(SWEEP, absent | run)
+    with pytest.raises(ValueError, match=r"has the cell exercise-healthy_.*_seed-2, and another file has it too"):
         figures_in([*paths, paths[1]])
     told = json.loads(paths[0].read_text())
     for cell in told["cells"]:
@@ -243,3 +244,12 @@ def test_a_probability_is_part_of_what_is_planted() -> None:
     """The defect itself is the first of what a run is given."""
     assert Planted("x", (), "0.01", ("b",)).texts("a") == ("a:0.01", "b")
     assert Planted("x", ()).texts("a") == ("a",)
+
+
+def test_an_exercise_is_still_found_by_the_name_that_it_had() -> None:
+    """Filters of before mean the same. A scenario is another sweep's."""
+    terms = parse_filter(["scenario=healthy,defect=none"])
+    assert SWEEP.filtered(terms) == SWEEP.filtered(parse_filter(["exercise=healthy,defect=none"]))
+    assert "scenario" not in SWEEP.dimensions
+    with pytest.raises(SweepError, match="dimension"):
+        SWEEP.filtered(parse_filter(["scenarios=healthy"]))

@@ -120,7 +120,7 @@ def test_the_pages_say_what_came_of_it(directory: SweepDirectory) -> None:
     write_reports(directory, SWEEP, outcomes)
     summary = directory.summary_md.read_text()
     smaller = "shrunk to 2 of 40 faults and 12 s of load, which failed in 3 of 3 tries; the whole run failed in 3 of 3"
-    assert f"  - {smaller} tries; `shrunk/{first.name}/scenario.yaml`\n" in summary
+    assert f"  - {smaller} tries; `shrunk/{first.name}/schedule.yaml`\n" in summary
     assert "  - not shrunk: repeated, it failed in 0 of 3 tries\n" in summary
     assert summary.count("shrunk") == 3
 

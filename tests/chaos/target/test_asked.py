@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,10 +12,12 @@ from chaos.conductor.target_look import SeenTarget, settings_of_brokers
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
 from chaos.experiment.errors import ExperimentError
+from chaos.experiment.planned import impossible
 from chaos.experiment.resolve import resolve
 from chaos.experiment.target_options import replica_directories, target_addresses
 from chaos.experiment.verdict_settings import settings_of
 from chaos.faults.catalogue import FAULTS
+from loadgen.workloads import find_workload
 
 TARGET = "kafka://h:9092,[::1]:9093"
 SETTINGS = {"replica.lag.time.max.ms": "30000", "zookeeper.session.timeout.ms": "9000"}
@@ -50,10 +53,11 @@ def test_replica_directories_are_read():
         ({"target": None, "nodes": "n.yaml"}, "--nodes works only with --target"),
         ({"defects": ("lose-acked",)}, "--defect works only with brokers that gapless starts"),
         ({"zookeeper": "h:1"}, "--zookeeper works only with brokers that gapless starts"),
-        ({"workload": "groups"}, "judged by the coordinators' logs"),
-        ({"workload": "transactions"}, "judged by the coordinators' logs"),
+        ({"workload": "groups"}, "has a consumer group, whose offsets would stay"),
+        ({"workload": "pipeline"}, "has a consumer group, whose offsets would stay"),
         ({"faults": "kill-leader"}, "--faults kill-leader: it needs the brokers' processes: give --nodes FILE"),
-        ({"faults": "isolate-broker"}, "--faults isolate-broker: it needs a cluster that gapless starts"),
+        ({"faults": "isolate-broker"}, "--faults isolate-broker: it breaks links between brokers"),
+        ({"faults": "drop-response", "toxiproxy": "http://h:1"}, "shows only in gapless's own proxy"),
     ],
 )
 def test_what_a_target_has_not_is_refused(changes, why):
@@ -66,19 +70,92 @@ def test_what_a_target_has_not_is_refused(changes, why):
 def test_a_set_of_faults_keeps_those_that_reach():
     """Of a set that was asked for, what needs more than the target shows is left out, and said."""
     experiment, warnings = resolve(asked(faults="basic"))
-    assert experiment.faults == ("cut-link", "drop-packets")
+    assert experiment.faults == ("cut-link", "drop-response", "drop-packets")
     assert any("without kill-leader: it needs the brokers' processes" in line for line in warnings)
     with_nodes, _ = resolve(asked(faults="basic", nodes="n.yaml"))
-    assert set(with_nodes.faults) == {"kill-leader", "pause-leader", "cut-link", "kill-controller", "drop-packets"}
+    assert set(with_nodes.faults) == {*FAULTS_OF_BASIC, "kill-leader", "pause-leader", "kill-controller"}
 
 
-def test_every_fault_says_how_far_it_must_reach():
-    """What only puts toxics on clients' links, or ends and pauses processes, says so; nothing else is possible."""
-    reaches = {name: fault.reach for name, fault in FAULTS.items() if fault.reach != "inside"}
-    assert reaches == {
-        **dict.fromkeys(("cut-link", "drop-packets", "reset", "slow-link"), "client-links"),
-        **dict.fromkeys(("kill-leader", "kill-follower", "kill-controller", "pause-leader"), "processes"),
-    }
+FAULTS_OF_BASIC = {"cut-link", "drop-response", "drop-packets"}
+#: What every fault must reach: a new one must say it, and whoever changes one must mean it.
+ON_CLIENTS = {
+    *("cut-link", "drop-packets", "reset", "slow-link", "drop-response", "leader-with-followers"),
+    *("jitter", "bandwidth", "slicer", "refuse", "flapping", "slow-close"),
+    *("delay-request", "duplicate-request", "cut-frame", "close-on"),
+    *("delay-end-txn", "repeat-end-txn", "drop-end-txn-response"),
+    *("pause-producers", "pause-members", "crash-members", "restart-members", "kill-producers", "kill-readers"),
+}
+ON_PROCESSES = {
+    *("kill-leader", "kill-follower", "kill-controller", "pause-leader", "starve-cpu"),
+    *("kill-all", "kill-majority", "restart-storm", "double-failover"),
+    *("kill-transaction-coordinator", "pause-transaction-coordinator"),
+    *("kill-group-coordinator", "pause-group-coordinator"),
+}
+OUT_OF_REACH = {
+    "links between brokers or to ZooKeeper": {
+        *("isolate-broker", "halves", "bridge", "ring", "leader-with-clients", "zookeeper-from-one", "expire-session"),
+        *("hold-markers", "delay-markers"),
+    },
+    "ZooKeeper, and with --target gapless did not start it": {"pause-zookeeper", "restart-zookeeper"},
+    "the disk or the clock of a broker": {
+        *("power-loss", "truncate-tail", "full-disk", "disk-error", "slow-disk", "lose-checkpoint", "lose-index"),
+        *("bit-flip", "clock-jump", "clock-drift"),
+    },
+    "shows only in journals and on disks": {"reassign-partitions", "elect-preferred", "alter-config"},
+    "it makes topics beside the load's": {"add-partitions", "create-delete-topic"},
+    "--nodes says only how they are killed": {"rolling-restart"},
+    "it removes a broker's data": {"kill-and-wipe"},
+}
+
+
+def test_every_fault_says_what_it_must_reach():
+    """What only breaks clients or their links, or ends and pauses processes, can be done to a cluster of others."""
+    assert {name for name, fault in FAULTS.items() if fault.reach == "clients"} == ON_CLIENTS
+    assert {name for name, fault in FAULTS.items() if fault.reach == "processes"} == ON_PROCESSES
+    others = [name for names in OUT_OF_REACH.values() for name in names]
+    assert sorted([*ON_CLIENTS, *ON_PROCESSES, *others]) == sorted(FAULTS)
+
+
+@pytest.mark.parametrize(("words", "name"), [(words, name) for words, names in OUT_OF_REACH.items() for name in names])
+def test_a_fault_that_cannot_reach_is_refused_with_its_own_reason(words, name):
+    """In one line, with and without --nodes; what the faults of a load need besides is no part of it."""
+    workload = SimpleNamespace(is_transactional=True, members={"native": 3, "transform": True}, name="all")
+    for nodes in (None, "n.yaml"):
+        why = impossible(name, asked(nodes=nodes), workload)
+        assert why is not None and words in why and "\n" not in why
+
+
+#: There is no load there that they could hit.
+ON_GROUPS = {
+    name for name, fault in FAULTS.items() if fault.needs_coordinator == "group" or fault.needs_load == "members"
+}
+
+
+@pytest.mark.parametrize("name", sorted(ON_GROUPS))
+def test_a_fault_on_groups_is_refused_for_its_workload(name):
+    """Whoever asks for it is not told to use a workload that is refused, too."""
+    for workload in ("steady", "groups"):
+        why = impossible(name, asked(nodes="n.yaml"), find_workload(workload))
+        assert why == "it needs a workload with a consumer group, and such workloads are refused with --target"
+    assert impossible(name, Asked(seed=3), find_workload("groups")) is None
+
+
+@pytest.mark.parametrize("name", sorted((ON_CLIENTS | ON_PROCESSES) - ON_GROUPS))
+def test_a_fault_that_reaches_is_not_refused(name):
+    """On clients, nothing else is needed; on processes, --nodes is."""
+    workload = SimpleNamespace(is_transactional=True, members={"native": 3, "transform": True}, name="all")
+    kinds = {"load_processes": 2}
+    with_nodes = impossible(name, asked(nodes="n.yaml", **kinds), workload)
+    without = impossible(name, asked(**kinds), workload)
+    assert with_nodes is None
+    assert (without is None) is (name in ON_CLIENTS)
+
+
+@pytest.mark.parametrize("workload", ["transactions", "bank"])
+def test_transactions_are_run_there(workload):
+    """What their producers and readers saw is judged without the coordinators' logs."""
+    experiment, _ = resolve(asked(workload=workload, faults="delay-end-txn"))
+    assert experiment.workload.is_transactional and experiment.faults == ("delay-end-txn",)
 
 
 def test_a_run_has_a_topic_of_its_own():

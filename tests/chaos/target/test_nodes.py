@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
+import psutil
 import pytest
 
-from chaos.conductor.nodes import ForeignNodes, NodesError, parse
+from chaos.conductor import nodes
+from chaos.conductor.nodes import ForeignNodes
+from chaos.conductor.nodes_file import NodesError, parse
 from chaos.conductor.starting import StartFailure
+from chaos.faults.breakable import ProcessLife
 
 
 @pytest.mark.parametrize(
@@ -110,3 +115,62 @@ def test_what_is_started_is_no_child_of_the_run(node):
         ["cat", f"/proc/{node.pid}/environ"], capture_output=True, text=True, check=True
     ).stdout.split("\0")
     assert not [each for each in environment if each.startswith("GAPLESS_")]
+
+
+def by_alive(tmp_path, alive, **more):
+    """The file of one broker that is handled by commands, of which these are given."""
+    said = {"kill": "true", "pause": "true", "resume": "true", "start": "true", "alive": alive, **more}
+    path = tmp_path / "n.yaml"
+    path.write_text(json.dumps({"nodes": {1: said}}).replace('"1"', "1"))
+    return str(path)
+
+
+def test_a_command_that_tells_nothing_leaves_it_open_whether_the_broker_runs(tmp_path, monkeypatch):
+    """Statuses say that it runs or not; a command that does not end in time, is not found or does not reach the
+    broker's machine says neither. None of them ends the run."""
+    monkeypatch.setattr(nodes, "ALIVE_S", 0.3)
+    gone = tmp_path / "gone"
+    for alive, life in (
+        ("true", ProcessLife.RUNS),
+        ("false", ProcessLife.ENDED),
+        ("sh -c 'exit 7'", ProcessLife.ENDED),
+        ("sleep 20", ProcessLife.UNKNOWN),
+        ("sh -c 'sleep 20 | cat'", ProcessLife.UNKNOWN),
+        (str(gone), ProcessLife.UNKNOWN),
+        (f"sh -c {gone}", ProcessLife.UNKNOWN),
+        ("sh -c 'exit 255'", ProcessLife.UNKNOWN),
+    ):
+        look = ForeignNodes.of(by_alive(tmp_path, alive)).process(1).look()
+        assert look.life is life, alive
+        assert bool(look.doubt) is (life is ProcessLife.UNKNOWN), alive
+
+
+def test_a_command_that_does_not_end_in_time_is_an_error_that_names_it(tmp_path, monkeypatch):
+    """What cannot be carried out is an error of the system's kind, whatever the reason, and leaves no process."""
+    monkeypatch.setattr(nodes, "COMMAND_S", 0.3)
+    pid = tmp_path / "pid"
+    slow = f"sh -c 'echo $$ > {pid}; sleep 20'"
+    process = ForeignNodes.of(by_alive(tmp_path, "true", pause=slow, kill=str(tmp_path / "gone"))).process(1)
+    with pytest.raises(OSError, match=r"took longer than 0\.3 s"):
+        process.suspend()
+    assert not psutil.pid_exists(int(pid.read_text()))
+    with pytest.raises(OSError, match="gone"):
+        process.kill()
+
+
+def test_a_file_whose_commands_cannot_work_is_refused(tmp_path):
+    """Before anything starts: a command that is not there, and one that says that a broker of the cluster is dead."""
+    ForeignNodes.of(by_alive(tmp_path, "true")).check([1])
+    for more, why in (
+        ({"alive": "no-such-tool ps"}, "nodes.1.alive: there is no command 'no-such-tool'"),
+        ({"kill": "no-such-tool"}, "nodes.1.kill: there is no command 'no-such-tool'"),
+        ({"alive": "false"}, "broker 1 does not run, says its alive command: 'false'; but it is in the cluster"),
+        ({"alive": "sh -c 'exit 127'"}, "broker 1: 'sh .*' exited with status 127"),
+    ):
+        with pytest.raises(NodesError, match=why):
+            ForeignNodes.of(by_alive(tmp_path, **{"alive": "true", **more})).check([1])
+    with pytest.raises(NodesError, match=r"nodes.1.start: No closing quotation"):
+        ForeignNodes.of(by_alive(tmp_path, "true", start="sh -c 'x"))
+    (tmp_path / "p.yaml").write_text(f"nodes: {{1: {{pid_file: {tmp_path}/none, start: 'true'}}}}")
+    with pytest.raises(NodesError, match="broker 1 does not run, says its pid_file"):
+        ForeignNodes.of(str(tmp_path / "p.yaml")).check([1])

@@ -1,4 +1,4 @@
-"""Profiles of swarms: what may be drawn for a run, by name. Data; draws nothing (``chaos.schedules.swarm``).
+"""Swarms: what may be drawn for a run, by name. Data; draws nothing (``chaos.schedules.swarm``).
 
 A swarm draws much less than everything for each seed: some kinds of faults often and others not at all, many at once
 or one after the other, with settings of its own. What always does a little of everything never does much of one thing,
@@ -28,11 +28,11 @@ _FOR_GOOD = frozenset(("kill-producers", "kill-readers"))
 
 
 @dataclass(frozen=True, slots=True)
-class SwarmProfile:
+class Swarm:
     """What a seed may draw.
 
     ``kinds`` are the faults, all of the catalogue if it is empty, but for those of ``without``; those of ``always``
-    come in every run. At least ``least_at_once`` faults may last together. ``base`` is the profile of configurations
+    come in every run. At least ``least_at_once`` faults may last together. ``base`` is the profile
     below it. A value that stands several times in a list is drawn that much more often.
     """
 
@@ -53,10 +53,10 @@ class SwarmProfile:
         return kind not in self.without and (not self.kinds or kind in self.kinds)
 
 
-PROFILES: Mapping[str, SwarmProfile] = {
+SWARMS: Mapping[str, Swarm] = {
     each.name: each
     for each in (
-        SwarmProfile(
+        Swarm(
             "survivable",
             "any faults that leave a majority: at most one broker is away at a time; a run must be valid",
             Limits(down=1, at_once=2),
@@ -64,14 +64,14 @@ PROFILES: Mapping[str, SwarmProfile] = {
             always=("kill-leader",),
             acks=("all", "all", "all", "1"),
         ),
-        SwarmProfile(
+        Swarm(
             "harsh",
             "any faults, several brokers away at once: the cluster may be unavailable, and must not be wrong",
             Limits(down=3, at_once=4),
             without=_FOR_GOOD,
             always=("kill-leader",),
         ),
-        SwarmProfile(
+        Swarm(
             "historic",
             "what the historic bugs needed: double failovers, disks that are wiped or lose what was not synced, within "
             "the replication factor, all brokers dead at once; a run must be valid",
