@@ -14,6 +14,7 @@ import pytest
 from chaos.commands import replay as command
 from chaos.commands.main import run_command
 from chaos.experiment.asked import Asked
+from chaos.experiment.command_line import words
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.recorded import differences, recorded
@@ -96,6 +97,13 @@ def test_a_replay_asks_for_the_same_but_its_faults(tmp_path: Path) -> None:
     experiment, _ = resolve(of.asked)
     assert plan(experiment) == of.schedule
     assert differences(of.model.experiment, experiment) == []
+
+
+def test_what_was_judged_later_is_judged_when_it_is_repeated(tmp_path: Path) -> None:
+    """Such as a cell of a sweep: a replay or a try that is not judged would say nothing, however it went."""
+    of = read_stored(make_run(tmp_path / "run", replace(ASKED, unjudged=True)))
+    assert of.asked == replace(ASKED, schedule=of.asked.schedule)
+    assert "--no-verify" not in words(of.asked, everything=True)
 
 
 def test_what_the_same_options_come_to_now_is_compared(tmp_path: Path) -> None:

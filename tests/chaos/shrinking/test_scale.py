@@ -22,6 +22,7 @@ from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, leadi
 from chaos.shrinking.regression import regression_test, scenario, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
 from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
+from verifier.verdict import undecidable
 
 PATH = Path("there.yaml")
 SCHEDULE = Schedule(
@@ -117,6 +118,15 @@ def test_a_check_that_says_nothing_is_no_pass(silent: dict[str, Any]) -> None:
     assert LOST.outcome({"checks": {}}) is TryOutcome.UNRESOLVED
     assert LOST.outcome(None) is TryOutcome.UNRESOLVED
     assert LOST.outcome({"checks": {"lost-write": _check(1, **silent)}}) is TryOutcome.FAILED
+
+
+def test_a_run_that_could_not_be_judged_is_no_pass() -> None:
+    """Its verifier died, or its evidence is incomplete: it would lower how often the run is said to fail."""
+    assert LOST.outcome(undecidable("the verifier was killed by signal 9").to_json()) is TryOutcome.UNRESOLVED
+    assert LOST.outcome({"checks": {"lost-write": _check(0, valid="unknown")}}) is TryOutcome.UNRESOLVED
+    assert LOST.outcome({"checks": {"lost-write": _check(1, valid="unknown")}}) is TryOutcome.FAILED
+    # what is unknown only because no fault bit was judged: it did not fail
+    assert LOST.outcome({"verdict": "unknown", "checks": {"lost-write": _check(0, valid=True)}}) is TryOutcome.PASSED
 
 
 def test_when_an_anomaly_was_seen_is_looked_for_in_its_examples() -> None:
