@@ -208,3 +208,15 @@ def test_the_test_that_is_left_judges(
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             place["test_lost_write"](tmp_path)
     assert all(argv[argv.index("--schedule") + 1] == str(tmp_path / "scenario.yaml") for argv in calls)
+
+
+@pytest.mark.parametrize(("allowed_count", "is_found"), [(4, False), (3, True)])
+def test_what_is_allowed_counts_only_where_it_was_asked_for(allowed_count: int, is_found: bool) -> None:
+    """The test that is left asks for a duplicate that is forbidden, beside a loss that the settings allow."""
+    failure = SameFailure(("lost-write", "duplicate"), frozenset({"lost-write"}))
+    text = regression_test(ASKED, "scenario.yaml", failure, [], 1)
+    (line,) = (line.strip() for line in text.splitlines() if line.strip().startswith("found = "))
+    checks = {"lost-write": _check(2, 2), "duplicate": _check(4, allowed_count)}
+    place: dict[str, Any] = {"checks": checks.items()}
+    exec(line, place)
+    assert ("duplicate" in place["found"]) == is_found and "lost-write" in place["found"]
