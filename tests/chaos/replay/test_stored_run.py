@@ -22,7 +22,7 @@ from chaos.experiment.resolve import plan, resolve
 from chaos.replay.stored_run import read_stored
 from chaos.schedules.model import Injection, Schedule, to_yaml
 from tests.support.settings import run_model
-from verifier.evidence.run_directory import RunDirectory, write_json_atomic
+from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import PhaseSpan
 
 SECOND = 1_000_000_000
@@ -158,14 +158,16 @@ def test_the_command_conducts_what_happened(
     def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], repro: str, **more: Any) -> str:
         seen.append((experiment, schedule, repro))
         played = make_run(tmp_path / "played", experiment.asked, schedule.injections, {0: 4.262})
+        over = {"number": 0, "fault": "kill-leader", "phase": "heal", "start_ns": SECOND + int(7.255 * SECOND)}
+        append_json_line(played.faults_jsonl, over)
         assert more["more"](played) == {
-            "replay": {"of": str(run.path), "events": 1, "largest_deviation_ms": 12.0, "waited": [], "missing": []}
+            "replay": {"of": str(run.path), "events": 2, "largest_deviation_ms": 12.0, "waited": [], "missing": []}
         }
         return "invalid"
 
     monkeypatch.setattr(command, "conduct", conduct)
     assert run_command(["replay", str(run.path), "--out", "there", "--keep", "all"]) == 1
-    assert capsys.readouterr().out == "replay: 1 event, largest deviation 12 ms\n"
+    assert capsys.readouterr().out == "replay: 2 events, largest deviation 12 ms\n"
     ((experiment, schedule, repro),) = seen
     assert [each.at_s for each in schedule.injections] == [4.25]
     assert (experiment.asked.name, experiment.asked.out, experiment.asked.keep) == ("replay", "there", "all")
