@@ -16,7 +16,7 @@ from chaos.commands.main import run_command
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from chaos.sweeps.outcome import CellOutcome, interrupted, is_judged, outcome_of, shows_what_is_claimed
+from chaos.sweeps.outcome import CellOutcome, Status, interrupted, is_judged, outcome_of, shows_what_is_claimed
 from chaos.sweeps.report import words, write_reports
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.table import tables
@@ -147,6 +147,17 @@ def test_the_worst_cell_decides_the_exit_status(
     """255, then 1, then 2, then 0; a cell that was refused or killed is a failure of the harness."""
     outcomes = [CellOutcome("judged", exit_status=status) for status in statuses]
     assert exit_status(outcomes, interrupted=interrupted) == expected
+
+
+@pytest.mark.parametrize(("status", "expected"), [("failed", 255), ("unjudged", 2), ("interrupted", 2)])
+@pytest.mark.parametrize("ended", [None, 0, 1, 2, 255])
+def test_a_cell_that_was_run_and_has_no_verdict_is_never_green(
+    status: Status, expected: int, ended: int | None
+) -> None:
+    """However its program ended: Python itself ends with 1, which would read as an invalid run."""
+    outcomes = [CellOutcome("judged", exit_status=0), CellOutcome(status, exit_status=ended)]
+    assert exit_status(outcomes) == expected
+    assert exit_status([CellOutcome("judged", exit_status=0), CellOutcome("not run"), CellOutcome("not asked")]) == 0
 
 
 def test_the_pages_say_the_same(directory: SweepDirectory) -> None:
