@@ -42,5 +42,6 @@ class Kill(Fault):
 
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
-        seen = {"running": self.cluster.process(self._broker_id).is_running(), "isr_full": rejoined}
-        return Probe(rejoined, seen)
+        # ISRs are full without a broker that has no replica
+        running = self.cluster.process(self._broker_id).is_running()
+        return Probe(rejoined and running, {"running": running, "isr_full": rejoined})

@@ -19,13 +19,15 @@ class KillFollower(Kill):
     name = "kill-follower"
     summary = "SIGKILL a follower of a partition; restart it on its own data directory"
     reach = "processes"
+    least_replicas = 2
 
     async def choose(self) -> str:
         leader, _ = await self._leader()
+        replicas = await self.cluster.replicas(self._partition)
         following = [
             broker_id
             for broker_id in self.cluster.broker_ids
-            if broker_id != leader and self.cluster.process(broker_id).is_running()
+            if broker_id in replicas and broker_id != leader and self.cluster.process(broker_id).is_running()
         ]
         if not following:
             raise PreconditionMissing(f"no follower of partition {self._partition} runs")

@@ -35,6 +35,8 @@ class SlowDisk(Fault):
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid
         self._timed_s = await self._waited_s()
+        state = await self.cluster.machine(self._broker_id).see()
+        self._delayed_before = 0 if state is None else state.delayed_syncs
         await self.cluster.machine(self._broker_id).delay_syncs(self._delay_ms)
 
     async def _waited_s(self) -> float:
@@ -47,17 +49,20 @@ class SlowDisk(Fault):
         async def delayed() -> bool:
             state = await machine.see()
             waited_ms = ms_of_seconds(await self._waited_s() - self._timed_s)
-            return state is not None and state.delayed_syncs > 0 and waited_ms >= self._delay_ms
+            if state is None or waited_ms < self._delay_ms:
+                return False
+            # counted from its start, those of an earlier fault among them
+            return state.delayed_syncs > self._delayed_before and state.last_sync_ms >= self._delay_ms
 
         both = await until(delayed, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)
         state = await machine.see()
         seen = {
             "broker": self._broker_id,
-            "delayed_syncs": 0 if state is None else state.delayed_syncs,
+            "delayed_syncs": 0 if state is None else state.delayed_syncs - self._delayed_before,
             "longest_sync_ms": 0 if state is None else state.longest_sync_ms,
             "waited_for_disk_ms": round(ms_of_seconds(await self._waited_s() - self._timed_s)),
         }
-        return Probe(both and seen["longest_sync_ms"] >= self._delay_ms, seen)
+        return Probe(both, seen)
 
     async def heal(self) -> None:
         if self.cluster.process(self._broker_id).is_running():

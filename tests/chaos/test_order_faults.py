@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from random import Random
 
 import pytest
 
-from chaos.faults.admin_orders import RoundTrip
+from chaos.faults.admin_orders import RoundTrip, SeenReplicas
 from chaos.faults.base import Fault, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.reaction import epochs_for
@@ -185,6 +186,21 @@ def test_directories_that_stay_keep_a_topic_from_being_gone() -> None:
     cluster.orders.stubborn = True
     _, after = asyncio.run(_whole(_fault("create-delete-topic", cluster, topics=1)))
     assert after.seen["topics_known"] == 0 < after.seen["replica_directories"] and not after.effective
+
+
+@pytest.mark.parametrize("name", ["create-delete-topic", "add-partitions"])
+def test_a_topic_is_not_gone_because_no_broker_answers(name: str) -> None:
+    """One that does not answer may still report it."""
+
+    class Silent(FakeOrders):
+        async def topic_on(self, broker_id: int, topic: str) -> Mapping[int, SeenReplicas] | None:
+            return await super().topic_on(broker_id, topic) or (None if broker_id == 3 else {})
+
+    cluster = FakeCluster()
+    cluster.orders = Silent(cluster.topic, cluster.partitions, cluster.broker_ids, cluster.machines)
+    during, after = asyncio.run(_whole(_fault(name, cluster)))
+    assert during.effective and not after.effective
+    assert after.seen["topics_known"] > 0 and after.seen["replica_directories"] == 0
 
 
 def test_a_setting_shows_in_what_is_refused() -> None:
