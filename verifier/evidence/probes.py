@@ -131,6 +131,7 @@ _VALUES: Mapping[str, str] = {
     "key": "setting {}",
     "brokers_agreeing": "{} brokers described that value",
     "closed_segments": "{} segments were closed",
+    "full_segments": "{} of them may just have been full",
     "refusal": "a record was refused with {}",
 }
 #: Name -> the text for one.
@@ -168,6 +169,7 @@ _ONE: Mapping[str, str] = {
     "records_read": "1 record was written and read back",
     "partitions_added": "1 added one known to every broker",
     "closed_segments": "1 segment was closed",
+    "full_segments": "1 of them may just have been full",
 }
 #: They name something, and count nothing.
 _NUMBERS = frozenset({"broker", "pid", "elected"})
