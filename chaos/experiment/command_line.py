@@ -73,7 +73,7 @@ def with_options(run: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def _said(context: typer.Context, name: str, value: Any) -> Any:
+def _said(context: typer.Context, name: str, value: object) -> object:
     """The value of an option if it was given: a default must not win over what a scenario decides."""
     source = context.get_parameter_source(name)
     return None if source is not None and source.name == "DEFAULT" else value

@@ -33,7 +33,7 @@ def recorded(experiment: Mapping[str, Any]) -> Asked:
         raise ExperimentError(f"what the run was asked cannot be read: {error!r}") from error
 
 
-def as_asked(experiment: Mapping[str, Any]) -> Asked:
+def as_asked(experiment: Mapping[str, object]) -> Asked:
     """What was asked, as it was. Raises ExperimentError if another version wrote it."""
     asked = experiment.get("asked")
     if not isinstance(asked, Mapping):

@@ -102,13 +102,13 @@ class CutLink(LinkFault):
         flowing = await until(flows, clock=self.clock, timeout_ms=3_000)
         return Probe(clear, {"clear": clear, "flows_again": flowing})
 
-    async def _holds(self, seen: dict[str, Any]) -> bool:
+    async def _holds(self, seen: dict[str, object]) -> bool:
         """A link that nothing is sent on is quiet as well: of one that is cut, something is held back."""
 
         async def held() -> bool:
             now = await self._stats()
-            seen["held_bytes"] = 0 if now is None else sum(each.held_bytes for each in now)
-            return bool(seen["held_bytes"] > 0)
+            seen["held_bytes"] = held_bytes = 0 if now is None else sum(each.held_bytes for each in now)
+            return held_bytes > 0
 
         return await until(held, clock=self.clock, timeout_ms=self._patience_ms())
 

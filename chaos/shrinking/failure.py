@@ -62,7 +62,7 @@ class SameFailure:
         return TryOutcome.PASSED
 
 
-def _says_nothing(check: Mapping[str, Any]) -> bool:
+def _says_nothing(check: Mapping[str, object]) -> bool:
     """Whether it found nothing where nothing could be judged: what is absent then is not known to be absent."""
     return bool(
         check.get("withheld") or check.get("failure") or "count" not in check or check.get("valid") == "unknown"

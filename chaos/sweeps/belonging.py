@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import words
@@ -28,7 +27,7 @@ def is_run_of(cell: Cell, directory: RunDirectory) -> bool:
         return False
 
 
-def is_asked_by(cell: Cell, experiment: Mapping[str, Any]) -> bool:
+def is_asked_by(cell: Cell, experiment: Mapping[str, object]) -> bool:
     """The same, by the ``experiment`` of its ``run.json``."""
     try:
         asked = as_asked(experiment)

@@ -89,6 +89,15 @@ def test_a_run_that_was_interrupted_is_not_judged(directory: SweepDirectory) -> 
     assert is_judged(directory.run(second))
 
 
+def test_what_a_former_run_was_shrunk_to_is_not_that_of_the_next(directory: SweepDirectory) -> None:
+    """It stands aside with its run; else the next one, red or not, would have another run's scenario."""
+    finish(directory, LOSING[0])
+    directory.shrunk(LOSING[0]).mkdir(parents=True)
+    aside = directory.set_aside(LOSING[0])
+    assert aside is not None and not directory.shrunk(LOSING[0]).exists()
+    assert (directory.path / "shrunk" / aside.name).is_dir()
+
+
 def test_incomplete_evidence_shows_no_claim(directory: SweepDirectory) -> None:
     """An unknown run that shows nothing neither proves that nothing happens, nor refutes that something does."""
     finish(directory, LOSING[0], verdict="unknown")
