@@ -27,6 +27,8 @@ class SlowDisk(Fault):
     accepts = (integer("delay_ms", 10, 5_000),)
     needs_fault_port = True
 
+    _is_slow = True
+
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
         self._delay_ms = int(self.injection.parameters.get("delay_ms", _DELAY_MS))
@@ -64,8 +66,14 @@ class SlowDisk(Fault):
         }
         return Probe(both, seen)
 
+    def bit(self, during: Probe, after: Probe) -> bool:
+        """A broker has one disk: the end of another fault, or a new process, may have made it fast before."""
+        return during.effective and self._is_slow
+
     async def heal(self) -> None:
         if self.cluster.process(self._broker_id).is_running():
+            state = await self.cluster.machine(self._broker_id).see()
+            self._is_slow = state is None or state.last_sync_ms >= self._delay_ms
             await self.cluster.machine(self._broker_id).delay_syncs(0)
 
     async def gone(self) -> Probe:

@@ -500,3 +500,32 @@ def test_syncs_that_an_earlier_fault_delayed_do_not_count() -> None:
     assert not bit and during.seen["delayed_syncs"] == 0
     cluster.machines = {each: Delayed(lambda: None) for each in cluster.broker_ids}
     assert _probed("slow-disk", cluster)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("clock-jump", "clock-drift"), ("clock-drift", "clock-jump"), ("slow-disk", "slow-disk")]
+)
+def test_what_another_fault_undid_did_not_last(name: str, other: str) -> None:
+    """A broker has one clock and one disk: who heals first leaves the other fault nothing."""
+    cluster = FakeCluster()
+    faults = [
+        FAULTS[each](Injection(0.0, each, 0.01, {"partition": 0}), cluster, FastClock(), Random(3))
+        for each in (other, name)
+    ]
+
+    async def work() -> list[bool]:
+        probes = []
+        for fault in faults:
+            await fault.choose()
+            await fault.inject()
+            probes.append(await fault.bites())
+        bit = []
+        for fault, during in zip(faults, probes, strict=True):
+            await fault.heal()
+            assert during.effective
+            bit.append(fault.bit(during, await fault.gone()))
+        return bit
+
+    *_, last = asyncio.run(work())
+    assert not last
+    assert _probed(name, FakeCluster())[1]

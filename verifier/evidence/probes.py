@@ -111,6 +111,7 @@ _VALUES: Mapping[str, str] = {
     "last_sync_ms": "the last sync took {} ms",
     "waited_for_disk_ms": "the broker measured {} ms of waiting for its disk",
     "clock_ahead_ms": "its clock was {} ms ahead",
+    "clock_until_then_ms": "until then it was {} ms ahead",
     "dead_after_ms": "after {} ms",
     "records_before": "it had written or read {} records",
     "records_of_others": "{} records of the others afterwards",
