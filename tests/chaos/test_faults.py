@@ -529,3 +529,18 @@ def test_what_another_fault_undid_did_not_last(name: str, other: str) -> None:
     *_, last = asyncio.run(work())
     assert not last
     assert _probed(name, FakeCluster())[1]
+
+
+def test_a_connection_that_a_client_closed_is_not_reset() -> None:
+    """A reset takes what was sent with it."""
+
+    class Closing(FakeLinks):
+        async def stats(self, link: str) -> LinkTraffic | None:
+            self.made += 1
+            return LinkTraffic(100, 100, 7, 7, 0, self.made)
+
+    cluster = FakeCluster()
+    cluster.links = Closing()
+    during, bit = _probed("reset", cluster)
+    assert not bit and during.seen["closed_connections"] > 0 and during.seen["dropped_bytes"] == 0
+    assert _probed("reset", FakeCluster())[1]
