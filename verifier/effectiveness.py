@@ -12,14 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+#: Of a fault after whose healing the probe did not find the cluster well.
+NOT_OVER = "not seen to be over"
+
 
 @dataclass(frozen=True, slots=True)
 class Injected:
     """One injection as it happened. ``end_ns`` is None if it was never healed; times are monotonic.
 
-    It was healed from ``healed_ns`` on, and over at ``end_ns``, when the cluster was seen to have recovered (``healed``
-    says whether it was). ``probe`` is what was seen while it lasted, until ``probed_ns`` (None if it was skipped), and
-    ``heal_probe`` what was seen afterwards.
+    It was healed from ``healed_ns`` on, and over at ``end_ns``, when the cluster was seen to have recovered, or the
+    probe gave up (``healed`` says which). ``probe`` is what was seen while it lasted, until ``probed_ns`` (None if it
+    was skipped), and ``heal_probe`` what was seen afterwards.
     """
 
     fault: str
@@ -31,9 +34,15 @@ class Injected:
     probe: Mapping[str, Any]
     number: int = -1
     healed_ns: int | None = None
-    healed: bool = False
+    healed: bool = True
     heal_probe: Mapping[str, Any] = field(default_factory=dict)
     probed_ns: int | None = None
+
+    @property
+    def effect(self) -> str:
+        """How it went, in words."""
+        told = "skipped" if self.skipped else "bit" if self.effective else "did not bite"
+        return told if self.skipped or self.end_ns is None or self.healed else f"{told}, {NOT_OVER}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,11 @@ def calls_of(chosen: Sweep, keep: Keep, spark_master: str, left: Sequence[str]) 
         return [sys.executable, "-m", "chaos.commands.main", *words(asked, everything=True)]
 
     def judge(runs: Sequence[RunDirectory]) -> None:
-        judge_all(runs, spark_master, lambda run, _failure: settle(run, keep.value), quiet=True)
+        def said(run: RunDirectory, failure: str | None) -> None:
+            if failure is None:  # else it has no verdict, and stays as it is
+                settle(run, keep.value)
+
+        judge_all(runs, spark_master, said, quiet=True)
 
     def shrink(run: Path, out: Path, minutes: int) -> list[str]:
         options = ["--out", str(out), "--minutes", str(minutes), "--max-runs", str(MOST_RUNS)]

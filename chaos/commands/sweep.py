@@ -34,6 +34,7 @@ from chaos.sweeps import seeds as seeds_sweep
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, SweepError, Wanted, parse_filter
+from chaos.sweeps.outcome import made_by
 from chaos.sweeps.report.words import red_lines
 from chaos.sweeps.shrunk import shrink_red, shrunk_of, to_shrink
 from chaos.sweeps.summary import claims_line, exit_status, left_out, ran, rows_of
@@ -282,7 +283,11 @@ def _say(
     if shown := ran(rows):
         for part in tables(chosen, shown, console.width):
             console.print(part, "")
-    for line in (*(f"{why}: {which}" for why, which in left_out(rows, MOST_LEFT_OUT)), claims_line(rows)):
+    for line in (
+        *(f"{why}: {which}" for why, which in left_out(rows, MOST_LEFT_OUT)),
+        claims_line(rows),
+        made_by(list(runner.outcomes.values())),
+    ):
         if line:
             console.print(printable(line), markup=False, soft_wrap=True)
     for cell in chosen.cells:

@@ -63,13 +63,20 @@ def with_options(run: Callable[..., int]) -> Callable[..., int]:
         if each.kind is inspect.Parameter.KEYWORD_ONLY
     ]
 
-    def command(**given: Any) -> int:
-        return run({name: given.pop(name) for name in FIELDS}, **given)
+    def command(context: typer.Context, **given: Any) -> int:
+        return run({name: _said(context, name, given.pop(name)) for name in FIELDS}, **given)
 
-    parameters = [*map(_parameter, FIELDS.values()), *own]
+    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    parameters = [context, *map(_parameter, FIELDS.values()), *own]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     return command
+
+
+def _said(context: typer.Context, name: str, value: object) -> object:
+    """The value of an option if it was given: a default must not win over what a scenario decides."""
+    source = context.get_parameter_source(name)
+    return None if source is not None and source.name == "DEFAULT" else value
 
 
 def asked_by(given: Mapping[str, Any], fresh_seed: Callable[[], int] = fresh_seed) -> Asked:

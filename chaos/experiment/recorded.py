@@ -22,7 +22,19 @@ MOST_NAMED = 3
 
 
 def recorded(experiment: Mapping[str, Any]) -> Asked:
-    """What was asked, from the ``experiment`` of a ``run.json``. Raises ExperimentError if another version wrote it."""
+    """What was asked, from the ``experiment`` of a ``run.json``; what a profile drew is asked for by name.
+
+    Raises ExperimentError if another version wrote it.
+    """
+    asked = as_asked(experiment)
+    try:
+        return _by_name(asked, experiment)
+    except (KeyError, TypeError) as error:
+        raise ExperimentError(f"what the run was asked cannot be read: {error!r}") from error
+
+
+def as_asked(experiment: Mapping[str, object]) -> Asked:
+    """What was asked, as it was. Raises ExperimentError if another version wrote it."""
     asked = experiment.get("asked")
     if not isinstance(asked, Mapping):
         raise ExperimentError("run.json does not say what the run was asked")
@@ -31,7 +43,7 @@ def recorded(experiment: Mapping[str, Any]) -> Asked:
     if absent := [name for name, each in FIELDS.items() if name not in asked and each.default is MISSING]:
         raise ExperimentError(f"run.json does not say which {absent[0]} the run was asked")
     try:
-        return _by_name(Asked(**{name: _value(name, value) for name, value in asked.items()}), experiment)
+        return Asked(**{name: _value(name, value) for name, value in asked.items()})
     except (KeyError, TypeError) as error:
         raise ExperimentError(f"what the run was asked cannot be read: {error!r}") from error
 

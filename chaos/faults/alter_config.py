@@ -19,6 +19,8 @@ _KEYS = (_SEGMENT_MS, _MAX_BYTES)
 #: At least this many segments are closed while it lasts.
 _ROLLS = 2
 _ROLL_EVERY_MS = 200
+#: Of a topic whose segments have no size that is told.
+_NEVER_FULL = 1 << 62
 _LIMIT_BYTES = 1_000
 
 #: What is then refused, and with which error.
@@ -27,7 +29,8 @@ _REFUSED = "MESSAGE_TOO_LARGE"
 
 
 class AlterConfig(TopicsBeside):
-    """Bites when every broker describes the other value, and it shows: segments are closed, or a record is refused."""
+    """Bites when every broker describes the other value, and it shows: segments are closed before they are full, or a
+    record is refused."""
 
     name = "alter-config"
     summary = "change a setting of a topic under load (segment.ms or max.message.bytes), then change it back"
@@ -46,8 +49,10 @@ class AlterConfig(TopicsBeside):
         self._topic = self.cluster.topic if self._key == _SEGMENT_MS else self.topic_name()
         if self._key == _SEGMENT_MS:
             self._leader_id, _ = await self._leader()
-            if not await self.orders.config_on(self._leader_id, self._topic):
+            config = await self.orders.config_on(self._leader_id, self._topic)
+            if not config:
                 raise PreconditionMissing(f"the leader of partition {self._partition} does not describe its topic")
+            self._segment_bytes = int(config.get("segment.bytes", _NEVER_FULL))
         self._value = str(_ROLL_EVERY_MS if self._key == _SEGMENT_MS else _LIMIT_BYTES)
         return f"topic {self._topic}, {self._key} {self._value}"
 
@@ -56,7 +61,7 @@ class AlterConfig(TopicsBeside):
             await self.make(self._topic, 1)
         self._former = (await self.orders.overrides(self._topic)).get(self._key)
         self._described = await self._value_told()
-        self._segments = await self._closed()
+        self._segments, self._bytes = await self._closed(), await self._held()
         self._is_changed = True
         await self.orders.set_config(self._topic, {self._key: self._value})
 
@@ -64,9 +69,10 @@ class AlterConfig(TopicsBeside):
         agreeing = await self.configured(self._topic, {self._key: self._value})
         everyone = agreeing == len(self.cluster.broker_ids)
         if self._key == _SEGMENT_MS:
-            rolled = await self._rolled()
-            seen: dict[str, object] = {"key": self._key, "brokers_agreeing": agreeing, "closed_segments": rolled}
-            return Probe(everyone and rolled >= _ROLLS, seen)
+            closed, full = await self._rolled()
+            seen: dict[str, object] = {"key": self._key, "brokers_agreeing": agreeing}
+            seen |= {"closed_segments": closed, "full_segments": full}
+            return Probe(everyone and closed >= _ROLLS and closed > full, seen)
         refusal = ""
 
         async def refused() -> bool:
@@ -110,14 +116,23 @@ class AlterConfig(TopicsBeside):
             return 0
         return await self.cluster.machine(self._leader_id).segments(f"{self.cluster.topic}-{self._partition}")
 
-    async def _rolled(self) -> int:
-        """How many were closed since, waiting within reason until those are enough."""
-        closed = 0
+    async def _held(self) -> int:
+        """The bytes of the leader's log."""
+        if self._key != _SEGMENT_MS:
+            return 0
+        return (await self.held(self._topic, self._partition)).get(self._leader_id, 0)
+
+    async def _rolled(self) -> tuple[int, int]:
+        """How many were closed since, and how many of them may just have been full, waiting within reason until there
+        are enough others."""
+        closed = full = 0
 
         async def enough() -> bool:
-            nonlocal closed
+            nonlocal closed, full
             closed = await self._closed() - self._segments
-            return closed >= _ROLLS
+            # the one that was open then may have been almost full
+            full = 1 + max(0, await self._held() - self._bytes) // self._segment_bytes
+            return closed >= _ROLLS and closed > full
 
         await self.wait(enough)
-        return closed
+        return closed, min(closed, full)

@@ -43,7 +43,7 @@ class CreateDeleteTopic(TopicsBeside):
             await self.make(self.topic_name(number), _PARTITIONS)
 
     async def _is_gone(self) -> bool:
-        return not any(await self.told(self.topic_name(0)))
+        return await self.is_unknown(self.topic_name(0))
 
     async def bites(self) -> Probe:
         stored = 0

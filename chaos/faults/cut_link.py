@@ -13,14 +13,17 @@ from chaos.faults.accepted import one_way, truth
 from chaos.faults.base import PreconditionMissing, Probe, until
 from chaos.faults.damage import Direction, LinkTraffic, stats_of
 from chaos.faults.link_fault import NO_COUNTERS, LinkFault
+from chaos.faults.pause_zookeeper import asked_within_ms
 from cluster.seams.units import seconds_of_ms
 
 #: A link that is cut must show no byte for this long before we call it cut.
 _QUIET_MS = 300
+#: How soon clients and brokers send something on a link that they use.
+_SENT_MS = 2_000
 
 
 class CutLink(LinkFault):
-    """Bites when links that were carrying bytes carry none anymore (or drop them, if lossy).
+    """Bites when links that were carrying bytes carry none anymore, and hold them back (or drop them, if lossy).
 
     The target is one link, picked by the seed, or ``link: NAME``, or ``link: followers``: every link on which a
     follower fetches from the leader of the partition.
@@ -82,7 +85,8 @@ class CutLink(LinkFault):
         quiet = self._carried(second) == self._carried(first)
         seen |= {"carried_before_bytes": carried_before, "quiet_ms": _QUIET_MS, "quiet": quiet}
         bitten = in_place and quiet and carried_before > 0
-        return Probe(bitten and (self._lossless or await self._loses(self._before, seen)), seen)
+        stops = self._holds(seen) if self._lossless else self._loses(self._before, seen)
+        return Probe(await stops and bitten, seen)
 
     async def gone(self) -> Probe:
         clear = await self.damage.clear()
@@ -96,13 +100,28 @@ class CutLink(LinkFault):
         flowing = await until(flows, clock=self.clock, timeout_ms=3_000)
         return Probe(clear, {"clear": clear, "flows_again": flowing})
 
+    async def _holds(self, seen: dict[str, object]) -> bool:
+        """A link that nothing is sent on is quiet as well: of one that is cut, something is held back."""
+
+        async def held() -> bool:
+            now = await self._stats()
+            seen["held_bytes"] = held_bytes = 0 if now is None else sum(each.held_bytes for each in now)
+            return held_bytes > 0
+
+        return await until(held, clock=self.clock, timeout_ms=self._patience_ms())
+
+    def _patience_ms(self) -> int:
+        """How long it may take until something is sent. A broker that asks ZooKeeper nothing pings it."""
+        to_zookeeper = any(link.endswith("-zk") for link in self._links)
+        return max(_SENT_MS, asked_within_ms(self.cluster.session_timeout_ms) if to_zookeeper else 0)
+
     async def _loses(self, before: list[LinkTraffic], seen: dict[str, Any]) -> bool:
         async def dropped() -> bool:
             now = await self._stats()
             seen["dropped_bytes"] = 0 if now is None else self._dropped(now) - self._dropped(before)
             return bool(seen["dropped_bytes"] > 0)
 
-        return await until(dropped, clock=self.clock, timeout_ms=2_000)
+        return await until(dropped, clock=self.clock, timeout_ms=self._patience_ms())
 
     async def _stats(self) -> list[LinkTraffic] | None:
         return await stats_of(self.cluster.links, self._links)

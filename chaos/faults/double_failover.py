@@ -61,7 +61,9 @@ class DoubleFailover(KillSeveral):
             self._steps.append({"broker": self._next, "pid": pid, "dead": False})
             return
         start = asyncio.create_task(self.cluster.restart(self._first)) if self._is_back else None
-        self._was_in_isr = self._first in await self.cluster.isr(self._partition)
+        isr = await self.cluster.isr(self._partition)
+        # if no broker knows it, it may be in there
+        self._was_in_isr = not isr or self._first in isr
         await self._kill(self._next)
         if start is not None:
             await start

@@ -44,5 +44,6 @@ class Kill(Fault):
 
     async def gone(self) -> Probe:
         rejoined = await self._rejoined()
-        seen = {"running": await self._runs(self._broker_id), "isr_full": rejoined}
-        return Probe(rejoined, seen)
+        # ISRs are full without a broker that has no replica
+        running = await self._runs(self._broker_id)
+        return Probe(rejoined and running, {"running": running, "isr_full": rejoined})

@@ -18,10 +18,12 @@ class KillFollower(Kill):
 
     name = "kill-follower"
     summary = "SIGKILL a follower of a partition; restart it on its own data directory"
+    least_replicas = 2
 
     async def choose(self) -> str:
         leader, _ = await self._leader()
-        following = [broker_id for broker_id in await self._running() if broker_id != leader]
+        replicas = await self.cluster.replicas(self._partition)
+        following = [each for each in await self._running() if each in replicas and each != leader]
         if not following:
             raise PreconditionMissing(f"no follower of partition {self._partition} runs")
         self._broker_id = self.random.choice(following)

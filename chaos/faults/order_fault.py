@@ -35,9 +35,16 @@ class OrderFault(Fault):
 
     async def told(self, topic: str) -> list[Mapping[int, SeenReplicas]]:
         """The topic as each broker that runs reports it; nothing for one that does not answer."""
+        return [{} if each is None else each for each in await self._answers(topic)]
+
+    async def is_unknown(self, topic: str) -> bool:
+        """Whether every broker that runs says that there is no such topic; one that does not answer says nothing."""
+        found = await self._answers(topic)
+        return bool(found) and all(each is not None and not each for each in found)
+
+    async def _answers(self, topic: str) -> list[Mapping[int, SeenReplicas] | None]:
         running = await self._running()
-        found = await asyncio.gather(*(self.orders.topic_on(broker_id, topic) for broker_id in running))
-        return [{} if each is None else each for each in found]
+        return await asyncio.gather(*(self.orders.topic_on(broker_id, topic) for broker_id in running))
 
     async def partition_now(self) -> SeenReplicas:
         """The chosen partition of the run's topic. Raises PreconditionMissing if no broker reports it."""

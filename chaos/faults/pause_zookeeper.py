@@ -37,7 +37,7 @@ class PauseZookeeper(ZooKeeperFault):
     @classmethod
     def usual_duration_s(cls, session_timeout_ms: int) -> float:
         """Also long enough for a broker to ask for something meanwhile."""
-        return max(super().usual_duration_s(session_timeout_ms), seconds_of_ms(_asked_within_ms(session_timeout_ms)))
+        return max(super().usual_duration_s(session_timeout_ms), seconds_of_ms(asked_within_ms(session_timeout_ms)))
 
     @classmethod
     def missed(cls, seen: Mapping[str, Any]) -> str:
@@ -77,7 +77,7 @@ class PauseZookeeper(ZooKeeperFault):
             seen["asked_bytes"], seen["answered_bytes"] = asked_now - asked, answered_now - answered
             return asked_now > asked
 
-        patience_ms = _asked_within_ms(self.cluster.session_timeout_ms)
+        patience_ms = asked_within_ms(self.cluster.session_timeout_ms)
         # one ping without an answer shows that requests stall
         stalled = await until(unanswered, clock=self.clock, timeout_ms=patience_ms) and not seen["answered_bytes"]
         return Probe(stopped and silent and stalled, seen)
@@ -86,7 +86,7 @@ class PauseZookeeper(ZooKeeperFault):
         await asyncio.to_thread(self._process.resume)
 
 
-def _asked_within_ms(session_timeout_ms: int) -> int:
+def asked_within_ms(session_timeout_ms: int) -> int:
     """How long it may take until a broker asks ZooKeeper for anything."""
     return session_timeout_ms // _PINGS_PER_SESSION + _LATE_MS
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from chaos.faults.accepted import one_way
 from chaos.faults.base import Probe, until
-from chaos.faults.damage import Direction
+from chaos.faults.damage import Direction, LinkTraffic
 from chaos.faults.link_fault import NO_COUNTERS, LinkFault
 
 
 class Reset(LinkFault):
-    """Bites when producers' connections were closed, which means that they were carrying something."""
+    """Bites when producers' connections were closed, and what was sent on them was lost."""
 
     name = "reset"
     summary = "reset the producers' connections to a leader at their next responses or requests"
@@ -44,10 +44,15 @@ class Reset(LinkFault):
             if now is None or self._before is None:
                 seen["counters"] = NO_COUNTERS
                 return await self.damage.in_place()
-            seen["closed_connections"] = now.closed_connections - self._before.closed_connections
-            return bool(seen["closed_connections"] > 0)
+            closed = seen["closed_connections"] = now.closed_connections - self._before.closed_connections
+            # clients close connections as well: of one that was reset, what had been sent is lost
+            lost = seen["dropped_bytes"] = self._dropped(now) - self._dropped(self._before)
+            return bool(closed > 0 and lost > 0)
 
         return Probe(await until(closed, clock=self.clock, timeout_ms=1_000, interval_ms=20), seen)
+
+    def _dropped(self, traffic: LinkTraffic) -> int:
+        return traffic.dropped_request_bytes if self._direction == "request" else traffic.dropped_response_bytes
 
     async def gone(self) -> Probe:
         clear = await self.damage.clear()

@@ -26,6 +26,8 @@ class SkewedClock(Fault):
     hits = "traffic"
     needs_fault_port = True
 
+    _at_the_end: int | None = None
+
     @abstractmethod
     def _asked(self) -> tuple[int, int]:
         """How many milliseconds it is moved forward, and how many parts per million it runs too fast."""
@@ -48,21 +50,30 @@ class SkewedClock(Fault):
         return None if state is None else state.ahead_ms
 
     async def bites(self) -> Probe:
-        least_ms = abs(self._off_ms) / 2
-
         async def off() -> bool:
             reading = await self._reading()
-            return reading is not None and abs(reading) >= max(least_ms, 2 * _RIGHT_MS)
+            return reading is not None and self._is_off(reading)
 
         is_off = await until(off, clock=self.clock, timeout_ms=5_000, interval_ms=_LOOK_MS)
         return Probe(is_off, {"broker": self._broker_id, "clock_ahead_ms": await self._reading()})
 
+    def _is_off(self, reading: int) -> bool:
+        return abs(reading) >= max(abs(self._off_ms) / 2, 2 * _RIGHT_MS)
+
     async def heal(self) -> None:
         if await self._runs(self._broker_id):
+            self._at_the_end = await self._reading()
             await self.cluster.machine(self._broker_id).set_clock(0, 0)
 
     async def gone(self) -> Probe:
         reading = await self._reading()
         rejoined = await self._rejoined()
         right = reading is not None and abs(reading) <= _RIGHT_MS
-        return Probe(right and rejoined, {"clock_ahead_ms": reading, "isr_full": rejoined})
+        seen = {"clock_ahead_ms": reading, "isr_full": rejoined}
+        if self._at_the_end is not None:
+            seen["clock_until_then_ms"] = self._at_the_end
+        return Probe(right and rejoined, seen)
+
+    def bit(self, during: Probe, after: Probe) -> bool:
+        """A broker has one clock: the end of another fault, or a new process, may have corrected it before."""
+        return during.effective and (self._at_the_end is None or self._is_off(self._at_the_end))

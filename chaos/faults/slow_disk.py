@@ -30,6 +30,8 @@ class SlowDisk(Fault):
     accepts = (integer("delay_ms", 10, 5_000),)
     needs_fault_port = True
 
+    _is_slow = True
+
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
         self._delay_ms = int(self.injection.parameters.get("delay_ms", _DELAY_MS))
@@ -38,6 +40,8 @@ class SlowDisk(Fault):
     async def inject(self) -> None:
         self._pid = self.cluster.process(self._broker_id).pid
         self._timed_s = await self._waited_s()
+        state = await self.cluster.machine(self._broker_id).see()
+        self._delayed_before = 0 if state is None else state.delayed_syncs
         await self.cluster.machine(self._broker_id).delay_syncs(self._delay_ms)
 
     async def _waited_s(self) -> float:
@@ -50,20 +54,29 @@ class SlowDisk(Fault):
         async def delayed() -> bool:
             state = await machine.see()
             waited_ms = ms_of_seconds(await self._waited_s() - self._timed_s)
-            return state is not None and state.delayed_syncs > 0 and waited_ms >= self._delay_ms
+            if state is None or waited_ms < self._delay_ms:
+                return False
+            # counted from its start, those of an earlier fault among them
+            return state.delayed_syncs > self._delayed_before and state.last_sync_ms >= self._delay_ms
 
         both = await until(delayed, clock=self.clock, timeout_ms=_SYNC_MS, interval_ms=200)
         state = await machine.see()
         seen = {
             "broker": self._broker_id,
-            "delayed_syncs": 0 if state is None else state.delayed_syncs,
+            "delayed_syncs": 0 if state is None else state.delayed_syncs - self._delayed_before,
             "longest_sync_ms": 0 if state is None else state.longest_sync_ms,
             "waited_for_disk_ms": round(ms_of_seconds(await self._waited_s() - self._timed_s)),
         }
-        return Probe(both and seen["longest_sync_ms"] >= self._delay_ms, seen)
+        return Probe(both, seen)
+
+    def bit(self, during: Probe, after: Probe) -> bool:
+        """A broker has one disk: the end of another fault, or a new process, may have made it fast before."""
+        return during.effective and self._is_slow
 
     async def heal(self) -> None:
         if await self._runs(self._broker_id):
+            state = await self.cluster.machine(self._broker_id).see()
+            self._is_slow = state is None or state.last_sync_ms >= self._delay_ms
             await self.cluster.machine(self._broker_id).delay_syncs(0)
 
     async def gone(self) -> Probe:

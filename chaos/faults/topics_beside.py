@@ -52,13 +52,13 @@ class TopicsBeside(OrderFault):
         return Probe(left == (0, 0), {"topics_known": left[0], "replica_directories": left[1]})
 
     async def left(self) -> tuple[int, int]:
-        """How many of the topics brokers still report, and directories of replicas on disks, deleted ones included;
+        """How many of the topics brokers may still know, and directories of replicas on disks, deleted ones included;
         waiting within reason until there is neither."""
         known = directories = 0
 
         async def none() -> bool:
             nonlocal known, directories
-            known = sum([any(await self.told(topic)) for topic in self._made])
+            known = sum([not await self.is_unknown(topic) for topic in self._made])
             directories = sum(map(len, (await self.directories()).values()))
             return known == directories == 0
 

@@ -20,7 +20,7 @@ MOST_TOLD = 5
 @dataclass(frozen=True, slots=True)
 class Punctuality:
     """``deviations_ms``: of each event that waited for nothing, how late it was (early: negative). ``waited`` and
-    ``missing`` have a line for each injection that waited, or broke nothing.
+    ``missing`` have a line for each injection that waited, or that broke nothing, failed or has no end.
     """
 
     deviations_ms: tuple[float, ...]
@@ -70,6 +70,10 @@ def punctuality(schedule: Schedule, entries: Iterable[Mapping[str, Any]], load_s
             due_ns = start_ns
         else:
             deviations.append(ms_of_ns(start_ns - due_ns))
+        if over is None:
+            missing.append(f"{_name(injection)} never ended")
+        elif "error" in (begun.get("probe") or {}):
+            missing.append(f"{_name(injection)} failed: {begun['probe']['error']}")
         ends_ns = due_ns + ns_of_seconds(injection.duration_s)
         # a fault ends when its first probe has looked, at the earliest
         if over is not None and int(begun["end_ns"]) <= ends_ns:

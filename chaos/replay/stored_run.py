@@ -68,7 +68,8 @@ def read_stored(directory: RunDirectory, *, with_faults: bool = True) -> StoredR
     file = ScheduleFile(directory.faults_jsonl, schedule)
     ends_s = max((each.at_s + each.duration_s for each in schedule.injections), default=0.0)
     limit_s = max(asked.time_limit_s, float(math.ceil(ends_s)))
-    played = replace(asked, schedule=file, faults=None, overlap=False, time_limit_s=limit_s)
+    # a run that was judged later, with others, is judged at its own end when it is repeated
+    played = replace(asked, schedule=file, faults=None, overlap=False, time_limit_s=limit_s, unjudged=False)
     notes = [f"{count} planned faults are left out: there they {why}" for why, count in what.without.items()]
     return StoredRun(directory, model, played, schedule, tuple(notes), load_started_ns)
 

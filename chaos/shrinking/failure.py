@@ -57,9 +57,16 @@ class SameFailure:
         silent = [verdict["checks"].get(name, {}) for name in self.names if name not in there]
         if not silent:
             return TryOutcome.FAILED
-        if all(check.get("withheld") or check.get("failure") or "count" not in check for check in silent):
+        if all(_says_nothing(check) for check in silent):
             return TryOutcome.UNRESOLVED
         return TryOutcome.PASSED
+
+
+def _says_nothing(check: Mapping[str, object]) -> bool:
+    """Whether it found nothing where nothing could be judged: what is absent then is not known to be absent."""
+    return bool(
+        check.get("withheld") or check.get("failure") or "count" not in check or check.get("valid") == "unknown"
+    )
 
 
 def first_seen_ns(verdict: Mapping[str, Any], wanted: Sequence[str], begin_ns: int, end_ns: int) -> int | None:

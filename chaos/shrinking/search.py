@@ -104,7 +104,8 @@ class Search:
         while len(self._accepted) > 1:
             self.after = TryCount()
             yield from self._measure(self._accepted[-1], self.after, self._tries)
-            if self.after.failures or self.runs >= self._max_runs:
+            # without a run that is left, it is not known how often this one fails
+            if self.after.failures or not self.after.tries:
                 return
             self._accepted.pop()
         self.after = self.before

@@ -73,11 +73,15 @@ class SweepDirectory:
         return self.path / SHRUNK / cell.name
 
     def set_aside(self, cell: Cell) -> Path | None:
-        """Rename what a run of this cell left that came to no verdict; its new name, None if there was nothing."""
+        """Rename what a run of this cell left that came to no verdict, and what it was shrunk to; its new name, None if
+        there was nothing.
+        """
         path, number = self.run(cell).path, 1
         if not path.exists():
             return None
         while (aside := path.with_name(f"{path.name}.unfinished-{number}")).exists():
             number += 1
         path.rename(aside)
+        if (shrunk := self.shrunk(cell)).exists():
+            shrunk.rename(shrunk.with_name(aside.name))
         return aside

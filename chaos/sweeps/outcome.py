@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from chaos.exits import Exit
+from chaos.exits import VERDICTS, Exit
 from chaos.firings import fired
 from chaos.reached import REACHED_FILE, Reached
+from chaos.sweeps.belonging import is_verdict_on
 from chaos.sweeps.first_evidence import first_evidence
 from chaos.sweeps.model import COUNTED, EFFECTS, UNKNOWN, Cell
 from cluster.seams.units import seconds_of_ns
@@ -52,6 +54,8 @@ class CellOutcome:
     seconds: float | None = None
     reasons: tuple[str, ...] = ()
     repro: str = ""
+    #: Of the sources that made the run, "" if there was no checkout.
+    commit: str = ""
     #: What its journals tell that it reached.
     reached: Reached = field(default_factory=Reached)
 
@@ -86,6 +90,14 @@ def is_found(cell: Cell, outcome: CellOutcome) -> bool | None:
     return bool(set(cell.finds) & outcome.forbidden.keys())
 
 
+def made_by(outcomes: Sequence[CellOutcome]) -> str:
+    """A line if the runs were not all made by the same sources: their verdicts are not of one program."""
+    commits = Counter(each.commit or "an unknown commit" for each in outcomes if each.status == "judged")
+    if len(commits) < 2:
+        return ""
+    return f"the runs were made by different commits: {', '.join(f'{name} ({n})' for name, n in commits.items())}"
+
+
 def as_planted(cell: Cell, outcome: CellOutcome) -> CellOutcome:
     """The same; in a cell with a defect that is to be found, all is well if it was, and unknown if it never fired."""
     if not cell.finds or outcome.status != "judged":
@@ -114,7 +126,7 @@ def is_judged(directory: RunDirectory) -> bool:
         read_json(directory.verdict_json)
     except (OSError, ValueError):
         return False
-    return run.get("exit_status") is not None and not run.get("interrupted")
+    return run.get("exit_status") is not None and not run.get("interrupted") and is_verdict_on(directory)
 
 
 def is_unjudged(directory: RunDirectory) -> bool:
@@ -168,7 +180,8 @@ def outcome_of(directory: RunDirectory) -> CellOutcome:
     return CellOutcome(
         status="judged",
         verdict=str(verdict["verdict"]),
-        exit_status=run.exit_status,
+        # not the one in run.json: the run may have been judged again since
+        exit_status=int(VERDICTS.get(str(verdict["verdict"]), Exit.HARNESS_FAILED)),
         found={name: found[name] or 0 for name in COUNTED if found[name] is not None},
         allowed={name: reason for name, reason in allowed.items() if reason is not None},
         forbidden={
@@ -188,6 +201,7 @@ def outcome_of(directory: RunDirectory) -> CellOutcome:
         seconds=_seconds(run.phases),
         reasons=tuple(verdict["reasons"]),
         repro=run.repro,
+        commit=run.versions.get("commit", ""),
     )
 
 

@@ -7,13 +7,17 @@ nothing is planted, without faults and with them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 from typing import TypedDict
 
 from chaos.sweeps.confidence import CONFIDENCE, share_bounds
 from chaos.sweeps.model import SEED, Cell, Sweep
-from chaos.sweeps.outcome import CellOutcome, is_found
+from chaos.sweeps.outcome import CellOutcome, Status, is_found, made_by
+
+#: How a cell stands that was asked for and has no verdict.
+WITHOUT_VERDICT: tuple[Status, ...] = ("failed", "interrupted", "unjudged", "not run")
 
 
 class Count(TypedDict):
@@ -56,9 +60,16 @@ class AlarmFigures(TypedDict):
 
 
 class Sensitivity(TypedDict):
-    """All of a sweep. ``confidence`` is that of every bound; ``alarms`` are of all runs in which nothing is planted."""
+    """All of a sweep. ``confidence`` is that of every bound; ``alarms`` are of all runs in which nothing is planted.
+
+    ``without_verdict``: cells that were asked for and of which nothing is known, by how they stand (``failed``, ``not
+    run``, ...). A figure counts none of them: what crashed was neither found nor missed, neither accused nor cleared.
+    ``commits`` is a line if the runs are of different sources.
+    """
 
     confidence: float
+    without_verdict: dict[str, int]
+    commits: str
     exercised: Count
     found: Count
     named: Count
@@ -83,6 +94,8 @@ def sensitivity_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Sensiti
         return None
     return Sensitivity(
         confidence=CONFIDENCE,
+        without_verdict=_without_verdict(outcomes[cell.name] for cell in sweep.cells),
+        commits=made_by([outcomes[cell.name] for cell in sweep.cells]),
         exercised=_together(each["exercised"] for each in defects),
         found=_together(each["found"] for each in defects),
         named=_together(each["named"] for each in defects),
@@ -128,6 +141,11 @@ def _controls(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> Ala
         judged=len(verdicts) - verdicts.count("unknown"),
         unknown=verdicts.count("unknown"),
     )
+
+
+def _without_verdict(outcomes: Iterable[CellOutcome]) -> dict[str, int]:
+    statuses = Counter(each.status for each in outcomes)
+    return {name: statuses[name] for name in WITHOUT_VERDICT if statuses[name]}
 
 
 def _exercise(cell: Cell) -> str:

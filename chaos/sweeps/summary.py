@@ -9,7 +9,7 @@ from typing import Any
 
 from chaos.exits import Exit
 from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
-from chaos.sweeps.outcome import CellOutcome, is_found, shows_what_is_claimed
+from chaos.sweeps.outcome import CellOutcome, is_found, made_by, shows_what_is_claimed
 from chaos.sweeps.reach import kept, together
 from chaos.sweeps.sensitivity_figures import sensitivity_of
 
@@ -19,6 +19,10 @@ SCHEMA = 2
 #: What outranks what in a sweep (docs/sweep.md); a cell that could not even be started is the harness's failure.
 _SEVERITY = (Exit.VALID, Exit.UNKNOWN, Exit.INVALID, Exit.HARNESS_FAILED)
 _STATUS = {Exit.BAD_ARGUMENTS: Exit.HARNESS_FAILED}
+#: What a cell counts as that was run and has no verdict.
+_WITHOUT: Mapping[str, Exit] = {
+    "failed": Exit.HARNESS_FAILED, "unjudged": Exit.UNKNOWN, "interrupted": Exit.UNKNOWN
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ class MatrixRow:
     @property
     def verdict(self) -> str:
         """The one that outranks the others; a dash if nothing was run."""
-        for verdict in ("failed", "invalid", "interrupted", "unknown", "valid"):
+        for verdict in ("failed", "invalid", "interrupted", "unjudged", "unknown", "valid"):
             if verdict in self.verdicts:
                 return verdict
         return "-"
@@ -132,13 +136,18 @@ def _planted(cell: Cell, judged: Sequence[CellOutcome]) -> tuple[int, int, int]:
 
 def verdict_of(outcome: CellOutcome) -> str:
     """How a cell that was run ended; empty for one that was not."""
-    return {"judged": outcome.verdict, "failed": "failed", "interrupted": "interrupted"}.get(outcome.status, "")
+    return outcome.verdict if outcome.status == "judged" else outcome.status if outcome.status in _WITHOUT else ""
 
 
 def exit_status(outcomes: Sequence[CellOutcome], *, interrupted: bool = False) -> int:
     """255, then 1, then 2, then 0. What an interrupt left out is unknown."""
     statuses = [Exit.UNKNOWN] if interrupted else [Exit.VALID]
-    statuses += [_known(outcome.exit_status) for outcome in outcomes if outcome.exit_status is not None]
+    for outcome in outcomes:
+        if outcome.status in _WITHOUT:
+            # a program that dies ends with any status: without a verdict it means nothing
+            statuses.append(_WITHOUT[outcome.status])
+        elif outcome.exit_status is not None:
+            statuses.append(_known(outcome.exit_status))
     return int(max(statuses, key=_SEVERITY.index))
 
 
@@ -154,7 +163,7 @@ def _known(status: int) -> Exit:
 def counted(outcomes: Sequence[CellOutcome]) -> dict[str, int]:
     """How many cells ended how, and how many did not."""
     names = [verdict_of(outcome) or outcome.status for outcome in outcomes]
-    known = ("valid", "invalid", "unknown", "failed", "interrupted", "not run")
+    known = ("valid", "invalid", "unknown", "failed", "interrupted", "unjudged", "not run")
     return {name: names.count(name) for name in known if name in names}
 
 
@@ -217,6 +226,7 @@ def sweep_json(
         "wanted": dict(wanted),
         **times,
         "counts": counted(list(outcomes.values())),
+        "commits": made_by(list(outcomes.values())),
         "claims": claims_line(rows),
         "notes": list(sweep.notes),
         "sensitivity": sensitivity_of(sweep, outcomes),

@@ -21,6 +21,7 @@ from chaos.conductor.child_runs import ChildRuns
 from chaos.conductor.progress import Progress
 from chaos.exits import Exit
 from chaos.schedules.model import to_yaml
+from chaos.sweeps.belonging import is_run_of
 from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import COUNTED, Cell, Sweep
 from chaos.sweeps.outcome import (
@@ -30,6 +31,7 @@ from chaos.sweeps.outcome import (
     is_judged,
     is_unjudged,
     judged_outcome,
+    made_by,
 )
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
@@ -101,6 +103,8 @@ class SweepRunner:
             self._progress.note(f"{len(judged)} cells have a verdict already and are not run again:")
             for name in judged:
                 self._progress.note(f"  {name}: {self.outcomes[name].verdict}")
+            if others := made_by([self.outcomes[name] for name in judged]):
+                self._progress.note(f"  {others}")
         self.record()
         for number, cell in enumerate(open_cells, 1):
             if not self._has_time():
@@ -164,6 +168,8 @@ class SweepRunner:
         if cell.inapplicable:
             return CellOutcome("inapplicable")
         directory = self._directory.run(cell)
+        if not is_run_of(cell, directory):
+            return CellOutcome("not run")
         if is_judged(directory):
             return judged_outcome(cell, directory)
         if is_unjudged(directory):
@@ -190,7 +196,10 @@ class SweepRunner:
 
     def _conduct(self, cell: Cell) -> CellOutcome:
         if (aside := self._directory.set_aside(cell)) is not None:
-            self._progress.note(f"  what an unfinished run left is kept in {aside.name}")
+            left = (
+                "an unfinished run" if is_run_of(cell, RunDirectory(aside)) else "a run that was asked something else"
+            )
+            self._progress.note(f"  what {left} left is kept in {aside.name}")
         schedule = None
         if cell.schedule is not None:
             schedule = self._directory.schedule(cell)
@@ -209,7 +218,9 @@ class SweepRunner:
             if is_unjudged(directory):
                 return UNJUDGED
         return CellOutcome(
-            "failed", exit_status=status, reasons=(f"it ended with {status} and no verdict; see {log_path}",)
+            "failed",
+            exit_status=int(Exit.HARNESS_FAILED),
+            reasons=(f"it ended with {status} and no verdict; see {log_path}",),
         )
 
     def _time_left(self, cell: Cell, elapsed_s: float) -> str:

@@ -147,6 +147,8 @@ class FakeLinks:
                 counted[index] += 100
         counted[4] = held
         counted[5] += sum(kind in ("reset", "close") for kind, _ in present)
+        resets = sum(kind == "reset" for kind, _ in present)
+        counted[2:4] = (each + 10 * resets for each in counted[2:4])
         # a frame that is cut ends its connection, and the answer to one that went out twice is swallowed
         counted[5] += sum(kind == "cut" for kind, _ in present)
         counted[3] += sum(kind == "repeat" for kind, _ in present)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
+from random import Random
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.faults.base import Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.damage import LinkTraffic, Marks
 from chaos.faults.drop_response import DUPLICATES, RETRIES, DropResponse
+from chaos.faults.machine import MachineState
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import SystemClock
 from cluster.seams.memory_storage import MemoryStorage
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
+from tests.chaos.fake_machine import FakeMachine
 from tests.support.faults import of_zookeeper
 from verifier.closing import Closing
 from verifier.completeness.targets import misnamed
@@ -420,3 +425,141 @@ def test_a_kill_of_load_bites_when_the_others_do_more() -> None:
     assert probe["process"] == "producers-2" and probe["dead"] is True and probe["records_before"] > 0
     assert later["records_of_others"] > 0 and after["effective"] is True
     assert cluster.own_load.all["producers"].running and not cluster.own_load.all["producers-2"].running
+
+
+def _probed(name: str, cluster: FakeCluster, seed: int = 3, **parameters: object) -> tuple[Probe, bool]:
+    """What the probe of a fault sees while it lasts, and whether the fault bit; it is healed afterwards."""
+    fault = FAULTS[name](Injection(0.0, name, 0.01, {"partition": 0}, parameters), cluster, FastClock(), Random(seed))
+
+    async def work() -> tuple[Probe, bool]:
+        await fault.choose()
+        await fault.inject()
+        during = await fault.bites()
+        await fault.heal()
+        return during, fault.bit(during, await fault.gone())
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize("name", ["isolate-broker", "expire-session", "zookeeper-from-one"])
+def test_a_broker_is_not_dead_because_no_broker_answers(name: str) -> None:
+    """On a machine that is too busy, the conductor gets no answers for a while: no one has counted anyone as dead."""
+
+    class Silent(FakeCluster):
+        async def alive(self) -> frozenset[int]:
+            return frozenset() if self.links.is_cut("b1-zk") else await super().alive()
+
+    during, bit = _probed(name, Silent())
+    assert not bit and during.seen["counted_dead"] is False
+    assert _probed(name, FakeCluster())[1]
+
+
+def test_only_a_replica_is_a_follower() -> None:
+    """With more brokers than replicas, another broker has nothing that it follows."""
+
+    class Two(FakeCluster):
+        async def replicas(self, partition: int) -> tuple[int, ...]:
+            return (3, 1)
+
+    hit = {_probed("kill-follower", Two(), seed)[0].seen["broker"] for seed in range(9)}
+    assert hit == {3}
+    assert {_probed("kill-follower", FakeCluster(), seed)[0].seen["broker"] for seed in range(9)} == {2, 3}
+    assert FAULTS["kill-follower"].least_replicas == 2
+
+
+def test_a_broker_that_did_not_stay_up_is_not_healed() -> None:
+    """One without a replica is in no ISR, so all of them are full without it."""
+
+    class Dying(FakeCluster):
+        async def restart(self, broker_id: int) -> None:
+            await super().restart(broker_id)
+            self.processes[broker_id].running = False
+
+        async def in_sync(self) -> bool:
+            return True
+
+    record = _conduct_with_little_patience(Dying(), Injection(0.0, "kill-controller", 0.01))
+    assert (record[-1]["effective"], record[-1]["healed"]) == (True, False)
+
+
+def test_a_link_that_nothing_is_sent_on_is_not_cut() -> None:
+    """It was used once, and is as quiet without the cut: of a lossless one, something must be held back."""
+
+    class Idle(FakeLinks):
+        async def stats(self, link: str) -> LinkTraffic | None:
+            return LinkTraffic(100, 100, 0, 0, 0, 3)
+
+    cluster = FakeCluster()
+    cluster.links = Idle()
+    during, bit = _probed("cut-link", cluster, lossless=True)
+    assert not bit and during.seen["quiet"] and during.seen["held_bytes"] == 0
+    during, bit = _probed("cut-link", FakeCluster(), lossless=True)
+    assert bit and during.seen["held_bytes"] > 0
+
+
+def test_syncs_that_an_earlier_fault_delayed_do_not_count() -> None:
+    """The disk counts from the start of the process; a busy one makes the broker wait without any delay."""
+
+    class Delayed(FakeMachine):
+        async def see(self) -> MachineState | None:
+            state = await super().see()
+            assert state is not None
+            return replace(state, delayed_syncs=state.delayed_syncs + 3, longest_sync_ms=450)
+
+    class Busy(FakeCluster):
+        waited_s = 0.0
+
+        async def counter(self, broker_id: int, name: str) -> float | None:
+            self.waited_s += 0.5
+            return self.waited_s
+
+    cluster = Busy()
+    cluster.machines = {each: Delayed(lambda: None, deaf=True) for each in cluster.broker_ids}
+    during, bit = _probed("slow-disk", cluster)
+    assert not bit and during.seen["delayed_syncs"] == 0
+    cluster.machines = {each: Delayed(lambda: None) for each in cluster.broker_ids}
+    assert _probed("slow-disk", cluster)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("clock-jump", "clock-drift"), ("clock-drift", "clock-jump"), ("slow-disk", "slow-disk")]
+)
+def test_what_another_fault_undid_did_not_last(name: str, other: str) -> None:
+    """A broker has one clock and one disk: who heals first leaves the other fault nothing."""
+    cluster = FakeCluster()
+    faults = [
+        FAULTS[each](Injection(0.0, each, 0.01, {"partition": 0}), cluster, FastClock(), Random(3))
+        for each in (other, name)
+    ]
+
+    async def work() -> list[bool]:
+        probes = []
+        for fault in faults:
+            await fault.choose()
+            await fault.inject()
+            probes.append(await fault.bites())
+        bit = []
+        for fault, during in zip(faults, probes, strict=True):
+            await fault.heal()
+            assert during.effective
+            bit.append(fault.bit(during, await fault.gone()))
+        return bit
+
+    *_, last = asyncio.run(work())
+    assert not last
+    assert _probed(name, FakeCluster())[1]
+
+
+def test_a_connection_that_a_client_closed_is_not_reset() -> None:
+    """A reset takes what was sent with it."""
+
+    class Closing(FakeLinks):
+        async def stats(self, link: str) -> LinkTraffic | None:
+            self.made += 1
+            return LinkTraffic(100, 100, 7, 7, 0, self.made)
+
+    cluster = FakeCluster()
+    cluster.links = Closing()
+    during, bit = _probed("reset", cluster)
+    assert not bit and during.seen["closed_connections"] > 0 and during.seen["dropped_bytes"] == 0
+    assert _probed("reset", FakeCluster())[1]

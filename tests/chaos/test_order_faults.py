@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 import pytest
 
-from chaos.faults.admin_orders import RoundTrip
+from chaos.faults.admin_orders import RoundTrip, SeenReplicas
 from chaos.faults.base import Fault, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.reaction import epochs_for
@@ -188,6 +190,21 @@ def test_directories_that_stay_keep_a_topic_from_being_gone() -> None:
     assert after.seen["topics_known"] == 0 < after.seen["replica_directories"] and not after.effective
 
 
+@pytest.mark.parametrize("name", ["create-delete-topic", "add-partitions"])
+def test_a_topic_is_not_gone_because_no_broker_answers(name: str) -> None:
+    """One that does not answer may still report it."""
+
+    class Silent(FakeOrders):
+        async def topic_on(self, broker_id: int, topic: str) -> Mapping[int, SeenReplicas] | None:
+            return await super().topic_on(broker_id, topic) or (None if broker_id == 3 else {})
+
+    cluster = FakeCluster()
+    cluster.orders = Silent(cluster.topic, cluster.partitions, cluster.broker_ids, cluster.machines)
+    during, after = asyncio.run(_whole(_fault(name, cluster)))
+    assert during.effective and not after.effective
+    assert after.seen["topics_known"] > 0 and after.seen["replica_directories"] == 0
+
+
 def test_a_setting_shows_in_what_is_refused() -> None:
     """On a topic beside the load, whose own is not touched; set back, the same record is taken."""
     cluster = FakeCluster()
@@ -205,6 +222,37 @@ def test_a_setting_of_the_runs_topic_is_set_back_to_what_it_was(former: dict[str
     during, after = asyncio.run(_whole(_fault("alter-config", cluster, key="segment.ms")))
     assert during.effective and during.seen["closed_segments"] >= 2
     assert after.effective and cluster.orders.topics[cluster.topic].overrides == former
+
+
+@pytest.mark.parametrize(("every", "bites"), [(1, False), (3, True)])
+def test_segments_that_were_full_do_not_show_a_setting(every: int, bites: bool) -> None:
+    """Under a load, small segments are closed all the time; with the setting, before they are full."""
+    full_bytes = 131_072
+
+    class Small(FakeOrders):
+        looks = 0
+
+        async def config_on(self, broker_id: int, topic: str) -> Mapping[str, str] | None:
+            return {**(await super().config_on(broker_id, topic) or {}), "segment.bytes": str(full_bytes)}
+
+        async def held_on(self, broker_id: int, topic: str) -> Mapping[int, int] | None:
+            self.looks += broker_id == 1
+            return dict.fromkeys(range(2), self.looks * full_bytes // every)
+
+        async def set_config(self, topic: str, values: Mapping[str, str | None]) -> None:
+            known = self.topics[topic]
+            self.topics[topic] = replace(known, overrides={k: v for k, v in values.items() if v is not None})
+
+    class Busy(FakeMachine):
+        async def segments(self, directory: str) -> int:
+            self.closed += 1
+            return self.closed
+
+    cluster = FakeCluster()
+    cluster.machines.update({broker_id: Busy(lambda: None) for broker_id in cluster.broker_ids})
+    cluster.orders = Small(cluster.topic, cluster.partitions, cluster.broker_ids, cluster.machines)
+    during, _ = asyncio.run(_whole(_fault("alter-config", cluster, key="segment.ms")))
+    assert during.seen["closed_segments"] >= 2 and during.effective == bites
 
 
 def test_a_setting_that_every_broker_describes_and_that_does_nothing_has_not_bitten() -> None:

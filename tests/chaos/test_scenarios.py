@@ -17,6 +17,7 @@ from chaos.scenarios.document import document
 from chaos.scenarios.model import ScenarioError, read_scenario
 from chaos.sweeps import scenarios as sweep
 from chaos.sweeps.model import Wanted
+from tests.chaos.test_experiment import PARSE
 from verifier.anomalies import NAMES
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -77,6 +78,14 @@ def test_what_is_asked_for_beside_a_scenario_wins() -> None:
     asked = asked_by({"scenario": "zombie-leader", "seed": 9, "time_limit_s": 60.0})
     assert asked.time_limit_s == 60.0 and "--time-limit" in words(asked)
     assert asked_by({"scenario": "zombie-leader", "seed": 9}).partitions == scenario.options["partitions"]
+
+
+def test_what_a_scenario_decides_is_not_taken_back_by_a_default() -> None:
+    """On the command line as well, where every option has one: the time that its schedule needs is its own."""
+    for scenario in scenarios():
+        assert PARSE(["run", "--seed", "9", "--scenario", scenario.name]) == told_by(scenario.name, 9)
+    longer = PARSE(["run", "--seed", "9", "--scenario", "zombie-leader", "--time-limit", "60"])
+    assert longer == told_by("zombie-leader", 9, time_limit_s=60.0)
 
 
 @pytest.mark.parametrize("given", [{"faults": "kill-leader"}, {"overlap": True}, {"schedule": Path("x.yaml")}])

@@ -139,6 +139,13 @@ def test_a_name_that_is_no_text_hides_no_other(results: Path) -> None:
     assert answers == ["200 OK"] * 3
 
 
+@pytest.mark.parametrize(("counts", "state"), [({"valid": 3, "unjudged": 1}, "unjudged"), ({"valid": 4}, "valid")])
+def test_a_sweep_with_a_run_that_is_not_judged_is_not_valid(results: Path, counts: dict[str, int], state: str) -> None:
+    """It has run, and what it would show is not known."""
+    sweep_at(results, "defects/now", counts)
+    assert {entry.place: entry.state for entry in entries_below(results, now_s())}["defects/now"] == state
+
+
 @pytest.mark.parametrize(
     "text", ["{}", "[]", '{"sweep": "x", "counts": 3}', "no JSON", '{"sweep": "x", "counts": {"a": "b"}}']
 )

@@ -85,6 +85,16 @@ def test_a_double_failover_does_not_bite_with_the_first_leader_back_in_the_isr()
     assert not asyncio.run(_during("double-failover", Forgetful())).effective
 
 
+def test_a_double_failover_does_not_bite_if_no_one_knows_the_isr() -> None:
+    """That no broker answers does not say that the first leader was out of it."""
+
+    class Silent(FakeCluster):
+        async def isr(self, partition: int) -> frozenset[int]:
+            return frozenset()
+
+    assert not asyncio.run(_during("double-failover", Silent())).effective
+
+
 def test_a_double_failover_whose_next_leader_is_another_names_who_was_to_die() -> None:
     """The record says what happened: the verifier compares target and probe."""
 

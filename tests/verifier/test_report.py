@@ -300,6 +300,17 @@ def test_probes_are_told_in_words(bad: Verdict) -> None:
     assert "leader_moved" not in text and "=True" not in text
 
 
+def test_a_fault_that_was_not_seen_to_be_over_is_not_said_to_be(bad: Verdict) -> None:
+    """The record says so: the probe gave up, and something of it may be left."""
+    left, over = replace(FAULTS[0], healed=False, healed_ns=5 * SECOND), replace(FAULTS[0], healed_ns=5 * SECOND)
+    for fault, is_told in ((left, True), (over, False), (FAULTS[1], False)):
+        for text in (report_html(a_run(), [fault], bad, []), summary_md(a_run(), [fault], bad)):
+            said = text.replace('("not seen to be over")', "")
+            assert ("not seen to be over" in said) == is_told
+    assert "over at" not in report_html(a_run(), [left], bad, [])
+    assert "over at" in report_html(a_run(), [over], bad, [])
+
+
 def test_the_page_links_locust_histories_and_logs(bad: Verdict) -> None:
     """Below the time line, each with what it is; a run that has none of them has no empty line."""
     names = ("loadgen/producers.html", "history/producers.arrow", "nodes/1/broker.log")

@@ -111,6 +111,7 @@ _VALUES: Mapping[str, str] = {
     "last_sync_ms": "the last sync took {} ms",
     "waited_for_disk_ms": "the broker measured {} ms of waiting for its disk",
     "clock_ahead_ms": "its clock was {} ms ahead",
+    "clock_until_then_ms": "until then it was {} ms ahead",
     "dead_after_ms": "after {} ms",
     "records_before": "it had written or read {} records",
     "records_of_others": "{} records of the others afterwards",
@@ -132,6 +133,7 @@ _VALUES: Mapping[str, str] = {
     "key": "setting {}",
     "brokers_agreeing": "{} brokers described that value",
     "closed_segments": "{} segments were closed",
+    "full_segments": "{} of them may just have been full",
     "refusal": "a record was refused with {}",
 }
 #: Name -> the text for one.
@@ -169,6 +171,7 @@ _ONE: Mapping[str, str] = {
     "records_read": "1 record was written and read back",
     "partitions_added": "1 added one known to every broker",
     "closed_segments": "1 segment was closed",
+    "full_segments": "1 of them may just have been full",
 }
 #: They name something, and count nothing.
 _NUMBERS = frozenset({"broker", "pid", "elected"})

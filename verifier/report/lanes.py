@@ -38,12 +38,12 @@ def fault_lanes(injected: Sequence[Injected], axis: Axis) -> list[tuple[str, lis
 
 def fault_title(each: Injected, axis: Axis) -> str:
     """One fault in a line."""
-    words = "skipped" if each.skipped else "bit" if each.effective else "did not bite"
-    title = f"{each.fault} on {each.target}, at {axis.seconds(each.start_ns):.1f} s: {words}"
+    title = f"{each.fault} on {each.target}, at {axis.seconds(each.start_ns):.1f} s: {each.effect}"
     if each.end_ns is None:
         return title if each.skipped else f"{title}, not healed"
     healed = "" if each.healed_ns is None else f", healed from {axis.seconds(each.healed_ns):.1f} s"
-    return f"{title}{healed}, over at {axis.seconds(each.end_ns):.1f} s"
+    over = "over at" if each.healed else "looked at until"
+    return f"{title}{healed}, {over} {axis.seconds(each.end_ns):.1f} s"
 
 
 def gap_lane(availability: Mapping[str, Any], axis: Axis) -> list[tuple[str, list[LaneBar]]]:

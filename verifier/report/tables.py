@@ -32,7 +32,7 @@ def faults(injected: Sequence[Injected], most: int) -> dict[str, Any]:
             "took": ""
             if each.healed_ns is None or each.end_ns is None
             else duration(ms_of_ns(each.end_ns - each.healed_ns)),
-            "state": "skipped" if each.skipped else "bit" if each.effective else "did not bite",
+            "state": each.effect,
             "seen": probe_words(each.probe),
             "seen_after": probe_words(each.heal_probe),
         }

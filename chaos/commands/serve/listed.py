@@ -100,7 +100,8 @@ def _cells(sweep: Path) -> list[Path]:
 def _worst(counts: dict[str, int]) -> str:
     """The outcome that outranks the others, as in the exit status of a sweep."""
     return next(
-        (name for name in ("failed", "invalid", "unknown", "interrupted", "valid") if counts.get(name)), "empty"
+        (name for name in ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid") if counts.get(name)),
+        "empty",
     )
 
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from chaos.sweeps.directory import CELLS, SHRUNK, SweepDirectory
 from chaos.sweeps.model import Cell, Sweep
-from chaos.sweeps.outcome import CellOutcome
+from chaos.sweeps.outcome import CellOutcome, made_by
 from chaos.sweeps.reach import kept, together
 from chaos.sweeps.report.words import found, key
 from chaos.sweeps.shrunk import Shrunk
@@ -21,7 +21,7 @@ from verifier.evidence.texts import fit_for_xml
 from verifier.markdown import code, inline, table
 
 #: In this order one outranks the others; with none of them nothing was run.
-_RANKS = ("failed", "invalid", "unknown", "interrupted", "valid")
+_RANKS = ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid")
 _COUNTS = ("tests", "failures", "errors", "skipped")
 
 
@@ -38,6 +38,8 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[st
     ran = [(cell, outcomes[cell.name]) for cell in sweep.cells if verdict_of(outcomes[cell.name])]
     if planted := dict.fromkeys(defect for cell, _ in ran for defect in cell.asked.defects):
         yield f"Planted on purpose: {', '.join(map(code, planted))}."
+    if others := made_by(list(outcomes.values())):
+        yield f"Note: {inline(others)}."
     yield ""
     if ran:
         yield from table(

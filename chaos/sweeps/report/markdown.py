@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from chaos.sweeps.model import Sweep
-from chaos.sweeps.outcome import CellOutcome
+from chaos.sweeps.outcome import CellOutcome, made_by
 from chaos.sweeps.reach import together
 from chaos.sweeps.report.sensitivity_words import markdown
 from chaos.sweeps.report.words import HEADINGS, columns, figures
@@ -25,6 +25,9 @@ def _lines(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, CellO
     yield ""
     if line := claims_line(rows):
         yield line
+        yield ""
+    if others := made_by(list(outcomes.values())):
+        yield f"Note: {others}."
         yield ""
     if shown := ran(rows):
         wanted = columns(shown)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from chaos.sweeps.model import EFFECTS, UNKNOWN, Sweep
-from chaos.sweeps.outcome import CellOutcome
+from chaos.sweeps.outcome import CellOutcome, made_by
 from chaos.sweeps.reach import kept, together
 from chaos.sweeps.report import sensitivity_words
 from chaos.sweeps.report.plots import matrix, throughputs
@@ -39,6 +39,7 @@ def sweep_html(sweep: Sweep, rows: Sequence[MatrixRow], outcomes: Mapping[str, C
         left_out=left_out(rows),
         counts=counted(list(outcomes.values())),
         claims=claims_line(rows),
+        commits=made_by(list(outcomes.values())),
         plot=matrix(sweep, rows),
         speeds=throughputs(sweep, rows),
         effects=[

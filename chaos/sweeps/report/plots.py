@@ -134,7 +134,7 @@ def state(row: MatrixRow) -> str:
     """How a place is colored: by its verdict, and a valid one by whether something that is allowed was found."""
     if row.verdict == "valid":
         return "allowed" if any(count for name, count in row.found.items() if name != UNKNOWN) else "valid"
-    return {"-": "absent", "failed": "invalid"}.get(row.verdict, row.verdict)
+    return {"-": "absent", "failed": "invalid", "unjudged": "unknown"}.get(row.verdict, row.verdict)
 
 
 def _nothing(row: MatrixRow) -> str:

@@ -23,7 +23,18 @@ def sentences(told: Sensitivity) -> list[str]:
         f"{_of(told['fault_alarms'])} with faults alone): a share of at most {told['alarms']['most']:.1%}, with "
         f"{confidence} confidence."
     )
-    return [*([found] if told["defects"] else []), *([alarms] if told["controls"] else [])]
+    without = told.get("without_verdict", {})
+    left = (
+        f"Not counted: {sum(without.values())} runs without a verdict "
+        f"({', '.join(f'{count} {status}' for status, count in without.items())})."
+    )
+    others = told.get("commits", "")
+    return [
+        *([found] if told["defects"] else []),
+        *([alarms] if told["controls"] else []),
+        *([left] if without else []),
+        *([f"Note: {others}."] if others else []),
+    ]
 
 
 def rows(told: Sensitivity) -> list[list[str]]:

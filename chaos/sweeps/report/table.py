@@ -17,7 +17,8 @@ from chaos.sweeps.report.words import HEADINGS, WORDS, columns, figures
 from chaos.sweeps.summary import MatrixRow
 
 _STYLES = {
-    "valid": "green", "invalid": "red", "unknown": "yellow", "interrupted": "yellow", "failed": "bold red",
+    "valid": "green", "invalid": "red", "unknown": "yellow", "interrupted": "yellow",
+    "unjudged": "yellow", "failed": "bold red",
     "NO": "red", "yes": "green",
 }  # fmt: skip
 #: In a narrow terminal these are in a table of their own.

@@ -113,6 +113,16 @@ def test_punctuality_counts_what_has_a_time_of_its_own() -> None:
     )
 
 
+def test_what_was_not_played_to_its_end_is_told() -> None:
+    """One that could not be injected, or was cut short, did not come again, however punctually it began."""
+    failed = {**begun(0, 4.0), "probe": {"error": "LinkError('no proxy')"}}
+    found = punctuality(Schedule(7, PLANNED.injections[:2]), [failed, over(0, 7.0), begun(1, 12.0)], BEGAN)
+    assert found.sentence == (
+        "3 events, largest deviation 0 ms, 2 missing "
+        "(kill-leader at 4 s failed: LinkError('no proxy'); cut-link at 12 s never ended)"
+    )
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(0, 100)), max_size=4, unique_by=lambda each: each[0]))
 def test_times_survive_the_way_through_a_file(times: list[tuple[int, float]]) -> None:
     """What is written is played: in the order of times, none before the load."""

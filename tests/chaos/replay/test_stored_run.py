@@ -14,6 +14,7 @@ import pytest
 from chaos.commands import replay as command
 from chaos.commands.main import run_command
 from chaos.experiment.asked import Asked
+from chaos.experiment.command_line import words
 from chaos.experiment.experiment import Experiment
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.recorded import differences, recorded
@@ -21,7 +22,7 @@ from chaos.experiment.resolve import plan, resolve
 from chaos.replay.stored_run import read_stored
 from chaos.schedules.model import Injection, Schedule, to_yaml
 from tests.support.settings import run_model
-from verifier.evidence.run_directory import RunDirectory, write_json_atomic
+from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 from verifier.evidence.run_model import PhaseSpan
 
 SECOND = 1_000_000_000
@@ -98,6 +99,13 @@ def test_a_replay_asks_for_the_same_but_its_faults(tmp_path: Path) -> None:
     assert differences(of.model.experiment, experiment) == []
 
 
+def test_what_was_judged_later_is_judged_when_it_is_repeated(tmp_path: Path) -> None:
+    """Such as a cell of a sweep: a replay or a try that is not judged would say nothing, however it went."""
+    of = read_stored(make_run(tmp_path / "run", replace(ASKED, unjudged=True)))
+    assert of.asked == replace(ASKED, schedule=of.asked.schedule)
+    assert "--no-verify" not in words(of.asked, everything=True)
+
+
 def test_what_the_same_options_come_to_now_is_compared(tmp_path: Path) -> None:
     """Another default, or a workload's file that has changed: said, with the values."""
     of = read_stored(make_run(tmp_path / "run", ASKED))
@@ -150,14 +158,16 @@ def test_the_command_conducts_what_happened(
     def conduct(experiment: Experiment, schedule: Schedule, warnings: list[str], repro: str, **more: Any) -> str:
         seen.append((experiment, schedule, repro))
         played = make_run(tmp_path / "played", experiment.asked, schedule.injections, {0: 4.262})
+        over = {"number": 0, "fault": "kill-leader", "phase": "heal", "start_ns": SECOND + int(7.255 * SECOND)}
+        append_json_line(played.faults_jsonl, over)
         assert more["more"](played) == {
-            "replay": {"of": str(run.path), "events": 1, "largest_deviation_ms": 12.0, "waited": [], "missing": []}
+            "replay": {"of": str(run.path), "events": 2, "largest_deviation_ms": 12.0, "waited": [], "missing": []}
         }
         return "invalid"
 
     monkeypatch.setattr(command, "conduct", conduct)
     assert run_command(["replay", str(run.path), "--out", "there", "--keep", "all"]) == 1
-    assert capsys.readouterr().out == "replay: 1 event, largest deviation 12 ms\n"
+    assert capsys.readouterr().out == "replay: 2 events, largest deviation 12 ms\n"
     ((experiment, schedule, repro),) = seen
     assert [each.at_s for each in schedule.injections] == [4.25]
     assert (experiment.asked.name, experiment.asked.out, experiment.asked.keep) == ("replay", "there", "all")

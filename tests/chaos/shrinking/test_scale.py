@@ -22,6 +22,7 @@ from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, leadi
 from chaos.shrinking.regression import regression_test, schedule_text, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
 from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
+from verifier.verdict import undecidable
 
 PATH = Path("there.yaml")
 SCHEDULE = Schedule(
@@ -119,6 +120,15 @@ def test_a_check_that_says_nothing_is_no_pass(silent: dict[str, Any]) -> None:
     assert LOST.outcome({"checks": {"lost-write": _check(1, **silent)}}) is TryOutcome.FAILED
 
 
+def test_a_run_that_could_not_be_judged_is_no_pass() -> None:
+    """Its verifier died, or its evidence is incomplete: it would lower how often the run is said to fail."""
+    assert LOST.outcome(undecidable("the verifier was killed by signal 9").to_json()) is TryOutcome.UNRESOLVED
+    assert LOST.outcome({"checks": {"lost-write": _check(0, valid="unknown")}}) is TryOutcome.UNRESOLVED
+    assert LOST.outcome({"checks": {"lost-write": _check(1, valid="unknown")}}) is TryOutcome.FAILED
+    # what is unknown only because no fault bit was judged: it did not fail
+    assert LOST.outcome({"verdict": "unknown", "checks": {"lost-write": _check(0, valid=True)}}) is TryOutcome.PASSED
+
+
 def test_when_an_anomaly_was_seen_is_looked_for_in_its_examples() -> None:
     """The earliest time in the run that one of them names."""
     examples = [{"detail": {"ack_ns": 70, "offset": 3}, "context": {"rows": [{"complete_ns": 40}, {"at_ns": 4}]}}]
@@ -198,3 +208,15 @@ def test_the_test_that_is_left_judges(
         with pytest.raises((AssertionError, pytest.fail.Exception)):
             place["test_lost_write"](tmp_path)
     assert all(argv[argv.index("--schedule") + 1] == str(tmp_path / "schedule.yaml") for argv in calls)
+
+
+@pytest.mark.parametrize(("allowed_count", "is_found"), [(4, False), (3, True)])
+def test_what_is_allowed_counts_only_where_it_was_asked_for(allowed_count: int, is_found: bool) -> None:
+    """The test that is left asks for a duplicate that is forbidden, beside a loss that the settings allow."""
+    failure = SameFailure(("lost-write", "duplicate"), frozenset({"lost-write"}))
+    text = regression_test(ASKED, "schedule.yaml", failure, [], 1)
+    (line,) = (line.strip() for line in text.splitlines() if line.strip().startswith("found = "))
+    checks = {"lost-write": _check(2, 2), "duplicate": _check(4, allowed_count)}
+    place: dict[str, Any] = {"checks": checks.items()}
+    exec(line, place)
+    assert ("duplicate" in place["found"]) == is_found and "lost-write" in place["found"]

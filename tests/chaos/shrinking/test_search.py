@@ -145,6 +145,23 @@ def test_what_failed_by_luck_is_given_up_in_the_end() -> None:
     assert search.after == search.before == TryCount(3, 3)
 
 
+def test_what_failed_by_luck_is_given_up_though_no_run_is_left() -> None:
+    """What did not fail when it was tried again is not claimed to; what was accepted before it has no such tries."""
+    seen: set[SmallerRun] = set()
+
+    def fails(candidate: SmallerRun) -> bool:
+        lucky = candidate not in seen
+        seen.add(candidate)
+        return len(candidate.events) == 8 or lucky
+
+    search = Search(8, max_runs=8)
+    tried = searched(search, fails)
+    again = tried[-1][0]
+    assert [candidate for candidate, _ in tried[-3:]] == [again] * 3 and tried[-1][1] is TryOutcome.PASSED
+    assert search.runs == 8 and search.best not in (None, again)
+    assert search.after == TryCount()
+
+
 def test_what_cannot_be_run_costs_nothing_and_what_has_no_verdict_is_no_failure() -> None:
     """A setting that would be refused is not accepted; a run without a verdict counts as one, and as neither."""
     search = Search(2, max_runs=60, load={"users": (1, 2)})

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import resolve
 from chaos.experiment.verdict_settings import settings_of
 from chaos.sweeps.directory import SweepDirectory
@@ -15,6 +20,15 @@ from verifier.evidence.run_model import PhaseSpan
 from verifier.evidence.series import SeriesPoint
 
 SECOND = 1_000_000_000
+
+
+def asked_as_run(cell: Cell) -> dict[str, Any]:
+    """What a run of this cell has in ``run.json``: also its own directory, and where its schedule stood."""
+    asked = replace(cell.asked, out="somewhere/else", keep="all", unjudged=True)
+    if cell.schedule is not None:
+        asked = replace(asked, schedule=ScheduleFile(Path("schedules/it.yaml"), cell.schedule))
+    plain: dict[str, Any] = json.loads(json.dumps(resolve(asked)[0].to_json()))
+    return plain
 
 
 def finish(
@@ -41,6 +55,7 @@ def finish(
         name=asked.name,
         seed=asked.seed,
         settings=settings_of(resolve(asked)[0]),
+        experiment=asked_as_run(cell),
         phases=[PhaseSpan("start", 0, SECOND), PhaseSpan("chaos", SECOND, 4 * SECOND)],
         interrupted=interrupted,
         repro=f".venv/bin/gapless run --seed {asked.seed}",

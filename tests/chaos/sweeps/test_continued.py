@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +15,24 @@ from chaos.commands.continued import resumed, same_again, take_over
 from chaos.conductor.leftovers import FILE, WorkedOn
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
-from chaos.sweeps.catalogue import find_sweep
+from chaos.experiment.command_line import words
+from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.resolve import resolve
+from chaos.schedules.model import from_yaml, to_yaml
+from chaos.sweeps.belonging import is_asked_by
+from chaos.sweeps.catalogue import SWEEPS, find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Sweep, SweepError, Wanted
+from chaos.sweeps.outcome import CellOutcome, made_by, outcome_of
+from chaos.sweeps.report import write_reports
+from chaos.sweeps.summary import exit_status, sweep_json
 from chaos.sweeps.sweep_runner import SweepRunner
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from tests.chaos.sweeps.finished import finish
+from tests.chaos.test_experiment import PARSE
+from verifier.evidence import seal
+from verifier.evidence.run_directory import read_json, write_json_atomic
 
 WANTED = Wanted(seeds=(1, 2, 3), rate=900)
 SWEEP: Sweep = find_sweep("seeds")(WANTED)
@@ -69,3 +82,75 @@ def test_what_is_not_run_again_is_named(tmp_path: Path) -> None:
     names = [cell.name for cell in SWEEP.cells[:2]]
     assert "2 cells have a verdict already and are not run again:" in shown.getvalue()
     assert all(f"  {name}: valid" in shown.getvalue() for name in names)
+
+
+def _again(directory: SweepDirectory, sweep: Sweep = SWEEP) -> dict[str, str]:
+    """How each cell stands when the sweep is continued."""
+    clock = SystemClock()
+    with Supervisor(str(directory.path)) as supervisor:
+        runner = SweepRunner(sweep, {}, directory, supervisor, clock, Progress(clock), lambda *_: [])
+        return {cell.name: runner.outcomes[cell.name].status for cell in sweep.cells}
+
+
+@pytest.mark.parametrize("name", [*SWEEPS])
+def test_every_cell_knows_its_own_run(name: str) -> None:
+    """By what ``run.json`` says it was asked, after its way over the command line and through a schedule's file."""
+    cells = find_sweep(name)(Wanted(seeds=(3,), day=20260101)).cells
+    for cell in cells[:: max(1, len(cells) // 12)]:
+        if not cell.inapplicable:
+            asked = PARSE(words(replace(cell.asked, out="there"), everything=True))
+            if cell.schedule is not None:
+                asked = replace(asked, schedule=ScheduleFile(Path("x.yaml"), from_yaml(to_yaml(cell.schedule))))
+            assert is_asked_by(cell, json.loads(json.dumps(resolve(asked)[0].to_json()))), cell.name
+
+
+def test_a_run_that_was_asked_something_else_is_not_taken_for_the_cells(tmp_path: Path) -> None:
+    """Another cell's directory, or that of another version of the matrix: its verdict says nothing about this cell."""
+    directory = _begun(tmp_path / "swept")
+    first, second, third = SWEEP.cells
+    assert list(_again(directory).values()) == ["judged", "judged", "not run"]
+    shutil.copytree(directory.run(second).path, directory.run(third).path)
+    assert _again(directory)[third.name] == "not run"
+    shorter = replace(SWEEP, cells=(replace(first, asked=replace(first.asked, time_limit_s=39.0)), second, third))
+    assert list(_again(directory, shorter).values()) == ["not run", "judged", "not run"]
+    # where it is written, what is kept of it and where it is judged does not change the run
+    elsewhere = replace(first, asked=replace(first.asked, out="x", keep="none", spark_master="local[1]"))
+    assert list(_again(directory, replace(SWEEP, cells=(elsewhere, second))).values()) == ["judged", "judged"]
+
+
+def test_a_verdict_on_other_evidence_is_not_taken_for_the_runs(tmp_path: Path) -> None:
+    """It names the seal of the evidence that it was made of."""
+    directory = _begun(tmp_path / "swept")
+    run = directory.run(SWEEP.cells[0])
+    own = seal.take(run).digest
+    verdict = read_json(run.verdict_json)
+    for named, status in ((own, "judged"), ("0" * 64, "not run")):
+        write_json_atomic(run.verdict_json, {**verdict, "stats": {**verdict["stats"], "seal": named}})
+        assert _again(directory)[SWEEP.cells[0].name] == status
+
+
+def test_a_cell_that_was_judged_again_has_its_last_verdict(tmp_path: Path) -> None:
+    """``gapless verify`` writes the verdict, and not the exit status that the run ended with."""
+    directory = _begun(tmp_path / "swept")
+    run = directory.run(SWEEP.cells[0])
+    write_json_atomic(run.verdict_json, {**read_json(run.verdict_json), "verdict": "invalid"})
+    outcome = outcome_of(run)
+    assert (outcome.verdict, outcome.exit_status, run.read_run()["exit_status"]) == ("invalid", 1, 0)
+    assert exit_status([outcome]) == 1
+
+
+def test_runs_of_different_commits_are_told_apart(tmp_path: Path) -> None:
+    """A sweep that is continued after a change has verdicts of two programs: every page says so."""
+    directory = _begun(tmp_path / "swept")
+    for cell, commit in zip(SWEEP.cells, ("aaa", "bbb"), strict=False):
+        run = directory.run(cell)
+        write_json_atomic(run.run_json, {**run.read_run(), "versions": {"commit": commit}})
+    outcomes = {cell.name: CellOutcome("not run") for cell in SWEEP.cells}
+    outcomes |= {cell.name: outcome_of(directory.run(cell)) for cell in SWEEP.cells[:2]}
+    write_reports(directory, SWEEP, outcomes)
+    said = "the runs were made by different commits: aaa (1), bbb (1)"
+    for page in (directory.summary_md, directory.sweep_md, directory.sweep_html):
+        assert said in page.read_text()
+    assert sweep_json(SWEEP, {}, outcomes, {})["commits"] == said
+    one = dict.fromkeys(outcomes, outcomes[SWEEP.cells[0].name])
+    assert made_by(list(one.values())) == ""

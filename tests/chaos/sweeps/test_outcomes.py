@@ -16,7 +16,7 @@ from chaos.commands.main import run_command
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from chaos.sweeps.outcome import CellOutcome, interrupted, is_judged, outcome_of, shows_what_is_claimed
+from chaos.sweeps.outcome import CellOutcome, Status, interrupted, is_judged, outcome_of, shows_what_is_claimed
 from chaos.sweeps.report import words, write_reports
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.table import tables
@@ -89,6 +89,15 @@ def test_a_run_that_was_interrupted_is_not_judged(directory: SweepDirectory) -> 
     assert is_judged(directory.run(second))
 
 
+def test_what_a_former_run_was_shrunk_to_is_not_that_of_the_next(directory: SweepDirectory) -> None:
+    """It stands aside with its run; else the next one, red or not, would have another run's scenario."""
+    finish(directory, LOSING[0])
+    directory.shrunk(LOSING[0]).mkdir(parents=True)
+    aside = directory.set_aside(LOSING[0])
+    assert aside is not None and not directory.shrunk(LOSING[0]).exists()
+    assert (directory.path / "shrunk" / aside.name).is_dir()
+
+
 def test_incomplete_evidence_shows_no_claim(directory: SweepDirectory) -> None:
     """An unknown run that shows nothing neither proves that nothing happens, nor refutes that something does."""
     finish(directory, LOSING[0], verdict="unknown")
@@ -147,6 +156,17 @@ def test_the_worst_cell_decides_the_exit_status(
     """255, then 1, then 2, then 0; a cell that was refused or killed is a failure of the harness."""
     outcomes = [CellOutcome("judged", exit_status=status) for status in statuses]
     assert exit_status(outcomes, interrupted=interrupted) == expected
+
+
+@pytest.mark.parametrize(("status", "expected"), [("failed", 255), ("unjudged", 2), ("interrupted", 2)])
+@pytest.mark.parametrize("ended", [None, 0, 1, 2, 255])
+def test_a_cell_that_was_run_and_has_no_verdict_is_never_green(
+    status: Status, expected: int, ended: int | None
+) -> None:
+    """However its program ended: Python itself ends with 1, which would read as an invalid run."""
+    outcomes = [CellOutcome("judged", exit_status=0), CellOutcome(status, exit_status=ended)]
+    assert exit_status(outcomes) == expected
+    assert exit_status([CellOutcome("judged", exit_status=0), CellOutcome("not run"), CellOutcome("not asked")]) == 0
 
 
 def test_the_pages_say_the_same(directory: SweepDirectory) -> None:

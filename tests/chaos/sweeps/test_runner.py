@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from chaos.commands import cell_calls
 from chaos.conductor.progress import Progress
+from chaos.exits import Exit
+from chaos.experiment.choices import Keep
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
+from chaos.sweeps.summary import exit_status
 from chaos.sweeps.sweep_runner import SweepRunner, stored
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
@@ -173,8 +177,53 @@ def test_a_run_that_says_valid_and_left_nothing_has_failed(place: Place) -> None
     runner.run(SWEEP.cells[:1])
     outcome = runner.outcomes[SWEEP.cells[0].name]
     assert outcome.status == "failed"
+    assert exit_status([outcome]) == Exit.HARNESS_FAILED
     assert "no verdict; see" in outcome.reasons[0]
     assert "honestly" in place.directory.log(SWEEP.cells[0]).read_text()
+
+
+def test_what_ends_as_an_unknown_run_does_and_left_no_verdict_ends_a_sweep_that_fails_fast(place: Place) -> None:
+    """The status of a program that died says nothing about the cluster."""
+    place.programs["1"] = "raise SystemExit(2)"
+    runner = place.runner(fail_fast=True)
+    runner.run(SWEEP.cells)
+    assert [runner.outcomes[cell.name].status for cell in SWEEP.cells] == ["failed", "not run", "not run"]
+
+
+def test_runs_that_no_one_judged_leave_no_green_sweep(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The verifier refused them: they are shown, the sweep is unknown, and it is judged when it is continued."""
+    judge = place.judge
+    monkeypatch.setattr(place, "judge", lambda _: None)
+    runner = place.runner(at_once=3)
+    runner.run(SWEEP.cells)
+    assert {outcome.status for outcome in runner.outcomes.values()} == {"unjudged"}
+    assert exit_status([*runner.outcomes.values()]) == Exit.UNKNOWN
+    assert runner.finish()["counts"] == {"unjudged": 3}
+    assert place.directory.summary_md.read_text().startswith("# unjudged: sweep seeds\n")
+    assert 'errors="3"' in place.directory.junit_xml.read_text()
+    assert "it has run, and is not judged yet" in place.directory.sweep_html.read_text()
+    monkeypatch.setattr(place, "judge", judge)
+    again = place.runner(at_once=3)
+    again.run(SWEEP.cells)
+    assert place.ran == ["1", "2", "3"] and exit_status([*again.outcomes.values()]) == Exit.VALID
+
+
+def test_a_run_that_another_verifier_judges_is_not_settled(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has until then is no verdict: it would be taken for one, and never be judged again."""
+    cell = SWEEP.cells[0]
+    place.unjudged(cell, Path(), None)
+    run = place.directory.run(cell)
+    monkeypatch.setattr(
+        cell_calls,
+        "judge_all",
+        lambda runs, _master, said, **_: [said(each, "another verifier judges it") for each in runs],
+    )
+    calls = cell_calls.calls_of(SWEEP, Keep.NONE, "local[2]", [])
+    calls.judge([run])
+    assert run.read_run()["exit_status"] is None
+    monkeypatch.setattr(cell_calls, "judge_all", lambda runs, _master, said, **_: [said(each, None) for each in runs])
+    calls.judge([run])
+    assert run.read_run()["exit_status"] == 0
 
 
 def test_an_interrupt_lets_the_present_cell_end_and_starts_no_other(place: Place) -> None:

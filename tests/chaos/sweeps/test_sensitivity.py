@@ -159,6 +159,26 @@ def test_false_alarms_are_counted_apart() -> None:
     assert [each["unknown"] for each in told["controls"]] == [1, 0]
 
 
+def test_what_has_no_verdict_is_told() -> None:
+    """A crash is neither a false alarm nor its absence, neither found nor missed: the page says how many there are."""
+    healthy, lost = cells(NONE, HEALTHY), cells("lose-acked", HEALTHY)
+    run = outcomes(
+        {
+            healthy[0].name: CellOutcome("judged", "valid", commit="aaa"),
+            healthy[1].name: CellOutcome("failed", exit_status=255),
+            lost[0].name: replace(FOUND, commit="bbb"),
+            lost[1].name: CellOutcome("not run"),
+        }
+    )
+    told = sensitivity_of(SWEEP, run)
+    assert told is not None and told["alarms"] == count_of(0, 1) and told["exercised"] == count_of(1, 1)
+    page = "\n".join(markdown(told))
+    assert "Not counted: 2 runs without a verdict (1 failed, 1 not run)." in page
+    assert "Note: the runs were made by different commits: aaa (1), bbb (1)." in page
+    whole = sensitivity_of(SWEEP, outcomes({healthy[0].name: CellOutcome("judged", "valid")}))
+    assert whole is not None and "Not counted" not in "\n".join(markdown(whole))
+
+
 def test_other_sweeps_have_none() -> None:
     """Nothing is planted there to be found; and where nothing ran, nothing is known."""
     seeds = find_sweep("seeds")(Wanted())
