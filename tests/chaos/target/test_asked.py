@@ -116,7 +116,9 @@ def test_every_fault_says_what_it_must_reach():
     assert sorted([*ON_CLIENTS, *ON_PROCESSES, *others]) == sorted(FAULTS)
 
 
-@pytest.mark.parametrize(("words", "name"), [(words, name) for words, names in OUT_OF_REACH.items() for name in names])
+@pytest.mark.parametrize(
+    ("words", "name"), [(words, name) for words, names in OUT_OF_REACH.items() for name in sorted(names)]
+)
 def test_a_fault_that_cannot_reach_is_refused_with_its_own_reason(words, name):
     """In one line, with and without --nodes; what the faults of a load need besides is no part of it."""
     workload = SimpleNamespace(is_transactional=True, members={"native": 3, "transform": True}, name="all")
