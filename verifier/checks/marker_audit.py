@@ -15,7 +15,7 @@ sends it until it is told; a decision that its coordinator had not completed; a 
 replaces, if it has no marker, since its record may not have been acknowledged in time. A log that does not begin at 0,
 has gaps, or has control batches that cannot be read is not judged, nor are producers whose records of
 ``__transaction_state`` may be missing. Under ``unclean.leader.election.enable`` markers are not judged: an election may
-cut one off.
+cut one off. Those in ``__consumer_offsets`` are, unless the brokers' own default allows such elections.
 
     __transaction_state: x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: ... COMMIT        t-1: ... no marker
 """
@@ -26,8 +26,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from verifier.coordinator_topics import STATE_TOPIC
 from verifier.segments.markers import COMMIT, KIND_NAMES
-from verifier.transactions.model import STATE_TOPIC, Anomalous, TransactionEvidence, of_decision, of_marker
+from verifier.transactions.model import Anomalous, TransactionEvidence, of_decision, of_marker
 
 NAME = "marker-audit"
 

@@ -76,10 +76,17 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     logs = {place: log for place, log in best.items() if place[0] != STATE_TOPIC}
     told = rows or []
     seen = [*clients.find_all(told), *clients.bank(told, run)]
-    if not run.settings.unclean_leader_election:
-        seen += committed_and_aborted(logs, clients.read(told)[0])
+    kept = {place: log for place, log in logs.items() if not may_lose(run, place)}
+    seen += committed_and_aborted(kept, clients.read(told)[0])
     seen += told_and_undecided(state, clients.read(told)[0])
     return [*judge(logs, state, directory, run), *seen]
+
+
+def may_lose(run: RunModel, place: Place) -> bool:
+    """Whether an election may cut off a marker; the coordinators' topic has what is the brokers' own default."""
+    if place[0] == "__consumer_offsets":
+        return run.experiment["resolved"]["broker"]["unclean.leader.election.enable"] is not False
+    return run.settings.unclean_leader_election
 
 
 def logs_of(directory: RunDirectory) -> dict[Place, list[Row]]:
@@ -185,8 +192,7 @@ def judge(
         decisions += found
         for record in wrong:
             yield Anomaly("marker-audit", "decisions", record.partition, None, None, record.offset)
-    if run.settings.unclean_leader_election:
-        return
+    logs = {place: log for place, log in logs.items() if not may_lose(run, place)}
     producers = {decision.producer_id for decision in decisions}
     producers |= {row.producer_id for log in logs.values() for row in log if row.what}
     for producer in sorted(producers):

@@ -199,6 +199,26 @@ def test_elections_that_may_lose_records_accuse_no_one_of_a_lost_marker(tmp_path
     assert ("marker-audit", "missing") in names(torn, run, tmp_path / "run")
 
 
+def test_the_markers_of_offsets_are_judged_beside_a_topic_that_may_lose_its_own(tmp_path: Path, run: RunModel) -> None:
+    """They cannot be cut off unless the brokers' own default allows such elections in ``__consumer_offsets``."""
+    both = [(TOPIC, 0), ("__consumer_offsets", 0)]
+    records = [state_value(state, 7, 0, both) for state in (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)]
+    world = world_of([data()], [], records)
+    world.logs["__consumer_offsets", 0] = [data()]
+    unclean = replace(run, settings=settings(unclean_leader_election=True))
+    found = transactional(world.write(tmp_path / "found"), unclean)
+    wanted = {("marker-audit", "missing"), ("hanging-transaction", None)}
+    assert {(each.check, each.cause) for each in found} == wanted
+    assert {each.topic for each in found} == {"__consumer_offsets"}
+    assert names(world, unclean, tmp_path / "run") == wanted
+    resolved = unclean.experiment["resolved"]
+    broker = resolved["broker"] | {"unclean.leader.election.enable": True}
+    everywhere = replace(unclean, experiment={**unclean.experiment, "resolved": resolved | {"broker": broker}})
+    assert names(world, everywhere, tmp_path / "run") == set()
+    world.logs["__consumer_offsets", 0].append(marker(1, COMMIT, 7))
+    assert names(world, unclean, tmp_path / "run") == set()
+
+
 def test_the_most_advanced_copy_is_judged(tmp_path: Path, run: RunModel) -> None:
     """A replica that lacks the last marker, or has an older epoch's instead, says nothing."""
     records = [state_value(state, 7, 0, TWO[:1]) for state in (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)]
