@@ -67,6 +67,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "opposite": "a marker says COMMIT where ABORT was decided, or the reverse",
             "decisions": "one transaction was decided twice, and differently",
             "former-epoch": "a COMMIT ends what its producer began in an earlier epoch",
+            "former-coordinator": "a marker is of a coordinator that a later one had replaced",
         },
         brings=("hanging-transaction",),
         needs=_BYTES,

@@ -8,14 +8,18 @@ matches, the one with the fewest contradictions counts. What remains: a complete
 ``stray``); a marker that contradicts its decision (cause ``opposite``); a COMMIT that also ends what its producer had
 begun in an earlier epoch (cause ``former-epoch``): that was another transaction, which no one had decided, since
 raising the epoch aborts it first. A record that decides a transaction the other way than one before it has the cause
-``decisions``.
+``decisions``. A marker of a lower coordinator epoch than one of the same producer before it has the cause
+``former-coordinator``: the later coordinator has taken over, and a broker refuses the former one's marker with
+TRANSACTION_COORDINATOR_FENCED (``ProducerAppendInfo.checkCoordinatorEpoch``).
 
 Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
-sends it until it is told; a decision that its coordinator had not completed; a commit that a fence under a later epoch
-replaces, if it has no marker, since its record may not have been acknowledged in time. A log that does not begin at 0,
-has gaps, or has control batches that cannot be read is not judged, nor are producers whose records of
-``__transaction_state`` may be missing. Under ``unclean.leader.election.enable`` markers are not judged: an election may
-cut one off. Those in ``__consumer_offsets`` are, unless the brokers' own default allows such elections.
+sends it until it is told, and the next coordinator once more; markers of two producers in any order of coordinator
+epochs, since a broker compares only those of one; a decision that its coordinator had not completed; a commit that a
+fence under a later epoch replaces, if it has no marker, since its record may not have been acknowledged in time. A log
+that does not begin at 0, has gaps, or has control batches that cannot be read is not laid beside decisions, nor are
+producers whose records of ``__transaction_state`` may be missing, nor anything under
+``unclean.leader.election.enable``: an election may cut a marker off. Those in ``__consumer_offsets`` are, unless the
+brokers' own default allows such elections.
 
     __transaction_state: x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: ... COMMIT        t-1: ... no marker
 """
@@ -47,6 +51,10 @@ def marker_audit(evidence: TransactionEvidence) -> Iterator[Anomalous]:
         for decision, marker in alignment.opposite:
             yield Anomalous(NAME, "opposite", *place, marker.marker_offset, of_decision(decision) | of_marker(marker))
     for place, log in evidence.logs.items():
+        for fenced in log.fenced:
+            detail = {"producer_id": fenced.marker.producer_id, **of_marker(fenced.marker)}
+            detail["after_epoch"] = fenced.after_epoch
+            yield Anomalous(NAME, "former-coordinator", *place, fenced.marker.marker_offset, detail)
         for marker in log.ended:
             is_judged = (place, marker.producer_id) in evidence.alignments
             if is_judged and marker.kind == COMMIT and marker.begun_epoch < marker.producer_epoch:

@@ -33,6 +33,11 @@ def _markers(found: Found) -> str:
                 f"{_marker(detail)} of producer {detail['producer_id']}{_at(found)} ends what began at offset "
                 f"{detail['first_offset']} in epoch {detail['begun_epoch']}, which no coordinator decided"
             )
+        case "former-coordinator":
+            return (
+                f"{_marker(detail)} of producer {detail['producer_id']}{_at(found)} comes after one of coordinator "
+                f"epoch {detail['after_epoch']}"
+            )
         case _:
             return (
                 f"the record at offset {found.offset} decides {detail['decides']} for {detail['transactional_id']!r}, "

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from verifier.files.headers import Headers, read_headers
-from verifier.files.transactions import Ended, LateAppend, Opened, TransactionReplay
+from verifier.files.transactions import Ended, FencedMarker, LateAppend, Opened, TransactionReplay
 from verifier.segments import walk
 from verifier.segments.keyed_records import DamagedRecords, keyed_records
 from verifier.segments.markers import TRANSACTIONAL
@@ -36,7 +36,7 @@ class ReplicaEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogTransactions:
-    """Of one log: every marker in its order, what is open at its end, and what came late."""
+    """Of one log: every marker in its order, what is open at its end, what came late, and which markers were fenced."""
 
     topic: str
     partition: int
@@ -45,6 +45,7 @@ class LogTransactions:
     ended: Sequence[Ended] = ()
     open: Mapping[int, Opened] = field(default_factory=dict)
     late: Sequence[LateAppend] = ()
+    fenced: Sequence[FencedMarker] = ()
 
 
 def replica_end(directory: Path) -> ReplicaEnd:
@@ -67,9 +68,8 @@ def log_transactions(directory: Path, topic: str, partition: int, broker: int) -
         following = headers.next_offset if count else following
         replay.advance(headers, 0, count)
     is_whole &= replay.unreadable < 0
-    return LogTransactions(
-        topic, partition, broker, is_whole, tuple(replay.ended), dict(replay.open), tuple(replay.late)
-    )
+    ended, late, fenced = tuple(replay.ended), tuple(replay.late), tuple(replay.fenced)
+    return LogTransactions(topic, partition, broker, is_whole, ended, dict(replay.open), late, fenced)
 
 
 def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], bool]:

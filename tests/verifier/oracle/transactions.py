@@ -34,6 +34,11 @@ class Row(NamedTuple):
     count: int
     records: list[tuple[bytes | None, bytes | None]]
 
+    @property
+    def coordinator(self) -> int:
+        """The epoch of the coordinator that wrote a marker."""
+        return int.from_bytes((self.records[0][1] or b"")[2:6])
+
 
 class State(NamedTuple):
     """One record of the topic; ``state`` 6 is a tombstone."""
@@ -186,6 +191,10 @@ def judge(
         for at, row in enumerate(log):
             if row.what and any(e.what and e.producer_id == row.producer_id and e.epoch > row.epoch for e in log[:at]):
                 yield Anomaly("zombie-write", None, partition, None, None, row.offset)
+            ends = [each for each in log[: at + 1] if each.what in ("COMMIT", "ABORT")]
+            ends = [each for each in ends if each.producer_id == row.producer_id]
+            if row in ends and any(each.coordinator > row.coordinator for each in ends):
+                yield Anomaly("marker-audit", "former-coordinator", partition, None, None, row.offset)
     decisions: list[Decided] = []
     for name in sorted({record.name for record in records}):
         found, wrong = decide([record for record in records if record.name == name])

@@ -86,7 +86,7 @@ def test_the_checks_and_the_oracle_agree(tmp_path: Path, run: RunModel) -> None:
     assert seen == {
         ("torn-transaction", None), ("marker-audit", "missing"), ("marker-audit", "stray"),
         ("marker-audit", "opposite"), ("marker-audit", "decisions"), ("hanging-transaction", None),
-        ("zombie-write", None),
+        ("marker-audit", "former-coordinator"), ("marker-audit", "former-epoch"), ("zombie-write", None),
     }  # fmt: skip
 
 
@@ -170,6 +170,38 @@ def test_a_fence_may_replace_a_commit_of_which_no_one_was_told(
     records = [state_value(state, 7, at, TWO[:1]) for state, at in steps]
     log = [data(), *(marker(0, kind, 7, at) for kind, at in markers)]
     assert names(world_of(log, [], records), run, tmp_path / "run") == wanted
+
+
+@pytest.mark.parametrize(
+    ("epochs", "wanted"),
+    [
+        ([4, 5], set()),
+        # sent again by the same coordinator, and by the next
+        ([4, 4, 5], set()),
+        ([5, 4], {("marker-audit", "former-coordinator")}),
+        ([4, 5, 4], {("marker-audit", "former-coordinator")}),
+    ],
+)
+def test_a_coordinator_that_was_replaced_writes_no_more_markers(
+    tmp_path: Path, run: RunModel, epochs: list[int], wanted: set[tuple[str, str | None]]
+) -> None:
+    """Behind the marker of a later one; before it, a marker of the former one is legal, and so are repeated ones."""
+    records = [state_value(state, 7, 0, TWO[:1]) for state in (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)]
+    log = [data(), *(marker(0, COMMIT, 7, 0, epoch) for epoch in epochs)]
+    assert names(world_of(log, [], records), run, tmp_path / "run") == wanted
+
+
+def test_the_markers_of_one_producer_fence_those_of_no_other(tmp_path: Path, run: RunModel) -> None:
+    """A former coordinator's marker for 8 may arrive after the next one's for 7, and before its own for 8."""
+    eight = replace(data(), producer_id=8)
+    log = [data(), eight, marker(0, COMMIT, 7, 0, 5), marker(0, COMMIT, 8, 0, 4), marker(0, COMMIT, 8, 0, 5)]
+    steps = (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)
+    world = world_of(log, [], [state_value(state, 7, 0, TWO[:1]) for state in steps])
+    world.state[0] = [
+        Batch(0, (), keys=(state_key("y"),), raw_values=(state_value(state, 8, 0, TWO[:1]),)) for state in steps
+    ]
+    renumber(world.state[0])
+    assert names(world, run, tmp_path / "run") == set()
 
 
 def test_without_all_records_no_one_is_accused_of_what_is_missing(tmp_path: Path, run: RunModel) -> None:

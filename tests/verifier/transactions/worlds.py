@@ -38,7 +38,9 @@ STATES = 2
 
 @dataclass
 class Producer:
-    """One transactional id; ``kind`` is how its transaction was decided, None before."""
+    """One transactional id; ``kind`` is how its transaction was decided, None before. ``decided_by``: in which epoch of
+    its coordinator its newest record was stored.
+    """
 
     name: str
     producer_id: int
@@ -48,18 +50,20 @@ class Producer:
     kind: int | None = None
     lacking: set[Place] = field(default_factory=set)
     written: set[Place] = field(default_factory=set)
+    decided_by: int = 1
 
 
 @dataclass
 class World:
     """All logs: offsets are given when they are written. ``behind``: how many batches the second broker lacks, if it
-    was not deleted. ``ends``: where a log ended of which nothing is left.
+    was not deleted. ``ends``: where a log ended of which nothing is left. ``epochs``: of the coordinators.
     """
 
     logs: dict[Place, list[Batch]]
     state: list[list[Batch]]
     behind: int = 0
     ends: dict[Place, int] = field(default_factory=dict)
+    epochs: list[int] = field(default_factory=lambda: [1] * STATES)
 
     def write(self, path: Path) -> RunDirectory:
         """Brokers 1 and 2 hold the logs; the second one may not have come as far."""
@@ -134,14 +138,30 @@ def _finish(world: World, producer: Producer, random: Random) -> None:
                 producer.epoch, producer.sequence = producer.epoch + 1, 0
                 _note(world, producer, EMPTY)
         return
-    _append(world.logs[place], marker(0, producer.kind, producer.producer_id, producer.epoch, random.randint(0, 2)))
+    epoch = _coordinator_epoch(world, producer, place, random)
+    _append(world.logs[place], marker(0, producer.kind, producer.producer_id, producer.epoch, epoch))
     producer.lacking.discard(place)
+
+
+def _coordinator_epoch(world: World, producer: Producer, place: Place, random: Random) -> int:
+    """The coordinator may have moved since the decision; a former one's marker may still come, before the next's."""
+    number = _state_partition(producer)
+    world.epochs[number] += random.random() < 0.1
+    own = [each for each in world.logs[place] if each.marker is not None and each.producer_id == producer.producer_id]
+    newest = [int.from_bytes(each.raw_values[0][2:]) for each in own[-1:]]
+    return random.randint(max([producer.decided_by, *newest]), world.epochs[number])
+
+
+def _state_partition(producer: Producer) -> int:
+    return int(producer.name[-1]) % STATES
 
 
 def _note(world: World, producer: Producer, state: int) -> None:
     value = state_value(state, producer.producer_id, producer.epoch, sorted(producer.places))
-    log = world.state[int(producer.name[-1]) % STATES]
-    _append(log, Batch(0, (), keys=(state_key(producer.name),), raw_values=(value,)))
+    number = _state_partition(producer)
+    producer.decided_by = world.epochs[number]
+    batch = Batch(0, (), leader_epoch=world.epochs[number], keys=(state_key(producer.name),), raw_values=(value,))
+    _append(world.state[number], batch)
 
 
 def _append(log: list[Batch], batch: Batch) -> None:
@@ -181,6 +201,13 @@ def add_marker(world: World, random: Random) -> None:
     extra = marker(0, random.choice([ABORT, COMMIT]), random.choice([1000, 1001, 1002, 5000]), random.randint(0, 2))
     log.insert(random.randint(0, len(log)), extra)
     renumber(log)
+
+
+def former_coordinator(world: World, random: Random) -> None:
+    """A coordinator that another one has replaced writes a marker."""
+    if found := _markers(world):
+        log, at = random.choice(found)
+        log[at] = replace(log[at], raw_values=(struct.pack(">hi", 0, random.randint(0, 1)),))
 
 
 def add_data(world: World, random: Random) -> None:
@@ -246,6 +273,6 @@ def damage(world: World, random: Random) -> None:
 
 Mutation = Callable[[World, Random], None]
 WRONG: tuple[Mutation, ...] = (
-    drop_marker, flip_marker, add_marker, add_data, drop_record, contradict, age,
+    drop_marker, flip_marker, add_marker, former_coordinator, add_data, drop_record, contradict, age,
 )  # fmt: skip
 LEGAL: tuple[Mutation, ...] = (retention, compact)
