@@ -39,7 +39,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "undecided-commit",
-        "clients were told of more commits than the coordinators decided",
+        "a client was told of a commit that no coordinator decided, or not for all of it",
         brings=("hanging-transaction",),
         needs=_BYTES | _CLIENTS,
         asks_spark=False,

@@ -7,7 +7,7 @@ decisions only where nothing is missing on either side.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -68,8 +68,8 @@ class TransactionEvidence:
         return not (self.may_lose_offsets if place[0] == OFFSETS_TOPIC else self.may_lose_markers)
 
     @cached_property
-    def alignments(self) -> Mapping[tuple[TopicPartition, int], Alignment]:
-        """By partition and producer, where nothing is missing and no marker can have been cut off."""
+    def beside(self) -> Mapping[tuple[TopicPartition, int], tuple[Sequence[Ended], Sequence[Decision]]]:
+        """Markers and decisions by partition and producer, where nothing is missing and no marker can be cut off."""
         decisions: dict[tuple[TopicPartition, int], list[Decision]] = defaultdict(list)
         for producer_id, decided in self.state.by_producer.items():
             for decision in decided:
@@ -84,8 +84,13 @@ class TransactionEvidence:
             place, producer_id = key
             here = self.logs.get(place) if self.keeps_markers(place) else None
             if here is not None and here.is_whole and self.state.knows_all_of(producer_id):
-                found[key] = align(markers.get(key, ()), decisions.get(key, ()))
+                found[key] = markers.get(key, []), decisions.get(key, [])
         return found
+
+    @cached_property
+    def alignments(self) -> Mapping[tuple[TopicPartition, int], Alignment]:
+        """Of all that lies beside each other."""
+        return {key: align(*both) for key, both in self.beside.items()}
 
 
 def of_decision(decision: Decision) -> dict[str, Any]:

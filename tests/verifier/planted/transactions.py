@@ -156,6 +156,11 @@ def told_committed(commits: int) -> Callable[[Story], None]:
     return plant
 
 
+def told_whole(story: Story) -> None:
+    """All is sent in one transaction, and the client was told that it is committed."""
+    passed_over(f="commit", streams=())(story)
+
+
 def bank(*, torn: bool) -> Callable[[Story], None]:
     """Streams 2 and 3 are a producer's accounts. ``torn``: a final reader is never handed three of the credits."""
 
@@ -231,17 +236,30 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="an end where a transaction begins",
     ),
     "as many commits as were decided": Planted(
-        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(1))
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], [*decided(COMMIT, P0), *decided(COMMIT, P1)]), told_committed(2))
     ),
     "a commit that no coordinator decided": Planted(
         both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(2)),
-        {("undecided-commit", None): {"count": 1, "partition": 1, "offset": 0}},
+        {("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0}},
+        neighbor="as many commits as were decided",
+    ),
+    "a commit that no coordinator decided, and one without an answer that was": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(1)),
+        {("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0}},
         neighbor="as many commits as were decided",
     ),
     "a commit that no coordinator decided, beside a topic that may lose records": Planted(
         both(both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(2)), may_lose_records),
-        {("undecided-commit", None): {"count": 1, "partition": 1, "offset": 0}},
+        {("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0}},
         neighbor="as many commits as were decided",
+    ),
+    "a commit that was decided for all its partitions": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_whole)
+    ),
+    "a commit that was decided without one of its partitions": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], [*decided(COMMIT, P0), *decided(COMMIT, P1)]), told_whole),
+        {("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0}},
+        neighbor="a commit that was decided for all its partitions",
     ),
     "a reader that is not handed what was aborted": Planted(
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="abort"), isolated))

@@ -29,7 +29,8 @@ from tests.support.transaction_bytes import (
     state_value,
 )
 from tests.verifier.oracle import transactions as oracle
-from tests.verifier.transactions.worlds import LEGAL, WRONG, World, damage, made, renumber
+from tests.verifier.transactions.mutations import LEGAL, WRONG, damage
+from tests.verifier.transactions.worlds import TWO, World, data, made, renumber, world_of
 from verifier import explain
 from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.files.replica import ReplicaDirectory, check
@@ -88,22 +89,6 @@ def test_the_checks_and_the_oracle_agree(tmp_path: Path, run: RunModel) -> None:
         ("marker-audit", "opposite"), ("marker-audit", "decisions"), ("hanging-transaction", None),
         ("marker-audit", "former-coordinator"), ("marker-audit", "former-epoch"), ("zombie-write", None),
     }  # fmt: skip
-
-
-TWO = [(TOPIC, 0), (TOPIC, 1)]
-
-
-def world_of(first: list[Batch], second: list[Batch], records: list[bytes]) -> World:
-    """Two logs, and the records of the id ``x`` in the second partition of the coordinator's topic."""
-    world = World({(TOPIC, 0): first, (TOPIC, 1): second}, [[], []])
-    world.state[1] = [Batch(0, (), keys=(state_key("x"),), raw_values=(value,)) for value in records]
-    for log in (*world.logs.values(), *world.state):
-        renumber(log)
-    return world
-
-
-def data(epoch: int = 0) -> Batch:
-    return Batch(0, (), producer_id=7, producer_epoch=epoch, base_sequence=0, raw_values=(b"v",), attributes=0x10)
 
 
 def names(world: World, run: RunModel, path: Path) -> set[tuple[str, str | None]]:
