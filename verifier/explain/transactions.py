@@ -35,8 +35,8 @@ def _markers(found: Found) -> str:
             )
         case "former-coordinator":
             return (
-                f"{_marker(detail)} of producer {detail['producer_id']}{_at(found)} comes after one of coordinator "
-                f"epoch {detail['after_epoch']}"
+                f"{_marker(detail)} of producer {detail['producer_id']}{_at(found)} comes after {detail['after']} of "
+                f"coordinator epoch {detail['after_epoch']}"
             )
         case _:
             return (

@@ -79,7 +79,8 @@ def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], b
     is_whole = log.is_whole
     for record in log.records:
         try:
-            found.append(state_record(partition, record.offset, record.key, record.value))
+            told = state_record(partition, record.offset, record.key, record.value)
+            found.append(told._replace(leader_epoch=record.leader_epoch))
         except UnknownRecord:
             is_whole = False
     return found, is_whole
@@ -92,6 +93,7 @@ class LoggedRecord(NamedTuple):
     producer_id: int
     key: bytes | None
     value: bytes | None
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def _records(path: Path, headers: Headers) -> Iterator[LoggedRecord | None]:
         except DamagedRecords:
             yield None
             continue
-        base_offset = int(headers.base_offsets[at])
+        base_offset, leader_epoch = int(headers.base_offsets[at]), int(headers.leader_epochs[at])
         producer_id = int(headers.producer_ids[at]) if attributes & TRANSACTIONAL else -1
         for each in records:
-            yield LoggedRecord(base_offset + each.offset_delta, producer_id, each.key, each.value)
+            yield LoggedRecord(base_offset + each.offset_delta, producer_id, each.key, each.value, leader_epoch)

@@ -18,6 +18,7 @@ from verifier.segments.markers import KIND_NAMES
 from verifier.transactions.alignment import Alignment, align
 from verifier.transactions.decisions import Decision, StateLog
 from verifier.transactions.logs import LogTransactions
+from verifier.transactions.readings import possible_decisions
 from verifier.transactions.state_records import TopicPartition
 
 
@@ -86,6 +87,11 @@ class TransactionEvidence:
             if here is not None and here.is_whole and self.state.knows_all_of(producer_id):
                 found[key] = markers.get(key, []), decisions.get(key, [])
         return found
+
+    @cached_property
+    def readings(self) -> Mapping[tuple[TopicPartition, int], Mapping[int, frozenset[int]]]:
+        """Of all that lies beside each other: by marker, the numbers of the decisions to which it may belong."""
+        return {key: possible_decisions(*both) for key, both in self.beside.items()}
 
     @cached_property
     def alignments(self) -> Mapping[tuple[TopicPartition, int], Alignment]:

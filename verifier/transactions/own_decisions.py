@@ -15,7 +15,6 @@ from verifier.segments.markers import COMMIT
 from verifier.transactions.client_rows import COMMITTED, UNKNOWN, ClientTransaction, Overlaps
 from verifier.transactions.decisions import Decision
 from verifier.transactions.model import TransactionEvidence
-from verifier.transactions.readings import possible_decisions
 from verifier.transactions.state_records import TopicPartition
 
 #: A marker with the numbers of the decisions to which it may belong.
@@ -83,9 +82,10 @@ class _Decided:
 
     def _spans(self, place: TopicPartition) -> Iterator[tuple[int, int, _Marked]]:
         """From where each transaction begins in a partition up to its marker."""
-        markers, decisions = self._evidence.beside.get((place, self._producer_id), ((), ()))
+        key = place, self._producer_id
+        markers, _ = self._evidence.beside.get(key, ((), ()))
+        possible = self._evidence.readings.get(key, {})
         here = [number for number, each in enumerate(self.decisions) if place in each.topic_partitions]
-        possible = possible_decisions(markers, decisions)
         for marker in markers:
             if marker.marker_offset in possible:
                 numbers = frozenset(here[number] for number in possible[marker.marker_offset])

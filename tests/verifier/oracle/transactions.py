@@ -52,6 +52,7 @@ class State(NamedTuple):
     state: int
     places: frozenset[Place]
     started: int
+    leader_epoch: int
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Decided:
     epoch: int
     what: str
     places: frozenset[Place]
+    leader_epoch: int = -1
     complete: bool = False
     markers: dict[Place, Row | None] = field(default_factory=dict)
 
@@ -282,6 +284,11 @@ def in_one_log(
     here = [decision for decision in decisions if place in decision.places]
     for what, row in aligned(ends, here, place):
         yield Anomaly("marker-audit", what, place[1], None, None, None if row is None else row.offset)
+    for at, (row, holds) in enumerate(ends):
+        free = belongs(ends, here, at) if holds else set()
+        is_fenced = any(each.coordinator > row.coordinator for each, _ in ends[:at])
+        if free and row.coordinator < min(here[n].leader_epoch for n in free) and not is_fenced:
+            yield Anomaly("marker-audit", "former-coordinator", place[1], None, None, row.offset)
     for at, row in enumerate(rows):
         before = rows[:at]
         while any(each.what in ("COMMIT", "ABORT") for each in before):
@@ -374,14 +381,14 @@ def decide(records: list[State]) -> tuple[list[Decided], list[State]]:
         what = "COMMIT" if record.state in (2, 4) else "ABORT"
         fences = record.state == 3 and waiting and found[-1].producer_id == record.producer_id
         if fences and found[-1].what == "COMMIT" and record.epoch > found[-1].epoch:
-            found[-1] = Decided(record.producer_id, record.epoch, what, record.places)
+            found[-1] = Decided(record.producer_id, record.epoch, what, record.places, record.leader_epoch)
         elif waiting and what != found[-1].what:
             wrong += [] if blamed else [record]
             blamed = True
         elif waiting and record.state in (4, 5):
             found[-1].complete = True
         elif not waiting and record.state in (2, 3):
-            found.append(Decided(record.producer_id, record.epoch, what, record.places))
+            found.append(Decided(record.producer_id, record.epoch, what, record.places, record.leader_epoch))
             blamed = False
         waiting = record.state in (2, 3)
     return found, wrong
@@ -444,7 +451,7 @@ def read_state(partition: int, row: Row) -> State | None:
     assert key is not None
     name = key[4:].decode()
     if value is None:
-        return State(partition, row.offset, name, -1, -1, -1, 6, frozenset(), -1)
+        return State(partition, row.offset, name, -1, -1, -1, 6, frozenset(), -1, row.leader_epoch)
     if len(value) < 37:
         return None
     version, producer_id, epoch, timeout, state, topics = struct.unpack_from(">hqhibi", value)
@@ -458,8 +465,9 @@ def read_state(partition: int, row: Row) -> State | None:
         places |= {(topic, number) for number in numbers}
     (started,) = struct.unpack_from(">q", value, at + 8)
     known = version == 0 and 0 <= state < 6
+    places_there = frozenset(places)
     return (
-        State(partition, row.offset, name, producer_id, epoch, timeout, state, frozenset(places), started)
+        State(partition, row.offset, name, producer_id, epoch, timeout, state, places_there, started, row.leader_epoch)
         if known
         else None
     )

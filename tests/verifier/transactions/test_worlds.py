@@ -176,6 +176,22 @@ def test_a_coordinator_that_was_replaced_writes_no_more_markers(
     assert names(world_of(log, [], records), run, tmp_path / "run") == wanted
 
 
+@pytest.mark.parametrize(("epoch", "wanted"), [(3, {("marker-audit", "former-coordinator")}), (4, set()), (5, set())])
+def test_a_coordinator_ends_nothing_before_it_decided_it(
+    tmp_path: Path, run: RunModel, epoch: int, wanted: set[tuple[str, str | None]]
+) -> None:
+    """The record was stored in epoch 4; a former coordinator's marker may only repeat what was decided before."""
+    records = [state_value(state, 7, 0, TWO[:1]) for state in (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)]
+    world = world_of([data(), marker(0, COMMIT, 7, 0, epoch)], [], records)
+    world.state[1] = [replace(batch, leader_epoch=4) for batch in world.state[1]]
+    assert names(world, run, tmp_path / "run") == wanted
+    # of two decisions, the marker that is there again and the last one end nothing
+    again = [marker(0, COMMIT, 7, 0, 3), marker(0, COMMIT, 7, 0, 3), data(), marker(0, COMMIT, 7, 0, epoch)]
+    world = world_of([*again, marker(0, COMMIT, 7, 0, 5)], [], records * 3)
+    world.state[1] = [replace(batch, leader_epoch=3 + (at > 2)) for at, batch in enumerate(world.state[1])]
+    assert names(world, run, tmp_path / "run") == wanted
+
+
 def test_the_markers_of_one_producer_fence_those_of_no_other(tmp_path: Path, run: RunModel) -> None:
     """A former coordinator's marker for 8 may arrive after the next one's for 7, and before its own for 8."""
     eight = replace(data(), producer_id=8)
