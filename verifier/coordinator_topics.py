@@ -1,4 +1,4 @@
-"""The coordinators' topics by name, and what ``run.json`` says of them. Pure; reads no log and judges nothing.
+"""The coordinators' topics by name, and what ``run.json`` says about them. Pure; reads no log and judges nothing.
 
 Brokers make these topics, so the run's own topic settings say nothing of them.
 """

@@ -15,7 +15,7 @@ whose coordinator epoch is lower than the leader epoch of the record that decide
 contradiction: a coordinator sends no marker before it has stored the decision.
 
 Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
-sends it until it is told, and the next coordinator once more; markers of two producers in any order of coordinator
+sends it until it is told, and the next coordinator again; markers of two producers in any order of coordinator
 epochs, since a broker compares only those of one; a decision that its coordinator had not completed; a commit that a
 fence under a later epoch replaces, if it has no marker, since its record may not have been acknowledged in time. A log
 that does not begin at 0, has gaps, or has control batches that cannot be read is not laid beside decisions, nor are
