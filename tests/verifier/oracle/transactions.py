@@ -169,8 +169,10 @@ def told_and_undecided(
 
 
 def began(transaction: clients.Transaction) -> tuple[int, str, int]:
-    (begin,) = [row for row in transaction.rows if row["f"] == "begin"]
-    return begin["invoke_ns"], begin["process"], begin["op"]
+    first = min(
+        [row for row in transaction.rows if row["f"] == "begin"] or transaction.rows, key=lambda r: r["invoke_ns"]
+    )
+    return first["invoke_ns"], first["process"], first["op"]
 
 
 def in_order(sets: list[set[int]], least: int = 0) -> bool:
