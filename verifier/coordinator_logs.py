@@ -7,42 +7,17 @@ told, and what cannot be read accuses no one: so it has to be known. Judges noth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
+from verifier.coordinator_topics import OFFSETS_TOPIC, STATE_TOPIC
 from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import RunDirectory
-from verifier.evidence.run_model import RunModel
 from verifier.segments import walk
 from verifier.transactions.evidence import copies_of, most_advanced
-from verifier.transactions.model import STATE_TOPIC
 from verifier.transactions.state_records import TopicPartition
 
-OFFSETS_TOPIC = "__consumer_offsets"
 _TOPICS = (STATE_TOPIC, OFFSETS_TOPIC, OUTPUT_TOPIC)
-_PARTITIONS = {
-    STATE_TOPIC: "transaction.state.log.num.partitions",
-    OFFSETS_TOPIC: "offsets.topic.num.partitions",
-}
-
-
-def may_lose_offsets(run: RunModel) -> bool:
-    """Whether an election may cut off what was committed for a group: it may if the brokers' own default allows it,
-    whatever the run's topic has. ``__transaction_state`` is always made without such elections.
-    """
-    return _broker(run).get("unclean.leader.election.enable") is not False
-
-
-def _broker(run: RunModel) -> Mapping[str, object]:
-    resolved = run.experiment.get("resolved")
-    broker = resolved.get("broker") if isinstance(resolved, dict) else None
-    return broker if isinstance(broker, dict) else {}
-
-
-def configured_partitions(run: RunModel, topic: str) -> int | None:
-    """How many partitions the brokers give to a coordinators' topic; None if ``run.json`` does not say it."""
-    count = _broker(run).get(_PARTITIONS[topic])
-    return count if isinstance(count, int) else None
 
 
 def coordinator_logs(directory: RunDirectory) -> dict[TopicPartition, bool]:

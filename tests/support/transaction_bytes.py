@@ -13,7 +13,7 @@ EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT =
 TRANSACTIONAL, CONTROL = 0x10, 0x20
 
 
-def marker(offset: int, kind: int, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 0) -> Batch:
+def marker(offset: int, kind: int, producer_id: int, producer_epoch: int = 0, coordinator_epoch: int = 1) -> Batch:
     """The batch that ends a transaction at ``offset``."""
     return Batch(
         offset,

@@ -39,7 +39,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "undecided-commit",
-        "clients were told of more commits than the coordinators decided",
+        "a client was told of a commit that no coordinator decided, or not for all of it",
         brings=("hanging-transaction",),
         needs=_BYTES | _CLIENTS,
         asks_spark=False,
@@ -67,6 +67,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "opposite": "a marker says COMMIT where ABORT was decided, or the reverse",
             "decisions": "one transaction was decided twice, and differently",
             "former-epoch": "a COMMIT ends what its producer began in an earlier epoch",
+            "former-coordinator": "a marker is of a coordinator that a later one had replaced",
         },
         brings=("hanging-transaction",),
         needs=_BYTES,

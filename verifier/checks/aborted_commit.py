@@ -26,8 +26,6 @@ NAME = "aborted-commit"
 
 def aborted_commit(seen: ClientEvidence, evidence: TransactionEvidence) -> Iterator[Anomalous]:
     """One anomaly per transaction and partition; ``offset`` is the first one."""
-    if not evidence.keeps_markers:
-        return
     aborted = {
         place: Overlaps(
             (each.first_offset, each.marker_offset, each)
@@ -35,6 +33,7 @@ def aborted_commit(seen: ClientEvidence, evidence: TransactionEvidence) -> Itera
             if each.kind == ABORT and each.first_offset >= 0
         )
         for place, log in evidence.logs.items()
+        if evidence.keeps_markers(place)
     }
     for transaction in seen.transactions:
         if transaction.outcome != COMMITTED or transaction.producer_id < 0:

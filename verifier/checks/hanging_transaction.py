@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from verifier.coordinator_topics import STATE_TOPIC
 from verifier.files.transactions import Opened
-from verifier.transactions.model import STATE_TOPIC, Anomalous, TransactionEvidence
+from verifier.transactions.model import Anomalous, TransactionEvidence
 from verifier.transactions.state_records import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, STATE_NAMES, TopicPartition
 
 NAME = "hanging-transaction"
@@ -31,7 +32,7 @@ _OPEN_STATES = (ONGOING, PREPARE_COMMIT, PREPARE_ABORT)
 def hanging_transaction(evidence: TransactionEvidence) -> Iterator[Anomalous]:
     """One anomaly per transaction and partition; ``offset`` is where it begins there."""
     for place, log in sorted(evidence.logs.items()):
-        for begun in log.open.values() if log.is_whole and evidence.keeps_markers else ():
+        for begun in log.open.values() if log.is_whole and evidence.keeps_markers(place) else ():
             why = _why_it_hangs(evidence, place, begun)
             if why is not None:
                 detail = {"broker": log.broker, **begun._asdict(), "why": why}

@@ -8,14 +8,20 @@ matches, the one with the fewest contradictions counts. What remains: a complete
 ``stray``); a marker that contradicts its decision (cause ``opposite``); a COMMIT that also ends what its producer had
 begun in an earlier epoch (cause ``former-epoch``): that was another transaction, which no one had decided, since
 raising the epoch aborts it first. A record that decides a transaction the other way than one before it has the cause
-``decisions``.
+``decisions``. A marker of a lower coordinator epoch than one of the same producer before it has the cause
+``former-coordinator``: the later coordinator has taken over, and a broker refuses the former one's marker with
+TRANSACTION_COORDINATOR_FENCED (``ProducerAppendInfo.checkCoordinatorEpoch``). So has a marker that ends something, and
+whose coordinator epoch is lower than the leader epoch of the record that decided it, by any match without a
+contradiction: a coordinator sends no marker before it has stored the decision.
 
 Legal: a marker where the producer wrote nothing; a second marker of one decision that ends nothing, since a coordinator
-sends it until it is told; a decision that its coordinator had not completed; a commit that a fence under a later epoch
-replaces, if it has no marker, since its record may not have been acknowledged in time. A log that does not begin at 0,
-has gaps, or has control batches that cannot be read is not judged, nor are producers whose records of
-``__transaction_state`` may be missing. Under ``unclean.leader.election.enable`` markers are not judged: an election may
-cut one off.
+sends it until it is told, and the next coordinator again; markers of two producers in any order of coordinator
+epochs, since a broker compares only those of one; a decision that its coordinator had not completed; a commit that a
+fence under a later epoch replaces, if it has no marker, since its record may not have been acknowledged in time. A log
+that does not begin at 0, has gaps, or has control batches that cannot be read is not laid beside decisions, nor are
+producers whose records of ``__transaction_state`` may be missing, nor anything under
+``unclean.leader.election.enable``: an election may cut a marker off. Those in ``__consumer_offsets`` are, unless the
+brokers' own default allows such elections.
 
     __transaction_state: x: PrepareCommit [t-0, t-1], CompleteCommit        t-0: ... COMMIT        t-1: ... no marker
 """
@@ -26,8 +32,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from verifier.coordinator_topics import STATE_TOPIC
+from verifier.files.transactions import Ended
 from verifier.segments.markers import COMMIT, KIND_NAMES
-from verifier.transactions.model import STATE_TOPIC, Anomalous, TransactionEvidence, of_decision, of_marker
+from verifier.transactions.logs import LogTransactions
+from verifier.transactions.model import Anomalous, TransactionEvidence, of_decision, of_marker
+from verifier.transactions.state_records import TopicPartition
 
 NAME = "marker-audit"
 
@@ -46,8 +56,27 @@ def marker_audit(evidence: TransactionEvidence) -> Iterator[Anomalous]:
         for decision, marker in alignment.opposite:
             yield Anomalous(NAME, "opposite", *place, marker.marker_offset, of_decision(decision) | of_marker(marker))
     for place, log in evidence.logs.items():
+        for marker, what, epoch in _of_former_coordinators(evidence, place, log):
+            detail = {"producer_id": marker.producer_id, "after": what, "after_epoch": epoch, **of_marker(marker)}
+            yield Anomalous(NAME, "former-coordinator", *place, marker.marker_offset, detail)
         for marker in log.ended:
             is_judged = (place, marker.producer_id) in evidence.alignments
             if is_judged and marker.kind == COMMIT and marker.begun_epoch < marker.producer_epoch:
                 detail = {"producer_id": marker.producer_id, "begun_epoch": marker.begun_epoch, **of_marker(marker)}
                 yield Anomalous(NAME, "former-epoch", *place, marker.marker_offset, detail)
+
+
+def _of_former_coordinators(
+    evidence: TransactionEvidence, place: TopicPartition, log: LogTransactions
+) -> Iterator[tuple[Ended, str, int]]:
+    """Markers after the epoch of their coordinator: behind what, and in which epoch that was."""
+    fenced = {each.marker.marker_offset for each in log.fenced}
+    for each in log.fenced:
+        yield each.marker, "a marker", each.after_epoch
+    for marker in log.ended:
+        key = place, marker.producer_id
+        numbers = evidence.readings.get(key, {}).get(marker.marker_offset)
+        if numbers and marker.marker_offset not in fenced:
+            least = min(evidence.beside[key][1][number].leader_epoch for number in numbers)
+            if marker.coordinator_epoch < least:
+                yield marker, "the decision", least

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from verifier.closing import Closing
 from verifier.completeness.declared import transforms
 from verifier.completeness.together import together
-from verifier.coordinator_logs import OFFSETS_TOPIC, configured_partitions
+from verifier.coordinator_topics import OFFSETS_TOPIC, STATE_TOPIC, configured_partitions
 from verifier.doubts import Doubt
 from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_model import RunModel
 from verifier.narrowed import is_foreign
-from verifier.transactions.model import STATE_TOPIC
 from verifier.workload_asked import transactions_asked
 
 

@@ -33,6 +33,11 @@ def _markers(found: Found) -> str:
                 f"{_marker(detail)} of producer {detail['producer_id']}{_at(found)} ends what began at offset "
                 f"{detail['first_offset']} in epoch {detail['begun_epoch']}, which no coordinator decided"
             )
+        case "former-coordinator":
+            return (
+                f"{_marker(detail)} of producer {detail['producer_id']}{_at(found)} comes after {detail['after']} of "
+                f"coordinator epoch {detail['after_epoch']}"
+            )
         case _:
             return (
                 f"the record at offset {found.offset} decides {detail['decides']} for {detail['transactional_id']!r}, "
@@ -79,8 +84,9 @@ def _aborted_commit(found: Found) -> str:
 def _undecided_commit(found: Found) -> str:
     detail = found.detail
     return (
-        f"{detail['process']} was told of {detail['told']} commits of producer {detail['producer_id']}, and "
-        f"{detail['decided']} were decided; one of the last wrote{_at(found)}"
+        f"{detail['process']} was told that its transaction {detail['number']} (producer {detail['producer_id']}) is "
+        f"committed; what it wrote{_at(found)} is in no decision of its own that has all its partitions (of the "
+        f"producer's commits, {detail['told']} were told and {detail['decided']} decided)"
     )
 
 

@@ -51,8 +51,16 @@ class LateAppend(NamedTuple):
     is_marker: bool
 
 
+class FencedMarker(NamedTuple):
+    """A marker of a lower coordinator epoch than an earlier marker of its producer."""
+
+    marker: Ended
+    after_epoch: int
+
+
 class TransactionReplay:
-    """Takes the batches of a log in their order. ``ended`` and ``late`` are for the caller to take and to clear.
+    """Takes the batches of a log in their order. ``ended``, ``late`` and ``fenced`` are for the caller to take and to
+    clear.
 
     ``unreadable`` is the offset of the first control batch without a marker that can be read, -1 without one.
     """
@@ -62,8 +70,10 @@ class TransactionReplay:
         self.open: dict[int, Opened] = {}
         self.ended: list[Ended] = []
         self.late: list[LateAppend] = []
+        self.fenced: list[FencedMarker] = []
         self.unreadable = -1
         self._newest_epochs: dict[int, int] = {}
+        self._newest_coordinators: dict[int, int] = {}
 
     def __repr__(self) -> str:
         return f"TransactionReplay({len(self.open)} open, {len(self.ended)} ended)"
@@ -101,3 +111,7 @@ class TransactionReplay:
             first_offset, epoch = (-1, producer_epoch) if begun is None else (begun.first_offset, begun.producer_epoch)
             ended = Ended(producer_id, producer_epoch, kind, first_offset, offset, coordinator_epoch, stable, epoch)
             self.ended.append(ended)
+            newest = self._newest_coordinators.get(producer_id, coordinator_epoch)
+            if coordinator_epoch < newest:
+                self.fenced.append(FencedMarker(ended, newest))
+            self._newest_coordinators[producer_id] = max(newest, coordinator_epoch)

@@ -59,8 +59,9 @@ class Handed(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ClientTransaction:
     """``asked_ns``: when its commit was first asked for, -1 if it was not. ``ended_ns``: when it was known to be
-    committed, -1 if it never was; ``producer_id`` is the one that was committed then, -1 without one. ``read`` is what
-    it was handed of the offsets that it took as its input.
+    committed, -1 if it never was; ``producer_id`` is the one that was committed then, or else the one that its other
+    rows tell, -1 without one. ``read`` is what it was handed of the offsets that it took as its input. ``begin_ns`` is
+    the earliest time of all its rows, also of a record that was due before; ``begun_ns`` is when the client began it.
     """
 
     process: str
@@ -72,6 +73,7 @@ class ClientTransaction:
     sent: tuple[Sent, ...] = ()
     read: tuple[Handed, ...] = ()
     producer_id: int = -1
+    begun_ns: int = -1
 
     def __str__(self) -> str:
         return f"transaction {self.number} of {self.process}"
@@ -178,16 +180,21 @@ def _transaction(process: str, number: int, rows: Sequence[Mapping[str, Any]], p
         if row["f"] == "send" and row["type"] != "fail" and 0 <= row["first_sequence"] <= row["last_sequence"]
     ]
     inputs = [row for row in rows if row["f"] == "offsets" and row["type"] != "fail"]
+    begin_ns = min((row["invoke_ns"] for row in rows), default=-1)
+    known = [row for row in commits if row["type"] == "ok"] or [
+        row for row in rows if row["f"] == "begin" or row in ends
+    ]
     return ClientTransaction(
         process,
         number,
         outcome((row["f"], row["type"]) for row in ends),
-        min((row["invoke_ns"] for row in rows), default=-1),
+        begin_ns,
         min((row["invoke_ns"] for row in commits), default=-1),
         max((row["complete_ns"] for row in commits if row["type"] == "ok"), default=-1),
         tuple(sent),
         tuple(_inputs(inputs, polls)),
-        max((row["producer_id"] for row in commits if row["type"] == "ok"), default=-1),
+        max((row["producer_id"] for row in known), default=-1),
+        min((row["invoke_ns"] for row in rows if row["f"] == "begin"), default=begin_ns),
     )
 
 

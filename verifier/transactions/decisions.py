@@ -31,8 +31,8 @@ _COMPLETES = {COMPLETE_COMMIT: COMMIT, COMPLETE_ABORT: ABORT}
 class Decision(NamedTuple):
     """One transaction that was decided. ``number`` counts those of the id; ``kind`` is COMMIT or ABORT.
 
-    ``is_complete``: the coordinator said that all markers were written. ``partition`` and ``offset`` are the Prepare
-    record's.
+    ``is_complete``: the coordinator said that all markers were written. ``partition``, ``offset`` and ``leader_epoch``
+    are the Prepare record's.
     """
 
     transactional_id: str
@@ -44,6 +44,7 @@ class Decision(NamedTuple):
     is_complete: bool
     partition: int
     offset: int
+    leader_epoch: int = -1
 
 
 class Contradiction(NamedTuple):
@@ -141,4 +142,5 @@ def _decision(record: StateRecord, number: int, kind: int) -> Decision:
         is_complete=False,
         partition=record.partition,
         offset=record.offset,
+        leader_epoch=record.leader_epoch,
     )

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
+from verifier.coordinator_topics import STATE_TOPIC, may_lose_offsets
 from verifier.evidence.phases import HEAL, STOP
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
@@ -20,7 +21,7 @@ from verifier.segments.markers import ABORT
 from verifier.segments.rows import find_segments
 from verifier.transactions.decisions import StateLog, state_log
 from verifier.transactions.logs import LogTransactions, log_transactions, replica_end, state_records
-from verifier.transactions.model import STATE_TOPIC, AbortedRange, TransactionEvidence, WorkingTime
+from verifier.transactions.model import AbortedRange, TransactionEvidence, WorkingTime
 from verifier.transactions.state_records import StateRecord, TopicPartition
 from verifier.wall_clock import ClockShift, known_shift, started_ms
 from verifier.workload_asked import transactions_asked
@@ -64,7 +65,8 @@ def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionE
         _NOT_READ if is_foreign(run) else _state(copies),
         _logs(copies),
         working(run, known_shift(directory, run)),
-        not run.settings.unclean_leader_election,
+        may_lose_markers=run.settings.unclean_leader_election,
+        may_lose_offsets=may_lose_offsets(run),
     )
 
 

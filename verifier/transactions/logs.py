@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from verifier.files.headers import Headers, read_headers
-from verifier.files.transactions import Ended, LateAppend, Opened, TransactionReplay
+from verifier.files.transactions import Ended, FencedMarker, LateAppend, Opened, TransactionReplay
 from verifier.segments import walk
 from verifier.segments.keyed_records import DamagedRecords, keyed_records
 from verifier.segments.markers import TRANSACTIONAL
@@ -36,7 +36,7 @@ class ReplicaEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogTransactions:
-    """Of one log: every marker in its order, what is open at its end, and what came late."""
+    """Of one log: every marker in its order, what is open at its end, what came late, and which markers were fenced."""
 
     topic: str
     partition: int
@@ -45,6 +45,7 @@ class LogTransactions:
     ended: Sequence[Ended] = ()
     open: Mapping[int, Opened] = field(default_factory=dict)
     late: Sequence[LateAppend] = ()
+    fenced: Sequence[FencedMarker] = ()
 
 
 def replica_end(directory: Path) -> ReplicaEnd:
@@ -67,9 +68,8 @@ def log_transactions(directory: Path, topic: str, partition: int, broker: int) -
         following = headers.next_offset if count else following
         replay.advance(headers, 0, count)
     is_whole &= replay.unreadable < 0
-    return LogTransactions(
-        topic, partition, broker, is_whole, tuple(replay.ended), dict(replay.open), tuple(replay.late)
-    )
+    ended, late, fenced = tuple(replay.ended), tuple(replay.late), tuple(replay.fenced)
+    return LogTransactions(topic, partition, broker, is_whole, ended, dict(replay.open), late, fenced)
 
 
 def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], bool]:
@@ -79,7 +79,8 @@ def state_records(directory: Path, partition: int) -> tuple[list[StateRecord], b
     is_whole = log.is_whole
     for record in log.records:
         try:
-            found.append(state_record(partition, record.offset, record.key, record.value))
+            told = state_record(partition, record.offset, record.key, record.value)
+            found.append(told._replace(leader_epoch=record.leader_epoch))
         except UnknownRecord:
             is_whole = False
     return found, is_whole
@@ -92,6 +93,7 @@ class LoggedRecord(NamedTuple):
     producer_id: int
     key: bytes | None
     value: bytes | None
+    leader_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ def _records(path: Path, headers: Headers) -> Iterator[LoggedRecord | None]:
         except DamagedRecords:
             yield None
             continue
-        base_offset = int(headers.base_offsets[at])
+        base_offset, leader_epoch = int(headers.base_offsets[at]), int(headers.leader_epochs[at])
         producer_id = int(headers.producer_ids[at]) if attributes & TRANSACTIONAL else -1
         for each in records:
-            yield LoggedRecord(base_offset + each.offset_delta, producer_id, each.key, each.value)
+            yield LoggedRecord(base_offset + each.offset_delta, producer_id, each.key, each.value, leader_epoch)

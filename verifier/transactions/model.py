@@ -7,19 +7,19 @@ decisions only where nothing is missing on either side.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from verifier.coordinator_topics import OFFSETS_TOPIC
 from verifier.files.transactions import Ended
 from verifier.segments.markers import KIND_NAMES
 from verifier.transactions.alignment import Alignment, align
 from verifier.transactions.decisions import Decision, StateLog
 from verifier.transactions.logs import LogTransactions
+from verifier.transactions.readings import possible_decisions
 from verifier.transactions.state_records import TopicPartition
-
-STATE_TOPIC = "__transaction_state"
 
 
 class Anomalous(NamedTuple):
@@ -54,19 +54,23 @@ class WorkingTime(NamedTuple):
 class TransactionEvidence:
     """Everything that is judged. ``working`` None: how long a transaction was open cannot be told.
 
-    ``keeps_markers``: the settings allow no election that cuts off what was acknowledged.
+    ``may_lose_markers``: the settings allow elections that cut off what was acknowledged in the run's topics;
+    ``may_lose_offsets``: in ``__consumer_offsets``.
     """
 
     state: StateLog
     logs: Mapping[TopicPartition, LogTransactions]
     working: WorkingTime | None = None
-    keeps_markers: bool = True
+    may_lose_markers: bool = False
+    may_lose_offsets: bool = False
+
+    def keeps_markers(self, place: TopicPartition) -> bool:
+        """Whether no election can have cut off a marker there."""
+        return not (self.may_lose_offsets if place[0] == OFFSETS_TOPIC else self.may_lose_markers)
 
     @cached_property
-    def alignments(self) -> Mapping[tuple[TopicPartition, int], Alignment]:
-        """By partition and producer, where nothing is missing; none if markers may be cut off."""
-        if not self.keeps_markers:
-            return {}
+    def beside(self) -> Mapping[tuple[TopicPartition, int], tuple[Sequence[Ended], Sequence[Decision]]]:
+        """Markers and decisions by partition and producer, where nothing is missing and no marker can be cut off."""
         decisions: dict[tuple[TopicPartition, int], list[Decision]] = defaultdict(list)
         for producer_id, decided in self.state.by_producer.items():
             for decision in decided:
@@ -79,10 +83,20 @@ class TransactionEvidence:
         found = {}
         for key in sorted(decisions.keys() | markers.keys()):
             place, producer_id = key
-            here = self.logs.get(place)
+            here = self.logs.get(place) if self.keeps_markers(place) else None
             if here is not None and here.is_whole and self.state.knows_all_of(producer_id):
-                found[key] = align(markers.get(key, ()), decisions.get(key, ()))
+                found[key] = markers.get(key, []), decisions.get(key, [])
         return found
+
+    @cached_property
+    def readings(self) -> Mapping[tuple[TopicPartition, int], Mapping[int, frozenset[int]]]:
+        """Of all that lies beside each other: by marker, the numbers of the decisions to which it may belong."""
+        return {key: possible_decisions(*both) for key, both in self.beside.items()}
+
+    @cached_property
+    def alignments(self) -> Mapping[tuple[TopicPartition, int], Alignment]:
+        """Of all that lies beside each other."""
+        return {key: align(*both) for key, both in self.beside.items()}
 
 
 def of_decision(decision: Decision) -> dict[str, Any]:

@@ -27,7 +27,8 @@ class UnknownRecord(ValueError):
 class StateRecord(NamedTuple):
     """One record of a transactional id, at ``offset`` of the topic's ``partition``. Times are in ms, -1 for none.
 
-    A tombstone has the state DEAD, and nothing else is known by it.
+    A tombstone has the state DEAD, and nothing else is known by it. ``leader_epoch`` is that of the coordinator which
+    wrote it, -1 if it is not known.
     """
 
     partition: int
@@ -40,6 +41,7 @@ class StateRecord(NamedTuple):
     topic_partitions: frozenset[TopicPartition]
     updated_ms: int
     started_ms: int
+    leader_epoch: int = -1
 
 
 def state_record(partition: int, offset: int, key: bytes | None, value: bytes | None) -> StateRecord:

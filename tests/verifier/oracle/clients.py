@@ -34,6 +34,19 @@ class Transaction:
         return bool(self.ends) and ("commit", "ok") not in self.ends and ("commit", "info") not in self.ends
 
     @property
+    def producer(self) -> int:
+        """Of the commit that succeeded; else of any row that begins or ends it."""
+        ends = [row for row in self.rows if (row["f"], row["type"]) == ("commit", "ok")]
+        ends = ends or [row for row in self.rows if row["f"] in ("begin", "commit", "abort")]
+        return max((int(row["producer_id"]) for row in ends), default=-1)
+
+    @property
+    def stored(self) -> list[tuple[tuple[str, int], int]]:
+        """Where each record is that was acknowledged."""
+        sends = [send for send in self.sends if send["type"] == "ok" and send["first_offset"] >= 0]
+        return [(place(send), offset) for send in sends for offset in values(send).values()]
+
+    @property
     def begun(self) -> int:
         return min(int(row["invoke_ns"]) for row in self.rows)
 

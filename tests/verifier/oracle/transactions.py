@@ -34,6 +34,11 @@ class Row(NamedTuple):
     count: int
     records: list[tuple[bytes | None, bytes | None]]
 
+    @property
+    def coordinator(self) -> int:
+        """The epoch of the coordinator that wrote a marker."""
+        return int.from_bytes((self.records[0][1] or b"")[2:6])
+
 
 class State(NamedTuple):
     """One record of the topic; ``state`` 6 is a tombstone."""
@@ -47,6 +52,7 @@ class State(NamedTuple):
     state: int
     places: frozenset[Place]
     started: int
+    leader_epoch: int
 
 
 @dataclass
@@ -57,12 +63,26 @@ class Decided:
     epoch: int
     what: str
     places: frozenset[Place]
+    leader_epoch: int = -1
     complete: bool = False
     markers: dict[Place, Row | None] = field(default_factory=dict)
 
 
 def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] | None = None) -> list[Anomaly]:
     """What the checks must find in a run; of what clients saw, in ``rows``."""
+    logs, state = read_run(directory)
+    if not state:
+        return []
+    told = rows or []
+    seen = [*clients.find_all(told), *clients.bank(told, run)]
+    kept = {place: log for place, log in logs.items() if not may_lose(run, place)}
+    seen += committed_and_aborted(kept, clients.read(told)[0])
+    seen += told_and_undecided(state, kept, clients.read(told)[0])
+    return [*judge(logs, state, directory, run), *seen]
+
+
+def read_run(directory: RunDirectory) -> tuple[dict[Place, list[Row]], dict[int, list[Row]]]:
+    """Of each partition the most advanced copy, those of the coordinators' records by their numbers."""
     copies: dict[Place, list[list[Row]]] = {}
     for home in sorted(directory.nodes_dir.glob("*/data/*-*")):
         topic, _, partition = home.name.rpartition("-")
@@ -71,30 +91,21 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[dict[str, Any]] 
     best = {place: max(logs, key=lambda log: (log[-1].leader_epoch, log[-1].end) if log else (-1, 0))
             for place, logs in copies.items()}  # fmt: skip
     state = {place[1]: log for place, log in best.items() if place[0] == STATE_TOPIC}
-    if not state:
-        return []
-    logs = {place: log for place, log in best.items() if place[0] != STATE_TOPIC}
-    told = rows or []
-    seen = [*clients.find_all(told), *clients.bank(told, run)]
-    if not run.settings.unclean_leader_election:
-        seen += committed_and_aborted(logs, clients.read(told)[0])
-    seen += told_and_undecided(state, clients.read(told)[0])
-    return [*judge(logs, state, directory, run), *seen]
+    return {place: log for place, log in best.items() if place[0] != STATE_TOPIC}, state
+
+
+def may_lose(run: RunModel, place: Place) -> bool:
+    """Whether an election may cut off a marker; the coordinators' topic has what is the brokers' own default."""
+    if place[0] == "__consumer_offsets":
+        return run.experiment["resolved"]["broker"]["unclean.leader.election.enable"] is not False
+    return run.settings.unclean_leader_election
 
 
 def logs_of(directory: RunDirectory) -> dict[Place, list[Row]]:
     """Of each partition the most advanced copy, if nothing was taken from it; none in a run without transactions."""
-    copies: dict[Place, list[list[Row]]] = {}
-    for home in sorted(directory.nodes_dir.glob("*/data/*-*")):
-        topic, _, partition = home.name.rpartition("-")
-        if home.is_dir():
-            copies.setdefault((topic, int(partition)), []).append(read_rows(home))
-    if not any(topic == STATE_TOPIC for topic, _ in copies):
-        return {}
-    best = {place: max(logs, key=lambda log: (log[-1].leader_epoch, log[-1].end) if log else (-1, 0))
-            for place, logs in copies.items()}  # fmt: skip
-    return {place: log for place, log in best.items()
-            if whole(log) and not any(row.what == "unreadable" and row.count for row in log)}  # fmt: skip
+    logs, state = read_run(directory)
+    return {place: log for place, log in logs.items()
+            if state and whole(log) and not any(row.what == "unreadable" and row.count for row in log)}  # fmt: skip
 
 
 def stable_offsets(log: list[Row]) -> set[int]:
@@ -128,30 +139,89 @@ def committed_and_aborted(logs: dict[Place, list[Row]], told: list[clients.Trans
                 yield Anomaly("aborted-commit", None, place[1], None, None, min(offsets))
 
 
-def told_and_undecided(state: dict[int, list[Row]], told: list[clients.Transaction]) -> Iterator[Anomaly]:
-    """Commits that were told, of each producer, beside those that were decided: the last ones are too many."""
+def told_and_undecided(
+    state: dict[int, list[Row]], kept: dict[Place, list[Row]], told: list[clients.Transaction]
+) -> Iterator[Anomaly]:
+    """Of each producer from its last transaction back: one that, with those behind it, fits no decisions in order."""
     damaged = {number for number in range(max(state)) if number not in state}
     read = {number: [read_state(number, row) for row in log] for number, log in sorted(state.items())}
     damaged |= {number for number, log in state.items() if not whole(log) or None in read[number]}
     records = [each for several in read.values() for each in several if each is not None]
-    committed: dict[int, list[tuple[int, Place, int]]] = {}
-    for each in told:
-        ends = [row for row in each.rows if (row["f"], row["type"]) == ("commit", "ok")]
-        stored = [(clients.place(s), s["first_offset"]) for s in each.sends if s["type"] == "ok"]
-        stored = sorted(s for s in stored if s[1] >= 0)
-        producer = max((row["producer_id"] for row in ends), default=-1)
-        if producer >= 0 and stored:
-            committed.setdefault(producer, []).append((max(row["complete_ns"] for row in ends), *stored[0]))
-    for producer, commits in committed.items():
+    kept = {place: log for place, log in kept.items() if whole(log)}
+    kept = {p: log for p, log in kept.items() if not any(row.what == "unreadable" and row.count for row in log)}
+    for producer in sorted({each.producer for each in told} - {-1}):
         own = [record for record in records if record.producer_id == producer]
         if (own and own[-1].partition in damaged) or (not own and damaged):
             continue
-        decided = 0
-        for name in {record.name for record in records}:
-            found, _ = decide([record for record in records if record.name == name])
-            decided += sum(d.producer_id == producer and d.what == "COMMIT" for d in found)
-        for _, where, offset in sorted(commits)[min(decided, len(commits)) :]:
-            yield Anomaly("undecided-commit", None, where[1], None, None, offset)
+        decided: list[Decided] = []
+        for name in sorted({record.name for record in own}):
+            decided += [
+                each for each in decide([r for r in records if r.name == name])[0] if each.producer_id == producer
+            ]
+        later: list[set[int]] = []
+        for each in sorted((each for each in told if each.producer == producer and each.stored), key=began)[::-1]:
+            fitting, committed = fits(each, decided, kept)
+            if each.committed and not in_order([fitting, *later]):
+                topic_partition, offset = min(each.stored)
+                yield Anomaly("undecided-commit", None, topic_partition[1], None, None, offset)
+            elif (each.committed or (committed and not each.aborted)) and in_order([fitting, *later]):
+                later.insert(0, fitting)
+
+
+def began(transaction: clients.Transaction) -> tuple[int, str, int]:
+    first = min(
+        [row for row in transaction.rows if row["f"] == "begin"] or transaction.rows, key=lambda r: r["invoke_ns"]
+    )
+    return first["invoke_ns"], first["process"], first["op"]
+
+
+def in_order(sets: list[set[int]], least: int = 0) -> bool:
+    """Whether each can have one of its numbers, all of them ascending."""
+    return not sets or any(in_order(sets[1:], each + 1) for each in sorted(sets[0]) if each >= least)
+
+
+def fits(
+    transaction: clients.Transaction, decided: list[Decided], kept: dict[Place, list[Row]]
+) -> tuple[set[int], bool]:
+    """The decisions that may be a transaction's, by every record that was stored; and whether a COMMIT ends any."""
+    places = {place for place, _ in transaction.stored}
+    fitting = {n for n, each in enumerate(decided) if each.what == "COMMIT" and places <= each.places}
+    committed = False
+    for place, offset in transaction.stored:
+        rows = [row for row in kept.get(place, []) if row.producer_id == transaction.producer and row.what]
+        ends = [(row, at > 0 and rows[at - 1].what == "data") for at, row in enumerate(rows) if row.what != "data"]
+        here = [n for n, each in enumerate(decided) if place in each.places]
+        for at, (row, holds) in enumerate(ends):
+            start = next((r.offset for r in rows if r.offset > (ends[at - 1][0].offset if at else -1)), -1)
+            if holds and start <= offset < row.offset:
+                free = belongs(ends, [decided[n] for n in here], at)
+                committed |= bool(free) and row.what == "COMMIT"
+                fitting &= {here[n] for n in free} if free else fitting
+    return fitting, committed
+
+
+def belongs(ends: list[tuple[Row, bool]], here: list[Decided], wanted: int) -> set[int]:
+    """To which decisions a marker belongs, in all ways to go through both without anything that does not fit."""
+
+    @cache
+    def ways(at: int, number: int) -> frozenset[int] | None:
+        """None: there is none from here."""
+        if (at, number) == (len(ends), len(here)):
+            return frozenset()
+        found: list[frozenset[int] | None] = []
+        if at < len(ends):
+            row, holds = ends[at]
+            if number < len(here) and (row.epoch, row.what) == (here[number].epoch, here[number].what):
+                rest = ways(at + 1, number + 1)
+                found.append(None if rest is None else rest | ({number} if at == wanted else set()))
+            if not holds and any((each.epoch, each.what) == (row.epoch, row.what) for each in here[:number]):
+                found.append(ways(at + 1, number))
+        if number < len(here) and not here[number].complete:
+            found.append(ways(at, number + 1))
+        known = [each for each in found if each is not None]
+        return frozenset().union(*known) if known else None
+
+    return set(ways(0, 0) or ())
 
 
 def ends_aborted(log: list[Row], producers: set[int], offset: int) -> bool:
@@ -179,14 +249,17 @@ def judge(
         for at, row in enumerate(log):
             if row.what and any(e.what and e.producer_id == row.producer_id and e.epoch > row.epoch for e in log[:at]):
                 yield Anomaly("zombie-write", None, partition, None, None, row.offset)
+            ends = [each for each in log[: at + 1] if each.what in ("COMMIT", "ABORT")]
+            ends = [each for each in ends if each.producer_id == row.producer_id]
+            if row in ends and any(each.coordinator > row.coordinator for each in ends):
+                yield Anomaly("marker-audit", "former-coordinator", partition, None, None, row.offset)
     decisions: list[Decided] = []
     for name in sorted({record.name for record in records}):
         found, wrong = decide([record for record in records if record.name == name])
         decisions += found
         for record in wrong:
             yield Anomaly("marker-audit", "decisions", record.partition, None, None, record.offset)
-    if run.settings.unclean_leader_election:
-        return
+    logs = {place: log for place, log in logs.items() if not may_lose(run, place)}
     producers = {decision.producer_id for decision in decisions}
     producers |= {row.producer_id for log in logs.values() for row in log if row.what}
     for producer in sorted(producers):
@@ -213,6 +286,11 @@ def in_one_log(
     here = [decision for decision in decisions if place in decision.places]
     for what, row in aligned(ends, here, place):
         yield Anomaly("marker-audit", what, place[1], None, None, None if row is None else row.offset)
+    for at, (row, holds) in enumerate(ends):
+        free = belongs(ends, here, at) if holds else set()
+        is_fenced = any(each.coordinator > row.coordinator for each, _ in ends[:at])
+        if free and row.coordinator < min(here[n].leader_epoch for n in free) and not is_fenced:
+            yield Anomaly("marker-audit", "former-coordinator", place[1], None, None, row.offset)
     for at, row in enumerate(rows):
         before = rows[:at]
         while any(each.what in ("COMMIT", "ABORT") for each in before):
@@ -305,14 +383,14 @@ def decide(records: list[State]) -> tuple[list[Decided], list[State]]:
         what = "COMMIT" if record.state in (2, 4) else "ABORT"
         fences = record.state == 3 and waiting and found[-1].producer_id == record.producer_id
         if fences and found[-1].what == "COMMIT" and record.epoch > found[-1].epoch:
-            found[-1] = Decided(record.producer_id, record.epoch, what, record.places)
+            found[-1] = Decided(record.producer_id, record.epoch, what, record.places, record.leader_epoch)
         elif waiting and what != found[-1].what:
             wrong += [] if blamed else [record]
             blamed = True
         elif waiting and record.state in (4, 5):
             found[-1].complete = True
         elif not waiting and record.state in (2, 3):
-            found.append(Decided(record.producer_id, record.epoch, what, record.places))
+            found.append(Decided(record.producer_id, record.epoch, what, record.places, record.leader_epoch))
             blamed = False
         waiting = record.state in (2, 3)
     return found, wrong
@@ -375,7 +453,7 @@ def read_state(partition: int, row: Row) -> State | None:
     assert key is not None
     name = key[4:].decode()
     if value is None:
-        return State(partition, row.offset, name, -1, -1, -1, 6, frozenset(), -1)
+        return State(partition, row.offset, name, -1, -1, -1, 6, frozenset(), -1, row.leader_epoch)
     if len(value) < 37:
         return None
     version, producer_id, epoch, timeout, state, topics = struct.unpack_from(">hqhibi", value)
@@ -389,8 +467,9 @@ def read_state(partition: int, row: Row) -> State | None:
         places |= {(topic, number) for number in numbers}
     (started,) = struct.unpack_from(">q", value, at + 8)
     known = version == 0 and 0 <= state < 6
+    places_there = frozenset(places)
     return (
-        State(partition, row.offset, name, producer_id, epoch, timeout, state, frozenset(places), started)
+        State(partition, row.offset, name, producer_id, epoch, timeout, state, places_there, started, row.leader_epoch)
         if known
         else None
     )

@@ -32,8 +32,8 @@ from verifier.evidence.history import Function, HistoryRow
 
 P0, P1 = (TOPIC, 0), (TOPIC, 1)
 PRODUCER = 1001
-#: (kind, epoch) of the markers that end a partition's log.
-Markers = Sequence[tuple[int, int]]
+#: (kind, epoch) of the markers that end a partition's log, and perhaps the epoch of the coordinator.
+Markers = Sequence[tuple[int, ...]]
 _PREPARE = {COMMIT: PREPARE_COMMIT, ABORT: PREPARE_ABORT}
 _COMPLETE = {COMMIT: COMPLETE_COMMIT, ABORT: COMPLETE_ABORT}
 
@@ -58,8 +58,8 @@ def written(first: Markers, second: Markers, records: list[tuple[str, bytes]]) -
         for partition, kinds in enumerate((first, second)):
             place = story.partitions[partition]
             story.everywhere(partition, _in_a_transaction)
-            for kind, epoch in kinds:
-                end = marker(place.high_watermark, kind, PRODUCER, epoch)
+            for kind, *epochs in kinds:
+                end = marker(place.high_watermark, kind, PRODUCER, *epochs)
                 story.everywhere(partition, lambda batches, end=end: batches.append(end))  # type: ignore[misc]
                 place.high_watermark += 1
             place.log_end_offsets = dict.fromkeys(place.log_end_offsets, place.high_watermark)
@@ -156,6 +156,11 @@ def told_committed(commits: int) -> Callable[[Story], None]:
     return plant
 
 
+def told_whole(story: Story) -> None:
+    """All is sent in one transaction, and the client was told that it is committed."""
+    passed_over(f="commit", streams=())(story)
+
+
 def bank(*, torn: bool) -> Callable[[Story], None]:
     """Streams 2 and 3 are a producer's accounts. ``torn``: a final reader is never handed three of the credits."""
 
@@ -231,17 +236,30 @@ PLANTED: Mapping[str, Planted] = {
         neighbor="an end where a transaction begins",
     ),
     "as many commits as were decided": Planted(
-        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(1))
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], [*decided(COMMIT, P0), *decided(COMMIT, P1)]), told_committed(2))
     ),
     "a commit that no coordinator decided": Planted(
         both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(2)),
-        {("undecided-commit", None): {"count": 1, "partition": 1, "offset": 0}},
+        {("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0}},
+        neighbor="as many commits as were decided",
+    ),
+    "a commit that no coordinator decided, and one without an answer that was": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(1)),
+        {("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0}},
         neighbor="as many commits as were decided",
     ),
     "a commit that no coordinator decided, beside a topic that may lose records": Planted(
         both(both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_committed(2)), may_lose_records),
-        {("undecided-commit", None): {"count": 1, "partition": 1, "offset": 0}},
+        {("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0}},
         neighbor="as many commits as were decided",
+    ),
+    "a commit that was decided for all its partitions": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], COMMITTED), told_whole)
+    ),
+    "a commit that was decided without one of its partitions": Planted(
+        both(written([(COMMIT, 0)], [(COMMIT, 0)], [*decided(COMMIT, P0), *decided(COMMIT, P1)]), told_whole),
+        {("undecided-commit", None): {"count": 1, "partition": 0, "offset": 0}},
+        neighbor="a commit that was decided for all its partitions",
     ),
     "a reader that is not handed what was aborted": Planted(
         both(written([(ABORT, 0)], [(ABORT, 0)], ABORTED), both(passed_over(f="abort"), isolated))
@@ -315,6 +333,14 @@ PLANTED: Mapping[str, Planted] = {
         written([(COMMIT, 1)], [(COMMIT, 1)], decided(COMMIT, P0, P1, epoch=1)),
         {("marker-audit", "former-epoch"): {"count": 1, "partition": 1, "offset": 13}},
         neighbor="a fence that aborts what was open",
+    ),
+    "a marker that the next coordinator sends again": Planted(
+        written([(COMMIT, 0, 4), (COMMIT, 0, 5)], [(COMMIT, 0, 5)], COMMITTED),
+    ),
+    "a marker of a coordinator that was replaced": Planted(
+        written([(COMMIT, 0, 5), (COMMIT, 0, 4)], [(COMMIT, 0, 5)], COMMITTED),
+        {("marker-audit", "former-coordinator"): {"count": 1, "partition": 0, "offset": 14}},
+        neighbor="a marker that the next coordinator sends again",
     ),
     "an epoch that a marker had ended": Planted(
         written(

@@ -29,7 +29,8 @@ from tests.support.transaction_bytes import (
     state_value,
 )
 from tests.verifier.oracle import transactions as oracle
-from tests.verifier.transactions.worlds import LEGAL, WRONG, World, damage, made, renumber
+from tests.verifier.transactions.mutations import LEGAL, WRONG, damage
+from tests.verifier.transactions.worlds import TWO, World, data, made, renumber, world_of
 from verifier import explain
 from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.files.replica import ReplicaDirectory, check
@@ -86,24 +87,8 @@ def test_the_checks_and_the_oracle_agree(tmp_path: Path, run: RunModel) -> None:
     assert seen == {
         ("torn-transaction", None), ("marker-audit", "missing"), ("marker-audit", "stray"),
         ("marker-audit", "opposite"), ("marker-audit", "decisions"), ("hanging-transaction", None),
-        ("zombie-write", None),
+        ("marker-audit", "former-coordinator"), ("marker-audit", "former-epoch"), ("zombie-write", None),
     }  # fmt: skip
-
-
-TWO = [(TOPIC, 0), (TOPIC, 1)]
-
-
-def world_of(first: list[Batch], second: list[Batch], records: list[bytes]) -> World:
-    """Two logs, and the records of the id ``x`` in the second partition of the coordinator's topic."""
-    world = World({(TOPIC, 0): first, (TOPIC, 1): second}, [[], []])
-    world.state[1] = [Batch(0, (), keys=(state_key("x"),), raw_values=(value,)) for value in records]
-    for log in (*world.logs.values(), *world.state):
-        renumber(log)
-    return world
-
-
-def data(epoch: int = 0) -> Batch:
-    return Batch(0, (), producer_id=7, producer_epoch=epoch, base_sequence=0, raw_values=(b"v",), attributes=0x10)
 
 
 def names(world: World, run: RunModel, path: Path) -> set[tuple[str, str | None]]:
@@ -172,6 +157,54 @@ def test_a_fence_may_replace_a_commit_of_which_no_one_was_told(
     assert names(world_of(log, [], records), run, tmp_path / "run") == wanted
 
 
+@pytest.mark.parametrize(
+    ("epochs", "wanted"),
+    [
+        ([4, 5], set()),
+        # sent again by the same coordinator, and by the next
+        ([4, 4, 5], set()),
+        ([5, 4], {("marker-audit", "former-coordinator")}),
+        ([4, 5, 4], {("marker-audit", "former-coordinator")}),
+    ],
+)
+def test_a_coordinator_that_was_replaced_writes_no_more_markers(
+    tmp_path: Path, run: RunModel, epochs: list[int], wanted: set[tuple[str, str | None]]
+) -> None:
+    """Behind the marker of a later one; before it, a marker of the former one is legal, and so are repeated ones."""
+    records = [state_value(state, 7, 0, TWO[:1]) for state in (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)]
+    log = [data(), *(marker(0, COMMIT, 7, 0, epoch) for epoch in epochs)]
+    assert names(world_of(log, [], records), run, tmp_path / "run") == wanted
+
+
+@pytest.mark.parametrize(("epoch", "wanted"), [(3, {("marker-audit", "former-coordinator")}), (4, set()), (5, set())])
+def test_a_coordinator_ends_nothing_before_it_decided_it(
+    tmp_path: Path, run: RunModel, epoch: int, wanted: set[tuple[str, str | None]]
+) -> None:
+    """The record was stored in epoch 4; a former coordinator's marker may only repeat what was decided before."""
+    records = [state_value(state, 7, 0, TWO[:1]) for state in (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)]
+    world = world_of([data(), marker(0, COMMIT, 7, 0, epoch)], [], records)
+    world.state[1] = [replace(batch, leader_epoch=4) for batch in world.state[1]]
+    assert names(world, run, tmp_path / "run") == wanted
+    # of two decisions, the marker that is there again and the last one end nothing
+    again = [marker(0, COMMIT, 7, 0, 3), marker(0, COMMIT, 7, 0, 3), data(), marker(0, COMMIT, 7, 0, epoch)]
+    world = world_of([*again, marker(0, COMMIT, 7, 0, 5)], [], records * 3)
+    world.state[1] = [replace(batch, leader_epoch=3 + (at > 2)) for at, batch in enumerate(world.state[1])]
+    assert names(world, run, tmp_path / "run") == wanted
+
+
+def test_the_markers_of_one_producer_fence_those_of_no_other(tmp_path: Path, run: RunModel) -> None:
+    """A former coordinator's marker for 8 may arrive after the next one's for 7, and before its own for 8."""
+    eight = replace(data(), producer_id=8)
+    log = [data(), eight, marker(0, COMMIT, 7, 0, 5), marker(0, COMMIT, 8, 0, 4), marker(0, COMMIT, 8, 0, 5)]
+    steps = (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)
+    world = world_of(log, [], [state_value(state, 7, 0, TWO[:1]) for state in steps])
+    world.state[0] = [
+        Batch(0, (), keys=(state_key("y"),), raw_values=(state_value(state, 8, 0, TWO[:1]),)) for state in steps
+    ]
+    renumber(world.state[0])
+    assert names(world, run, tmp_path / "run") == set()
+
+
 def test_without_all_records_no_one_is_accused_of_what_is_missing(tmp_path: Path, run: RunModel) -> None:
     """A partition of the coordinator's topic that is gone, begins later, or has a record that cannot be read."""
     marked = [data(), marker(0, COMMIT, 7)]
@@ -197,6 +230,26 @@ def test_elections_that_may_lose_records_accuse_no_one_of_a_lost_marker(tmp_path
     assert names(torn, unclean, tmp_path / "run") == {("zombie-write", None)}
     assert ("torn-transaction", None) not in names(torn, run, tmp_path / "run")
     assert ("marker-audit", "missing") in names(torn, run, tmp_path / "run")
+
+
+def test_the_markers_of_offsets_are_judged_beside_a_topic_that_may_lose_its_own(tmp_path: Path, run: RunModel) -> None:
+    """They cannot be cut off unless the brokers' own default allows such elections in ``__consumer_offsets``."""
+    both = [(TOPIC, 0), ("__consumer_offsets", 0)]
+    records = [state_value(state, 7, 0, both) for state in (ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT)]
+    world = world_of([data()], [], records)
+    world.logs["__consumer_offsets", 0] = [data()]
+    unclean = replace(run, settings=settings(unclean_leader_election=True))
+    found = transactional(world.write(tmp_path / "found"), unclean)
+    wanted = {("marker-audit", "missing"), ("hanging-transaction", None)}
+    assert {(each.check, each.cause) for each in found} == wanted
+    assert {each.topic for each in found} == {"__consumer_offsets"}
+    assert names(world, unclean, tmp_path / "run") == wanted
+    resolved = unclean.experiment["resolved"]
+    broker = resolved["broker"] | {"unclean.leader.election.enable": True}
+    everywhere = replace(unclean, experiment={**unclean.experiment, "resolved": resolved | {"broker": broker}})
+    assert names(world, everywhere, tmp_path / "run") == set()
+    world.logs["__consumer_offsets", 0].append(marker(1, COMMIT, 7))
+    assert names(world, unclean, tmp_path / "run") == set()
 
 
 def test_the_most_advanced_copy_is_judged(tmp_path: Path, run: RunModel) -> None:

@@ -1,18 +1,18 @@
-"""Small worlds of transactions: what correct brokers leave on disk, whatever happens to them; and what changes it.
+"""Small worlds of transactions: what correct brokers leave on disk, whatever happens to them.
 
-Owns the making (a few transactional ids take turns, one step each) and the mutations. Judges nothing.
+Owns the making (a few transactional ids take turns, one step each); what changes a world is in ``mutations``. Judges
+nothing.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tests.support import side_files
-from tests.support.stories import MADE_MS, TOPIC, Batch
+from tests.support.stories import TOPIC, Batch
 from tests.support.transaction_bytes import (
     ABORT,
     COMMIT,
@@ -27,6 +27,7 @@ from tests.support.transaction_bytes import (
     state_key,
     state_value,
 )
+from verifier.evidence.history import Function, HistoryOutcome, HistoryRow
 from verifier.evidence.run_directory import RunDirectory
 
 Place = tuple[str, int]
@@ -38,7 +39,9 @@ STATES = 2
 
 @dataclass
 class Producer:
-    """One transactional id; ``kind`` is how its transaction was decided, None before."""
+    """One transactional id; ``kind`` is how its transaction was decided, None before. ``decided_by``: in which epoch of
+    its coordinator its newest record was stored. ``number`` is the client's own of the transaction that it began last.
+    """
 
     name: str
     producer_id: int
@@ -48,18 +51,28 @@ class Producer:
     kind: int | None = None
     lacking: set[Place] = field(default_factory=set)
     written: set[Place] = field(default_factory=set)
+    decided_by: int = 1
+    number: int = -1
+    is_begun: bool = False
 
 
 @dataclass
 class World:
     """All logs: offsets are given when they are written. ``behind``: how many batches the second broker lacks, if it
-    was not deleted. ``ends``: where a log ended of which nothing is left.
+    was not deleted. ``ends``: where a log ended of which nothing is left. ``epochs``: of the coordinators.
+
+    ``rows`` is what clients saw; ``whims`` decide which answers they got. ``wrong``: how often a client is told of a
+    commit that no one decides, or that lacks a partition.
     """
 
     logs: dict[Place, list[Batch]]
     state: list[list[Batch]]
     behind: int = 0
     ends: dict[Place, int] = field(default_factory=dict)
+    epochs: list[int] = field(default_factory=lambda: [1] * STATES)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    whims: Random = field(default_factory=lambda: Random(0))
+    wrong: float = 0.0
 
     def write(self, path: Path) -> RunDirectory:
         """Brokers 1 and 2 hold the logs; the second one may not have come as far."""
@@ -80,10 +93,13 @@ class World:
         return directory
 
 
-def made(random: Random, steps: int = 40) -> World:
-    """A world in which nothing went wrong."""
+def made(random: Random, steps: int = 40, whims: int = 0, wrong: float = 0.0) -> World:
+    """A world in which nothing went wrong, but for what ``wrong`` says."""
     places = [(TOPIC, number) for number in range(random.randint(1, 3))]
-    world = World({place: [] for place in places}, [[] for _ in range(STATES)], random.randint(0, 2))
+    behind = random.randint(0, 2)
+    world = World(
+        {place: [] for place in places}, [[] for _ in range(STATES)], behind, whims=Random(whims), wrong=wrong
+    )
     producers = [Producer(f"id-{number}", 1000 + number) for number in range(random.randint(1, 3))]
     for producer in producers:
         _note(world, producer, EMPTY)
@@ -96,9 +112,13 @@ def _step(world: World, producer: Producer, random: Random) -> None:
     if producer.kind is not None:
         _finish(world, producer, random)
     elif not producer.places or random.random() < 0.2:
+        if not producer.is_begun:
+            _begin(world, producer)
         producer.places |= {random.choice([*world.logs])}
         _note(world, producer, ONGOING)
     elif random.random() < 0.6:
+        if not producer.is_begun:
+            _begin(world, producer)
         place = random.choice(sorted(producer.places))
         count = random.randint(1, 2)
         values = (b"v",) * count
@@ -106,13 +126,20 @@ def _step(world: World, producer: Producer, random: Random) -> None:
             0, (), producer_id=producer.producer_id, producer_epoch=producer.epoch, base_sequence=producer.sequence,
             raw_values=values, attributes=TRANSACTIONAL,
         )  # fmt: skip
+        _append(world.logs[place], batch)
+        _send(world, producer, place, count)
         producer.sequence += count
         producer.written.add(place)
-        _append(world.logs[place], batch)
     else:
         producer.kind = random.choice([COMMIT, ABORT])
         if producer.kind == ABORT and random.random() < 0.4:
             producer.epoch += 1  # the coordinator aborts it: it took too long
+        is_told = _end(world, producer, producer.kind)
+        if is_told and world.whims.random() < world.wrong:
+            producer.kind = None  # the client's next transaction is the same one
+            return
+        if is_told and world.whims.random() < world.wrong:
+            producer.places.discard(world.whims.choice(sorted(producer.places)))
         _note(world, producer, _PREPARE[producer.kind])
         producer.lacking = set(producer.places)
 
@@ -134,14 +161,66 @@ def _finish(world: World, producer: Producer, random: Random) -> None:
                 producer.epoch, producer.sequence = producer.epoch + 1, 0
                 _note(world, producer, EMPTY)
         return
-    _append(world.logs[place], marker(0, producer.kind, producer.producer_id, producer.epoch, random.randint(0, 2)))
+    epoch = _coordinator_epoch(world, producer, place, random)
+    _append(world.logs[place], marker(0, producer.kind, producer.producer_id, producer.epoch, epoch))
     producer.lacking.discard(place)
+
+
+def _begin(world: World, producer: Producer) -> None:
+    producer.number += 1
+    producer.is_begun = True
+    _tell(world, producer, "begin", "ok")
+
+
+def _send(world: World, producer: Producer, place: Place, count: int) -> None:
+    """What was written last there is told; sometimes no answer comes."""
+    is_told = world.whims.random() < 0.9
+    offset = world.logs[place][-1].base_offset if is_told else -1
+    _tell(
+        world, producer, "send", "ok" if is_told else "info", topic=place[0], partition=place[1], stream=0,
+        first_sequence=producer.sequence, last_sequence=producer.sequence + count - 1, first_offset=offset,
+        last_offset=offset + count - 1 if is_told else -1,
+    )  # fmt: skip
+
+
+def _end(world: World, producer: Producer, kind: int) -> bool:
+    """Whether a commit is told to the client; it may ask for one that is aborted, and of any no answer may come."""
+    producer.is_begun = False
+    is_told = world.whims.random() < 0.7
+    if kind == COMMIT:
+        _tell(world, producer, "commit", "ok" if is_told else "info")
+    elif is_told:
+        _tell(world, producer, "abort", "ok")
+    else:
+        _tell(world, producer, "commit", "info")
+    return kind == COMMIT and is_told
+
+
+def _tell(world: World, producer: Producer, f: Function, outcome: HistoryOutcome, **fields: Any) -> None:
+    at = len(world.rows)
+    row = HistoryRow(f, outcome, op=producer.number, producer_id=producer.producer_id, **fields)
+    world.rows.append(row._replace(invoke_ns=at, complete_ns=at)._asdict() | {"process": producer.name})
+
+
+def _coordinator_epoch(world: World, producer: Producer, place: Place, random: Random) -> int:
+    """The coordinator may have moved since the decision; a former one's marker may still come, before the next's."""
+    number = _state_partition(producer)
+    world.epochs[number] += random.random() < 0.1
+    own = [each for each in world.logs[place] if each.marker is not None and each.producer_id == producer.producer_id]
+    newest = [int.from_bytes(each.raw_values[0][2:]) for each in own[-1:]]
+    return random.randint(max([producer.decided_by, *newest]), world.epochs[number])
+
+
+def _state_partition(producer: Producer) -> int:
+    return int(producer.name[-1]) % STATES
 
 
 def _note(world: World, producer: Producer, state: int) -> None:
     value = state_value(state, producer.producer_id, producer.epoch, sorted(producer.places))
-    log = world.state[int(producer.name[-1]) % STATES]
-    _append(log, Batch(0, (), keys=(state_key(producer.name),), raw_values=(value,)))
+    number = _state_partition(producer)
+    producer.decided_by = world.epochs[number]
+    batch = Batch(0, (), leader_epoch=world.epochs[number], keys=(state_key(producer.name),), raw_values=(value,))
+    _append(world.state[number], batch)
 
 
 def _append(log: list[Batch], batch: Batch) -> None:
@@ -155,97 +234,17 @@ def renumber(log: list[Batch]) -> None:
         _append(log, batch)
 
 
-def _markers(world: World) -> list[tuple[list[Batch], int]]:
-    return [(log, at) for log in world.logs.values() for at, batch in enumerate(log) if batch.marker is not None]
+TWO = [(TOPIC, 0), (TOPIC, 1)]
 
 
-def drop_marker(world: World, random: Random) -> None:
-    """A marker is missing."""
-    if found := _markers(world):
-        log, at = random.choice(found)
-        del log[at]
+def world_of(first: list[Batch], second: list[Batch], records: list[bytes]) -> World:
+    """Two logs, and the records of the id ``x`` in the second partition of the coordinator's topic."""
+    world = World({(TOPIC, 0): first, (TOPIC, 1): second}, [[], []])
+    world.state[1] = [Batch(0, (), keys=(state_key("x"),), raw_values=(value,)) for value in records]
+    for log in (*world.logs.values(), *world.state):
         renumber(log)
+    return world
 
 
-def flip_marker(world: World, random: Random) -> None:
-    """A marker says the other."""
-    if found := _markers(world):
-        log, at = random.choice(found)
-        old = log[at]
-        log[at] = replace(old, keys=(struct.pack(">hh", 0, 1 - (old.marker or 0)),))
-
-
-def add_marker(world: World, random: Random) -> None:
-    """A marker that no one decided, somewhere."""
-    log = random.choice([*world.logs.values()])
-    extra = marker(0, random.choice([ABORT, COMMIT]), random.choice([1000, 1001, 1002, 5000]), random.randint(0, 2))
-    log.insert(random.randint(0, len(log)), extra)
-    renumber(log)
-
-
-def add_data(world: World, random: Random) -> None:
-    """A transactional batch that belongs to nothing, or whose epoch was over."""
-    log = random.choice([*world.logs.values()])
-    batch = Batch(0, (), producer_id=random.choice([1000, 1001, 5000]), base_sequence=0, raw_values=(b"late",))
-    log.insert(random.randint(0, len(log)), replace(batch, attributes=TRANSACTIONAL))
-    renumber(log)
-
-
-def drop_record(world: World, random: Random) -> None:
-    """The coordinator has lost a record, and the log closed up."""
-    log = random.choice(world.state)
-    if log:
-        del log[random.randrange(len(log))]
-        renumber(log)
-
-
-def contradict(world: World, random: Random) -> None:
-    """A transaction is decided again, the other way."""
-    found = [(log, at) for log in world.state for at, batch in enumerate(log) if batch.raw_values[0][16] in (2, 3)]
-    if found:
-        log, at = random.choice(found)
-        value = bytearray(log[at].raw_values[0])
-        value[16] = 5 - value[16]
-        log.insert(at + 1, replace(log[at], raw_values=(bytes(value),)))
-        renumber(log)
-
-
-def age(world: World, random: Random) -> None:
-    """Transactions began long ago."""
-    for log in world.state:
-        for at, batch in enumerate(log):
-            value = batch.raw_values[0]
-            if value[16] != EMPTY:
-                log[at] = replace(batch, raw_values=(value[:-8] + struct.pack(">q", MADE_MS - 600_000),))
-
-
-def retention(world: World, random: Random) -> None:
-    """Legal: the first batches of logs are deleted."""
-    for place, log in world.logs.items():
-        deleted = random.randint(0, len(log))
-        if log and deleted == len(log):
-            world.ends[place] = log[-1].next_offset
-        del log[:deleted]
-
-
-def compact(world: World, random: Random) -> None:
-    """Legal: of each id only its newest record is left, and the gaps stay."""
-    for log in world.state:
-        newest = {batch.keys: batch for batch in log}
-        log[:] = [batch for batch in log if newest[batch.keys] is batch]
-
-
-def damage(world: World, random: Random) -> None:
-    """A batch of the coordinator, or a marker, cannot be read."""
-    logs = [log for log in (*world.state, *world.logs.values()) if log]
-    if logs:
-        log = random.choice(logs)
-        at = random.randrange(len(log))
-        log[at] = replace(log[at], spoil=lambda data: data[:-1] + bytes([data[-1] ^ 0xFF]))
-
-
-Mutation = Callable[[World, Random], None]
-WRONG: tuple[Mutation, ...] = (
-    drop_marker, flip_marker, add_marker, add_data, drop_record, contradict, age,
-)  # fmt: skip
-LEGAL: tuple[Mutation, ...] = (retention, compact)
+def data(epoch: int = 0) -> Batch:
+    return Batch(0, (), producer_id=7, producer_epoch=epoch, base_sequence=0, raw_values=(b"v",), attributes=0x10)
