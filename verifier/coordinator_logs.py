@@ -19,7 +19,7 @@ from verifier.transactions.model import STATE_TOPIC
 from verifier.transactions.state_records import TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
-_TOPICS = (STATE_TOPIC, OFFSETS_TOPIC, OUTPUT_TOPIC)
+TOPICS = (STATE_TOPIC, OFFSETS_TOPIC, OUTPUT_TOPIC)
 _PARTITIONS = {
     STATE_TOPIC: "transaction.state.log.num.partitions",
     OFFSETS_TOPIC: "offsets.topic.num.partitions",
@@ -30,10 +30,11 @@ def may_lose_offsets(run: RunModel) -> bool:
     """Whether an election may cut off what was committed for a group: it may if the brokers' own default allows it,
     whatever the run's topic has. ``__transaction_state`` is always made without such elections.
     """
-    return _broker(run).get("unclean.leader.election.enable") is not False
+    return broker_settings(run).get("unclean.leader.election.enable") is not False
 
 
-def _broker(run: RunModel) -> Mapping[str, object]:
+def broker_settings(run: RunModel) -> Mapping[str, object]:
+    """The configuration of the run's brokers, as far as ``run.json`` has it."""
     resolved = run.experiment.get("resolved")
     broker = resolved.get("broker") if isinstance(resolved, dict) else None
     return broker if isinstance(broker, dict) else {}
@@ -41,7 +42,7 @@ def _broker(run: RunModel) -> Mapping[str, object]:
 
 def configured_partitions(run: RunModel, topic: str) -> int | None:
     """How many partitions the brokers give to a coordinators' topic; None if ``run.json`` does not say it."""
-    count = _broker(run).get(_PARTITIONS[topic])
+    count = broker_settings(run).get(_PARTITIONS[topic])
     return count if isinstance(count, int) else None
 
 
@@ -59,7 +60,7 @@ def coordinator_logs(directory: RunDirectory) -> dict[TopicPartition, bool]:
 
 def _places(directory: RunDirectory) -> Iterator[TopicPartition]:
     for broker in directory.broker_ids():
-        for topic in _TOPICS:
+        for topic in TOPICS:
             for home in directory.node(broker).glob(f"data/{topic}-*"):
                 number = home.name.removeprefix(f"{topic}-")
                 if number.isascii() and number.isdecimal() and home.is_dir():

@@ -17,7 +17,7 @@ _BESIDE_THE_LOGS = ("torn-tail", "checkpoint-mismatch", "snapshot-mismatch", "ab
 _RAN_ON = "the brokers of --target kept running: the files next to their logs change, and are not copied"
 _NO_IDS = "the run does not know which producer ids the cluster handed out"
 #: Checks of one replica beside another.
-_REPLICAS = ("log-divergence",)
+_REPLICAS = ("log-divergence", "internal-divergence")
 
 
 @dataclass(frozen=True, slots=True)
