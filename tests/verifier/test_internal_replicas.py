@@ -157,6 +157,19 @@ def test_records_are_compared_where_batches_may_differ(
     assert found_in(*batches, (9, 5), (mine, theirs), has_all=False, keeps_newest=False) == only
 
 
+@pytest.mark.parametrize("spoil", [lambda data: b"1" + data, lambda data: None, lambda data: data + b"x\n"])
+def test_a_high_watermark_that_cannot_be_read_is_none(tmp_path: Path, spoil: Any) -> None:
+    """As after a kill: then only what one epoch wrote is compared. The file itself is ``checkpoint-mismatch``."""
+    story = planted_story("a replica of offsets that lacks one")
+    story.side_files[planted.OTHER, "replication-offset-checkpoint"] = spoil
+    directory = story.write(tmp_path / "run", sealed=False)
+    assert told_of_check(directory, story.model()) == told_of_twin(directory, story.model()) == []
+    killed = planted_story("a replica of offsets that lacks one")
+    killed.killed = {planted.OTHER}
+    directory = killed.write(tmp_path / "killed", sealed=False)
+    assert told_of_check(directory, killed.model()) == told_of_twin(directory, killed.model()) == []
+
+
 def write(home: Path, segments: Sequence[tuple[int, Sequence[bytes]]], high_watermark: int) -> None:
     """A broker's only replica, after a clean stop."""
     (home / f"{TOPIC}-0").mkdir(parents=True)

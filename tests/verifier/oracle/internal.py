@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import crc32c
 
+from tests.verifier.oracle.files import lines, read
 from tests.verifier.oracle.model import Anomaly
 from tests.verifier.oracle.transactions import read_keyed
 from verifier.evidence.run_directory import RunDirectory
@@ -113,12 +114,11 @@ def judge(place: tuple[str, int], homes: dict[int, Path], run: RunModel) -> Iter
 
 
 def noted(home: Path, place: tuple[str, int]) -> int:
-    """The high watermark that a broker noted when it stopped cleanly."""
+    """The high watermark that a broker noted when it stopped cleanly; 0 if that cannot be read."""
     if not (home.parent / ".kafka_cleanshutdown").exists():
         return 0
-    lines = (home.parent / "replication-offset-checkpoint").read_text().splitlines()
-    told = [line.split() for line in lines[2:]]
-    return next((int(offset) for topic, index, offset in told if (topic, int(index)) == place), 0)
+    rows = lines(read(home.parent / "replication-offset-checkpoint") or b"", 3) or []
+    return next((int(offset) for topic, index, offset in rows if (topic, int(index)) == place), 0)
 
 
 def different(judged: list[Batch], other: list[Batch], limit: int) -> Iterator[int]:
