@@ -1,6 +1,6 @@
 """How often the proxy's own log says that a link began to listen. Owns the form of these lines; judges nothing.
 
-The proxy is a process of its own, and writes a line each time: it knows nothing of the conductor's record of faults.
+The proxy is a process of its own, and logs each start: it knows nothing of the conductor's record of faults.
 Toxiproxy, which may take its place, leaves no such log with a run.
 """
 

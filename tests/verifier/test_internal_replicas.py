@@ -153,6 +153,8 @@ def test_records_are_compared_where_batches_may_differ(
     """What both have is the same, and no one lacks the newest of a key."""
     batches = [batch(0, last=4, is_whole=False)], [batch(0, 7, last=4)]
     assert found_in(*batches, (9, 5), (mine, theirs), has_all=False) == wanted
+    spoiled = [batch(0, last=4, is_sound=False)]
+    assert found_in(spoiled, batches[1], (9, 5), ([], theirs), has_all=False) == []
     only = [each for each in wanted if each[0] == "different"]
     assert found_in(*batches, (9, 5), (mine, theirs), has_all=False, keeps_newest=False) == only
 

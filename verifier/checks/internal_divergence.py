@@ -8,10 +8,10 @@ of the two high watermarks that the brokers noted when they stopped cleanly; wit
 off what is committed, only what one epoch wrote is compared. Each replica is compacted on its own. So a batch from
 which records were taken is compared record by record, and as soon as a log has several segments, nothing is missed but
 the newest record of a key, if it counts and is no tombstone. What is damaged in the most advanced replica makes the run
-unknown. Legal: everything above the limit that is not of the same epoch; a log that ends earlier, as that of a broker
-that stopped earlier does.
+unknown. Legal: above the limit, whatever is of another epoch; a log that ends earlier, since its broker may have
+stopped earlier.
 
-    b1: x: [3, epoch 2, CompleteCommit]       b2: x: [3, epoch 2, CompleteAbort]        who coordinates next decides
+    b1, high watermark 9: [6 epoch 2, x: CompleteCommit]       b2, high watermark 8: [6 epoch 2, x: CompleteAbort]
 """
 
 # From the bytes of all replicas, in this process. Pure.
@@ -19,7 +19,6 @@ that stopped earlier does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from verifier.internal_replicas import InternalPartition, ReplicaBatch, ReplicaLog, ReplicaRecord
 from verifier.transactions.model import Anomalous
@@ -74,7 +73,7 @@ def _is_another(mine: ReplicaBatch, theirs: ReplicaBatch, limit: int) -> bool:
     return mine.is_whole and theirs.is_whole and (mine.size_bytes, mine.crc) != (theirs.size_bytes, theirs.crc)
 
 
-def _content(record: ReplicaRecord) -> tuple[Any, ...]:
+def _content(record: ReplicaRecord) -> tuple[bytes | None, bytes | None]:
     return record.key, record.value
 
 
@@ -87,9 +86,11 @@ def _lacking(partition: InternalPartition, has: ReplicaLog, lacks: ReplicaLog, l
                 yield batch.base_offset
     elif partition.keeps_newest and has.records is not None and lacks.records is not None:
         offsets = {record.offset for record in lacks.records}
+        damaged = [(batch.base_offset, batch.last_offset) for batch in lacks.batches if not batch.is_sound]
         later = {key: record.offset for key, record in _newest(lacks.records).items()}
         for key, record in _newest(record for record in has.records if record.counts).items():
             is_judged = record.value is not None and record.offset < limit
+            is_judged &= not any(first <= record.offset <= last for first, last in damaged)
             if is_judged and record.offset not in offsets and later.get(key, -1) < record.offset:
                 yield record.offset
 

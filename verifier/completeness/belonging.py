@@ -8,7 +8,6 @@ would be compared, and nothing found.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from verifier.account import HistoryAccount
 from verifier.closing import Closing
@@ -60,7 +59,7 @@ def _of_readers(run: RunModel, account: HistoryAccount, declared: DeclaredProces
         yield f"says that {sessions}, which the run did not ask for"
 
 
-def _reads_committed(run: RunModel, declared: DeclaredProcess, load: Mapping[str, Any]) -> bool:
+def _reads_committed(run: RunModel, declared: DeclaredProcess, load: Mapping[str, object]) -> bool:
     """As the load decides it."""
     config = load.get("consumer_config")
     if isinstance(config, dict) and _ISOLATION in config:

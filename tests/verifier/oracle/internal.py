@@ -152,7 +152,8 @@ def forgotten(has: list[Batch], lacks: list[Batch], limit: int) -> Iterator[int]
         if counts(batch, has):
             newest |= {key: (at, value) for at, (key, value) in batch.records.items() if key is not None}
     for key, (at, value) in newest.items():
-        is_there = any(offset == at or (other == key and offset > at) for offset, other in theirs)
+        is_damaged = any(not batch.sound and batch.base <= at <= batch.last for batch in lacks)
+        is_there = is_damaged or any(offset == at or (other == key and offset > at) for offset, other in theirs)
         if value is not None and at < limit and not is_there:
             yield at
 
