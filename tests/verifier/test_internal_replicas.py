@@ -33,7 +33,7 @@ from verifier.internal_replicas import (
 )
 from verifier.transactions.transaction_checks import of_internal_replicas
 
-CASES = 3_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 100
+CASES = 1_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 100
 TOPIC = "__consumer_offsets"
 PLACE = (TOPIC, 0)
 Told = tuple[str, str | None, int | None]

@@ -62,17 +62,21 @@ def number(data: bytes, at: int) -> tuple[int, int]:
 
 def batches_of(home: Path) -> Iterator[Batch]:
     for path in sorted(home.glob("*.log")):
-        data, at = path.read_bytes(), 0
-        while at + 61 <= len(data):
-            base, length, epoch, _, crc = struct.unpack_from(">qiibI", data, at)
-            if length < 49 or at + 12 + length > len(data):
-                break
-            batch = data[at : at + 12 + length]
-            attributes, delta = struct.unpack_from(">hi", batch, 21)
-            producer_id, _, _, count = struct.unpack_from(">qhii", batch, 43)
-            sound = crc32c.crc32c(batch[21:]) == crc
-            yield Batch(base, base + delta, epoch, attributes, producer_id, count, batch, sound)
-            at += 12 + length
+        yield from batches_in(path)
+
+
+def batches_in(path: Path) -> Iterator[Batch]:
+    data, at = path.read_bytes(), 0
+    while at + 61 <= len(data):
+        base, length, epoch, _, crc = struct.unpack_from(">qiibI", data, at)
+        if length < 49 or at + 12 + length > len(data):
+            break
+        batch = data[at : at + 12 + length]
+        attributes, delta = struct.unpack_from(">hi", batch, 21)
+        producer_id, _, _, count = struct.unpack_from(">qhii", batch, 43)
+        sound = crc32c.crc32c(batch[21:]) == crc
+        yield Batch(base, base + delta, epoch, attributes, producer_id, count, batch, sound)
+        at += 12 + length
 
 
 def find_all(directory: RunDirectory, run: RunModel) -> list[Anomaly]:
@@ -90,7 +94,7 @@ def find_all(directory: RunDirectory, run: RunModel) -> list[Anomaly]:
 
 def judge(place: tuple[str, int], homes: dict[int, Path], run: RunModel) -> Iterator[Anomaly]:
     logs = {broker: list(batches_of(home)) for broker, home in homes.items()}
-    ends = {b: max(((each.epoch, each.last) for each in log), default=(-1, -1)) for b, log in logs.items()}
+    ends = {broker: end_of(home) for broker, home in homes.items()}
     best = max(logs, key=lambda broker: ends[broker])
     broker_keys: dict[str, Any] = run.experiment["resolved"]["broker"]
     loses = broker_keys["unclean.leader.election.enable"] is not False
@@ -111,6 +115,14 @@ def judge(place: tuple[str, int], homes: dict[int, Path], run: RunModel) -> Iter
         ):
             for offset in absent(has, lacks, start, limit) if has_all else forgotten(has, lacks, limit):
                 yield Anomaly(NAME, cause, place[1], None, None, offset)
+
+
+def end_of(home: Path) -> tuple[int, int]:
+    """The newest epoch of the last file that has any, and the highest offset there."""
+    for path in sorted(home.glob("*.log"), reverse=True):
+        if found := list(batches_in(path)):
+            return max(each.epoch for each in found), max(each.last for each in found)
+    return -1, -1
 
 
 def noted(home: Path, place: tuple[str, int]) -> int:
