@@ -31,6 +31,7 @@ from verifier.evidence.series import TOTALS, SeriesPoint, read_series
 from verifier.leaderships import Sighting
 from verifier.load_files import LoadFiles, load_files
 from verifier.paused import own_lag_ms, pauses
+from verifier.proxy_log import link_starts
 from verifier.strangers import strangers
 from verifier.wall_clock import STEADY, ClockShift, shift_of
 from verifier.witness import sightings
@@ -80,7 +81,8 @@ class Closing:
     handed, None if it cannot be read. ``strangers`` are files that no declared process, broker or partition leaves.
     ``clock`` is how far the wall clock moved during the run. ``looks_ns`` is the span of the conductor's looks, None if
     it left none; ``beside`` is what each live process left beside its series. ``coordinators`` are the partitions of
-    the coordinators' topics and of what a group writes to, and whether they can be read.
+    the coordinators' topics and of what a group writes to, and whether they can be read. ``link_starts`` is how often
+    each link began to listen, by the proxy's log; nothing if that does not tell.
     """
 
     seal: str | None = None
@@ -101,6 +103,7 @@ class Closing:
     looks_ns: tuple[int, int] | None = None
     beside: Mapping[str, LoadFiles] = field(default_factory=dict)
     coordinators: Mapping[tuple[str, int], bool] = field(default_factory=dict)
+    link_starts: Mapping[str, int] = field(default_factory=dict)
 
 
 def gather(directory: RunDirectory, run: RunModel) -> Closing:
@@ -169,6 +172,7 @@ def gather(directory: RunDirectory, run: RunModel) -> Closing:
         looks_ns=(min(times), max(times)) if times else None,
         beside=beside,
         coordinators=coordinators,
+        link_starts=link_starts(directory),
     )
 
 

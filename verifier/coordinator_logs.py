@@ -17,7 +17,7 @@ from verifier.segments import walk
 from verifier.transactions.evidence import copies_of, most_advanced
 from verifier.transactions.state_records import TopicPartition
 
-_TOPICS = (STATE_TOPIC, OFFSETS_TOPIC, OUTPUT_TOPIC)
+TOPICS = (STATE_TOPIC, OFFSETS_TOPIC, OUTPUT_TOPIC)
 
 
 def coordinator_logs(directory: RunDirectory) -> dict[TopicPartition, bool]:
@@ -34,7 +34,7 @@ def coordinator_logs(directory: RunDirectory) -> dict[TopicPartition, bool]:
 
 def _places(directory: RunDirectory) -> Iterator[TopicPartition]:
     for broker in directory.broker_ids():
-        for topic in _TOPICS:
+        for topic in TOPICS:
             for home in directory.node(broker).glob(f"data/{topic}-*"):
                 number = home.name.removeprefix(f"{topic}-")
                 if number.isascii() and number.isdecimal() and home.is_dir():

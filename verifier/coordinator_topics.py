@@ -21,16 +21,17 @@ def may_lose_offsets(run: RunModel) -> bool:
     """Whether an election may cut off what was written to ``__consumer_offsets``: it may if the brokers' own default
     allows it, whatever the run's topic has. ``__transaction_state`` is always made without such elections.
     """
-    return _broker(run).get("unclean.leader.election.enable") is not False
+    return broker_settings(run).get("unclean.leader.election.enable") is not False
 
 
 def configured_partitions(run: RunModel, topic: str) -> int | None:
     """How many partitions the brokers give to a coordinators' topic; None if ``run.json`` does not say it."""
-    count = _broker(run).get(_PARTITIONS[topic])
+    count = broker_settings(run).get(_PARTITIONS[topic])
     return count if isinstance(count, int) else None
 
 
-def _broker(run: RunModel) -> Mapping[str, object]:
+def broker_settings(run: RunModel) -> Mapping[str, object]:
+    """The configuration of the run's brokers, as far as ``run.json`` has it."""
     resolved = run.experiment.get("resolved")
     broker = resolved.get("broker") if isinstance(resolved, dict) else None
     return broker if isinstance(broker, dict) else {}

@@ -21,7 +21,7 @@ _NO_IDS = "the run does not know which producer ids the cluster handed out"
 _DECISIONS = ("torn-transaction", "marker-audit", "hanging-transaction", "undecided-commit")
 _NOT_DECIDED = "what coordinators decided is not read: __transaction_state has the transactions of others, too"
 #: Checks of one replica beside another.
-_REPLICAS = ("log-divergence",)
+_REPLICAS = ("log-divergence", "internal-divergence")
 
 
 @dataclass(frozen=True, slots=True)

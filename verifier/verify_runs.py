@@ -31,7 +31,7 @@ from verifier.report import write_reports
 from verifier.sessions import Sessions
 from verifier.standstills import standstills
 from verifier.surroundings import gather as gather_surroundings
-from verifier.transactions.transaction_checks import transactional
+from verifier.transactions.transaction_checks import of_internal_replicas, transactional
 from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 
@@ -274,4 +274,5 @@ def _judged(
 
 
 def _of_clients(run: Examined) -> tuple[Found, ...]:
-    return (*transactional(run.directory, run.run), *of_groups(run.directory, run.run))
+    asked = run.directory, run.run
+    return (*transactional(*asked), *of_groups(*asked), *of_internal_replicas(*asked))

@@ -46,7 +46,7 @@ _HOLD_NOTHING = frozenset(
         # What these hold is lost with its connection, and so nothing is late.
         *("kill-transaction-coordinator", "kill-group-coordinator", "drop-end-txn-response"),
         *("repeat-end-txn", "hold-markers", "delay-markers", "kill-and-wipe"),
-        *("refuse", "duplicate-request", "cut-frame", "close-on"),
+        *("refuse", "flapping", "duplicate-request", "cut-frame", "close-on"),
         *KILLING_MACHINES,
         *KILLING_SEVERAL,
         *FAILING_DISKS,

@@ -157,6 +157,8 @@ class Story:
     consumer_offsets: dict[int, list[Batch]] = field(default_factory=dict)
     #: the log of partition 0 of the topic that a group writes to, the same on all brokers; none: there is no such topic
     output: list[Batch] = field(default_factory=list)
+    #: (broker, ``<topic>-<partition>`` of one of these topics) -> its batches, if it has others than the rest
+    internal_replicas: dict[tuple[int, str], list[Batch]] = field(default_factory=dict)
     #: (broker, path below its data directory) -> what becomes of the file's bytes, None if there is none
     side_files: dict[tuple[int, str], Callable[[bytes], bytes | None]] = field(default_factory=dict)
 
@@ -261,11 +263,11 @@ class Story:
                 for base_offset, data in self._segments(batches, place.tails.get(broker, b"")):
                     (home / f"{base_offset:020d}.log").write_bytes(data)
         for broker in self.brokers:
-            self._write_internal(directory.node(broker) / "data")
-            if self.output:
-                home = directory.node(broker) / "data" / f"{OUTPUT_TOPIC}-0"
+            for (topic, index), batches in self._internal(broker).items():
+                home = directory.node(broker) / "data" / f"{topic}-{index}"
                 home.mkdir()
-                (home / f"{0:020d}.log").write_bytes(b"".join(batch.encode() for batch in self.output))
+                first = batches[0].base_offset if batches else 0
+                (home / f"{first:020d}.log").write_bytes(b"".join(batch.encode() for batch in batches))
             self._write_side_files(directory.node(broker) / "data", broker)
         write_series(directory, self.evidence())
         for number, moved_ms in enumerate(self.clock_ms):
@@ -276,15 +278,18 @@ class Story:
             seal.take(directory)
         return directory
 
-    def _write_internal(self, data: Path) -> None:
-        """The coordinators' topics."""
-        topics = {"__transaction_state": self.transaction_state, "__consumer_offsets": self.consumer_offsets}
-        for topic, partitions in topics.items():
-            for index, batches in partitions.items():
-                home = data / f"{topic}-{index}"
-                home.mkdir()
-                first = batches[0].base_offset if batches else 0
-                (home / f"{first:020d}.log").write_bytes(b"".join(batch.encode() for batch in batches))
+    def _internal(self, broker: int) -> dict[tuple[str, int], list[Batch]]:
+        """A broker's replicas of the coordinators' topics, and of the one that a group writes to."""
+        topics = {
+            "__transaction_state": self.transaction_state,
+            "__consumer_offsets": self.consumer_offsets,
+            OUTPUT_TOPIC: {0: self.output} if self.output else {},
+        }
+        return {
+            (topic, index): self.internal_replicas.get((broker, f"{topic}-{index}"), batches)
+            for topic, partitions in topics.items()
+            for index, batches in partitions.items()
+        }
 
     def _write_side_files(self, data: Path, broker: int) -> None:
         """Everything beside the logs of one broker, as it is after a clean stop, then what the test makes of it."""
@@ -315,6 +320,8 @@ class Story:
             marks["replication"][TOPIC, index] = min(place.high_watermark, end)
             if place.log_start_offset > self._name(parts[0]):
                 marks["log-start"][TOPIC, index] = place.log_start_offset
+        for internal, batches in self._internal(broker).items():
+            marks["replication"][internal] = batches[-1].next_offset if batches else 0
         files |= {f"{name}-offset-checkpoint": side_files.offsets(rows) for name, rows in marks.items()}
         if self.is_marked(broker):
             files[".kafka_cleanshutdown"] = b'{"version":0,"brokerEpoch":-1}'

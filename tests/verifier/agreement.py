@@ -39,7 +39,7 @@ from verifier.places import partition_rows, replica_rows
 from verifier.run_checks import RunEvidence, audit, judged_places, staged
 from verifier.staging import Staged
 from verifier.suspects import examine, suspects
-from verifier.transactions.transaction_checks import transactional
+from verifier.transactions.transaction_checks import of_internal_replicas, transactional
 
 #: Runs that are drawn from one seed and judged in one audit.
 TOGETHER = 500
@@ -80,8 +80,9 @@ def completed(audited: Audit, story: Story, directory: RunDirectory) -> Audit:
     """The audit with what is found without Spark too."""
     # without phases of its own, the load ends as soon as everything is healed
     idle = stalled(story.model(), gather(directory, story.model())) if story.phases else ()
-    of_clients = (*transactional(directory, story.model()), *of_groups(directory, story.model()))
-    return replace(audited, found=(*audited.found, *idle, *of_clients))
+    asked = directory, story.model()
+    here = (*transactional(*asked), *of_groups(*asked), *of_internal_replicas(*asked))
+    return replace(audited, found=(*audited.found, *idle, *here))
 
 
 def expected(anomalies: list[oracle.Anomaly]) -> Summary:

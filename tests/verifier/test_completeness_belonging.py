@@ -97,8 +97,40 @@ def test_the_first_of_several_clients_reads_everything(
     run, closing = story.model(), closing_of(story)
     run = replace(run, settings=replace(run.settings, readers=readers))
     closing = replace(closing, load={**(closing.load or {}), "consumer_config": config})
-    found = [doubt.reason for doubt in belonging.doubts(run, closing)]
+    found = [doubt.reason for doubt in belonging.doubts(run, closing) if "which the run asked for" in doubt.reason]
     assert [name for name in ("reader-1", "final-1") if any(f"{name}.arrow" in reason for reason in found)] == says
+
+
+@pytest.mark.parametrize(
+    ("kind", "readers", "config", "says"),
+    [
+        ("bank", ("native",), {}, []),
+        ("bank", ("confluent", "native"), {}, []),
+        # its client is the one that reads everything
+        ("bank", ("native", "confluent"), {}, ["reader-1"]),
+        ("bank", ("native",), {"isolation.level": "read_uncommitted"}, ["reader-1", "final-1"]),
+        ("bank", ("native", "confluent"), {"isolation.level": "read_committed"}, []),
+        # nothing is aborted
+        ("streams", ("native",), {"isolation.level": "read_uncommitted"}, []),
+    ],
+)
+def test_a_reader_has_no_other_isolation_level_than_the_one_asked_for(
+    kind: str, readers: tuple[str, ...], config: dict[str, str], says: list[str]
+) -> None:
+    """One that reads everything, and says that it does not, would be owed nothing that was aborted."""
+    story = planted_story(BANK)
+    run, closing = story.model(), closing_of(story)
+    resolved = run.experiment["resolved"]
+    resolved = {**resolved, "workload": {**resolved["workload"], "kind": kind}}
+    run = replace(
+        run,
+        settings=replace(run.settings, readers=readers),
+        experiment={**run.experiment, "resolved": resolved},
+    )
+    closing = replace(closing, load={**(closing.load or {}), "consumer_config": config})
+    found = [doubt.reason for doubt in belonging.doubts(run, closing) if "did not ask for" in doubt.reason]
+    assert [name for name in ("reader-1", "final-1") if any(f"{name}.arrow says" in reason for reason in found)] == says
+    assert list(belonging.doubts(run, replace(closing, load=None))) == []
 
 
 def loads(run: RunModel, closing: Closing) -> list[str]:

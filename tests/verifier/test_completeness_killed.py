@@ -12,6 +12,7 @@ from chaos.faults.kill import Kill
 from chaos.faults.kill_several import KillSeveral
 from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
+from verifier.anomalies import BY_NAME
 from verifier.closing import Closing
 from verifier.completeness.killed import kills
 from verifier.doubts import HISTORIES
@@ -83,6 +84,17 @@ def test_another_fault_or_another_time_explains_no_torn_tail(name: str) -> None:
     fault, reason = NOT_KILLED[name]
     reasons = [each.reason for each in incomplete(killed_run(kind=fault.fault), facts(), torn(fault))]
     assert [each for each in reasons if reason in each], reasons
+
+
+@pytest.mark.parametrize(("role", "is_legal"), [("producers", True), ("members", False), ("final", False)])
+def test_no_fault_cuts_the_history_of_a_member_short(role: str, is_legal: bool) -> None:
+    """Whatever its process is called: where a member's history ends early, ``group-completeness`` is not judged."""
+    run = killed_run()
+    own = [replace(each, role=role) if each.name == "producer-1" else each for each in run.evidence.processes]
+    run = replace(run, evidence=replace(run.evidence, processes=own))
+    doubts = [each for each in incomplete(run, facts(), torn()) if "no fault on record killed" in each.reason]
+    assert [each.blinds for each in doubts] == ([] if is_legal else [HISTORIES])
+    assert BY_NAME["group-completeness"].needs & HISTORIES
 
 
 def test_a_process_that_was_killed_counts_nothing_afterwards() -> None:

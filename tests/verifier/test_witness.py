@@ -150,7 +150,7 @@ def test_which_leaders_came_back() -> None:
     assert returns(leaderships([Sighting(1, None, 0), *LED["t", 0][1:]])) == []
 
 
-@pytest.mark.parametrize("fault", ["reset", "drop-response", "kill-leader", "rolling-restart"])
+@pytest.mark.parametrize("fault", ["reset", "drop-response", "kill-leader", "rolling-restart", "refuse", "flapping"])
 def test_a_fault_that_ends_connections_holds_nothing_up(fault: str) -> None:
     """Nor does one that only responses wait for."""
     seen = {("t", 0): [Sighting(1, None, 0, 1)]}

@@ -11,6 +11,18 @@ ANOMALIES: tuple[Anomaly, ...] = (
         brings=("log-divergence", "sequence-gap", "sequence-duplicate"),
         needs=LOG_ALONE,
     ),
+    Anomaly(
+        "internal-divergence",
+        "replicas of an internal topic, or of what a group writes, differ",
+        {
+            "different": "both have something there, and it is not the same",
+            "missing": "a replica lacks what the most advanced one has",
+            "extra": "a replica has what the most advanced one lacks",
+        },
+        # who led at the end is told by the bytes themselves
+        needs=frozenset(("segments",)),
+        asks_spark=False,
+    ),
     Anomaly("epoch-regression", "a batch carries a lower leader epoch than one before it", needs=LOG_ALONE),
     Anomaly(
         "producer-epoch-regression",

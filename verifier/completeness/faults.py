@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from verifier.account import INTERVAL_NS
 from verifier.closing import Closing
+from verifier.completeness.down_links import unwitnessed
 from verifier.completeness.load import unreadable
 from verifier.completeness.targets import misnamed
 from verifier.completeness.together import together
@@ -28,7 +29,7 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     for each in closing.faults.injected:
         if not each.skipped and each.fault not in run.faults_requested:
             yield Doubt(f"injection {each.number} is {each.fault}, which was not asked for", EXCUSES)
-    for reason in [*_times(run, closing), *misnamed(closing), *_elections(run, closing)]:
+    for reason in [*_times(run, closing), *misnamed(closing), *unwitnessed(closing), *_elections(run, closing)]:
         yield Doubt(reason, EXCUSES)
     if not unreadable(run, closing, "producers"):
         for reason in _windows(run, closing):

@@ -42,6 +42,8 @@ _IDLE_NS = 1_000_000_000
 
 #: These kill processes of the load alone: how the names of those begin.
 _OF_LOAD = {"kill-producers": "producer", "kill-readers": "reader"}
+#: Whose history such a fault may cut short. None kills members of a group: what they were handed is known to its end.
+_ROLES = {"kill-producers": "producers", "kill-readers": "readers"}
 
 
 def kills(fault: str, process: str) -> bool:
@@ -81,12 +83,13 @@ def _is_dead(seen: Mapping[str, Any], process: str, pid: int) -> bool:
 
 def torn(run: RunModel, account: HistoryAccount, closing: Closing) -> Iterator[str]:
     """Why a history without an end cannot be evidence; nothing if a fault killed its process where the history ends."""
+    declared = run.evidence.process(account.process)
     by = [
         each
         for child in run.children
         if child.name == account.process and child.exit_code == KILLED
         for each in [killer(child.name, child.pid, closing)]
-        if each is not None and each.effective
+        if each is not None and each.effective and declared is not None and declared.role == _ROLES.get(each.fault)
     ]
     if not by:
         yield f"the history {account.file} has no proper end, and no fault on record killed its process"

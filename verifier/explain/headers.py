@@ -78,6 +78,12 @@ def _split_brain(found: Found) -> str:
     )
 
 
+def _internal_divergence(found: Found) -> str:
+    detail = found.detail
+    told = {"different": "has something else than", "missing": "lacks what is on", "extra": "has what is not on"}
+    return f"broker {detail['broker']} {told[str(found.cause)]} broker {detail['judged']} at offset {found.offset}"
+
+
 SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "epoch-regression": _epoch_regression,
     "producer-epoch-regression": _producer_epoch_regression,
@@ -86,4 +92,5 @@ SENTENCES: Mapping[str, Callable[[Found], str]] = {
     "unknown-producer-id": _unknown_producer_id,
     "timestamp-outside-run": _timestamp_outside_run,
     "split-brain": _split_brain,
+    "internal-divergence": _internal_divergence,
 }

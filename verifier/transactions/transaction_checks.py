@@ -1,6 +1,7 @@
 """The checks of transactions, asked of a run: of the replicas' bytes, and of what clients saw. Owns lists and sums.
 
-Also of the ends that readers were told, which transactions hold back.
+Also of the ends that readers were told, which transactions hold back, and of the replicas of the topics in which
+coordinators keep what they decided.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from verifier.checks.g0 import write_cycle
 from verifier.checks.g1a import aborted_read
 from verifier.checks.g1c import circular_reads
 from verifier.checks.hanging_transaction import hanging_transaction
+from verifier.checks.internal_divergence import internal_divergence
 from verifier.checks.marker_audit import marker_audit
 from verifier.checks.precommitted_read import precommitted_read
 from verifier.checks.torn_transaction import torn_transaction
@@ -31,6 +33,7 @@ from verifier.evidence.history import stream_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
+from verifier.internal_replicas import internal_partitions
 from verifier.transactions.client_rows import COLUMNS, FUNCTIONS, ClientEvidence, ClientTransaction, client_evidence
 from verifier.transactions.evidence import transaction_evidence
 from verifier.transactions.logs import LogTransactions
@@ -64,6 +67,11 @@ def transactional(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
         found += bank_total(seen, bank)
     found += _wrong_ends(directory, run, seen.transactions, evidence.logs)
     return tuple(summed_up([*audit(evidence), *found]))
+
+
+def of_internal_replicas(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
+    """Where replicas of the topics differ that no run creates itself. Raises ``OSError``."""
+    return tuple(summed_up(internal_divergence(internal_partitions(directory, run))))
 
 
 def _wrong_ends(

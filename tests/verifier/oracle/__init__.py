@@ -9,7 +9,18 @@ answers on the same mutated runs. Each module of this package has the checks of 
 
 from __future__ import annotations
 
-from tests.verifier.oracle import excuses, files, groups, headers, readers, serving, timing, transactions, values
+from tests.verifier.oracle import (
+    excuses,
+    files,
+    groups,
+    headers,
+    internal,
+    readers,
+    serving,
+    timing,
+    transactions,
+    values,
+)
 from tests.verifier.oracle.model import Anomaly, Evidence
 from tests.verifier.oracle.reading import load, read, read_batch
 from verifier.evidence.run_directory import RunDirectory
@@ -31,7 +42,7 @@ def find_all(directory: RunDirectory) -> list[Anomaly]:
             found += excuses.within_attempts(evidence, each)
     found += [*serving.stalled(run, rows), *transactions.find_all(directory, run, rows)]
     found += timing.wrong_ends(run, rows, transactions.logs_of(directory))
-    return [*found, *groups.find_all(directory, run, rows)]
+    return [*found, *groups.find_all(directory, run, rows), *internal.find_all(directory, run)]
 
 
 def excused(evidence: Evidence, found: Anomaly) -> Anomaly:

@@ -19,6 +19,7 @@ from tests.verifier.planted import (
     files,
     groups,
     headers,
+    internal,
     late,
     losses,
     readers,
@@ -49,6 +50,7 @@ _GROUPS = (
     unclean,
     transactions,
     groups,
+    internal,
 )
 
 PLANTED: Mapping[str, Planted] = {name: each for group in _GROUPS for name, each in group.PLANTED.items()}
