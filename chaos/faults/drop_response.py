@@ -90,7 +90,7 @@ class DropResponse(LinkFault):
         return (await self.damage.frame_counts()).acted
 
     async def _retries(self) -> int:
-        """How many batches came again since the injection, by each broker's own count: a retry of the same leader is
+        """How many batches were resent since the injection, by each broker's own count: a retry of the same leader is
         often both kinds. One that was killed meanwhile counts from 0."""
         now = await self._counted()
         return sum(max(0, *map(sub, counts, self._before[broker_id])) for broker_id, counts in now.items())
