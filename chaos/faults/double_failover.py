@@ -2,7 +2,8 @@
 
 The schedule of KIP-101, KIP-279 and KAFKA-7128: a log that was led by one broker, then by another, and must be
 continued by a third, or by the first with whatever it still has. So that it has something that no other has, its
-followers may be cut off from it for a moment before it dies, which is too short for them to leave the ISR.
+followers may be cut off from it for a moment before it dies, which is too short for them to leave the ISR. So may those
+of the next leader, from its first moment: then no other broker has a record of its epoch.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import asyncio
 
 from chaos.faults.accepted import truth
 from chaos.faults.base import Probe, until
+from chaos.faults.drop_response import BATCHES
 from chaos.faults.kill_several import KillSeveral
 
 #: How often the first one starts again when the next one dies, and how often it has a tail, where nothing is said.
 _BACK, _TAIL = 0.5, 0.75
 #: How long its followers cannot fetch before it dies: much less than ``replica.lag.time.max.ms``.
 _ALONE_S = 0.8
+#: How long producers may take to find the next leader.
+_FOUND_MS = 2_000
 
 
 class DoubleFailover(KillSeveral):
@@ -26,7 +30,7 @@ class DoubleFailover(KillSeveral):
     summary = "SIGKILL the leader of a partition, and the next leader before the first is back in the ISR; restart both"
     least_replicas = 3
     needs_sync = True
-    accepts = (truth("back"), truth("tail"))
+    accepts = (truth("back"), truth("tail"), truth("next_tail"))
 
     async def choose(self) -> str:
         await self._begin()
@@ -41,6 +45,8 @@ class DoubleFailover(KillSeveral):
         # of a cluster that others started, no link between brokers can be cut
         can_cut = f"b{self._next}-b{self._first}" in self.cluster.link_names
         self._has_tail = can_cut and (drawn_tail if tail is None else bool(tail))
+        self._others = [each for each in replicas if each not in (self._first, self._next)]
+        self._next_has_tail = can_cut and bool(self.injection.parameters.get("next_tail", False))
         first = f"broker {self._first}, leader of {self.cluster.topic}-{self._partition}"
         alone = ", after its followers could not fetch" if self._has_tail else ""
         while_it = "starts again" if self._is_back else "is down"
@@ -54,19 +60,34 @@ class DoubleFailover(KillSeveral):
             await asyncio.sleep(_ALONE_S)
         await self._kill(self._first)
         await self.damage.heal()
+        if self._next_has_tail:
+            await self.damage.cut([f"b{each}-b{self._next}" for each in self._others], "response", lossless=False)
         self._took_over = await until(self._next_leads, clock=self.clock, timeout_ms=self.patience_ms)
         if not self._took_over:
             # the record must name who was to die, and that it did not
             pid = self.cluster.process(self._next).pid
             self._steps.append({"broker": self._next, "pid": pid, "dead": False})
             return
+        if self._next_has_tail:
+            await self._written_to_next()
         start = asyncio.create_task(self.cluster.restart(self._first)) if self._is_back else None
         isr = await self.cluster.isr(self._partition)
         # if no broker knows it, it may be in there
         self._was_in_isr = not isr or self._first in isr
         await self._kill(self._next)
+        await self.damage.heal()
         if start is not None:
             await start
+
+    async def _written_to_next(self) -> None:
+        """Producers have found the next leader, and no one else has what they wrote."""
+        before = await self.cluster.counter(self._next, BATCHES) or 0
+
+        async def written() -> bool:
+            return (await self.cluster.counter(self._next, BATCHES) or 0) > before
+
+        await until(written, clock=self.clock, timeout_ms=_FOUND_MS)
+        await asyncio.sleep(_ALONE_S)
 
     async def _next_leads(self) -> bool:
         found = await self.cluster.leader(self._partition)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import permutations
 
 from chaos.schedules.model import Injection
 from chaos.sweeps.exercises import Exercise, Planted, defect_cells
@@ -39,13 +40,23 @@ def _at_step(at_s: float, kind: str, step: str) -> Injection:
 _SHORT = ("transaction.timeout.ms=6000", "delivery.timeout.ms=6000")
 _KILL = "kill-transaction-coordinator"
 
-#: Each link on which one broker copies from another.
-SLOW_COPIES = tuple(
-    Injection(1.0, "slow-link", 9.0, {"link": f"b{one}-b{other}"}, {"latency_ms": 300, "direction": "response"}, True)
-    for one in (1, 2, 3)
-    for other in (1, 2, 3)
-    if one != other
-)
+
+def slow_copies(at_s: float, duration_s: float, latency_ms: int) -> tuple[Injection, ...]:
+    """Brokers get each other's answers so much later: followers lag, and watermarks even more."""
+    return tuple(
+        Injection(
+            at_s,
+            "slow-link",
+            duration_s,
+            {"link": f"b{one}-b{other}"},
+            {"latency_ms": latency_ms, "direction": "response"},
+            overlap=True,
+        )
+        for one, other in permutations((1, 2, 3), 2)
+    )
+
+
+SLOW_COPIES = slow_copies(1.0, 9.0, 300)
 
 EXERCISES: Mapping[str, Exercise] = {
     "zombies": Exercise(6.0, options={"workload": "zombies", "final_patience_s": 8.0, "producer_config": _SHORT}),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.schedules.model import Injection
-from chaos.sweeps.defects import SLOW_COPIES
+from chaos.sweeps.defects import SLOW_COPIES, slow_copies
 from chaos.sweeps.exercises import Exercise, Planted, defect_cells, opening
 from chaos.sweeps.model import Sweep, Wanted
 from loadgen.settings import NATIVE
@@ -41,6 +41,9 @@ _IN_FLIGHT = ("batch.size=1000", "linger.ms=0", "max.in.flight.requests.per.conn
 _RESPONSES = {"partitions": 1, "rate": 1000, "producer_config": _IN_FLIGHT}
 _FIRST = {"partition": 0}
 _HELD = {"direction": "response", "lossless": True}
+_LOST = {"direction": "response", "lossless": False}
+#: No broker has anything of the next leader's epoch.
+_ALONE = {"back": True, "tail": False, "next_tail": True}
 
 
 def _followers(at_s: float, duration_s: float) -> Injection:
@@ -72,22 +75,62 @@ EXERCISES: Mapping[str, Exercise] = {
     "follower-crash": Exercise(
         12.0, (Injection(4.0, "kill-follower", 3.0, _FIRST),), options={"partitions": 1, "rate": 2000}
     ),
-    "kip-101-truncate-to-watermark": opening("kip-101-truncate-to-watermark", 18.0),
-    "kip-279-fast-failovers": opening("kip-279-fast-failovers", 20.0),
-    "kafka-7128-lagging-follower": opening("kafka-7128-lagging-follower", 24.0),
-    "zombie-leader-in-isolation": opening("zombie-leader-in-isolation", 18.0),
-    # The leader is alone in the ISR before it dies, and those that were dropped are there.
-    "jepsen-2013": Exercise(
-        20.0,
-        (_followers(2.0, 12.0), Injection(9.0, "kill-leader", 6.0, _FIRST, overlap=True)),
+    # Watermarks lag, and who leads next dies before anyone has what it has.
+    "failover-in-a-failover": Exercise(
+        16.0,
+        (
+            *slow_copies(1.0, 9.0, 300),
+            Injection(4.0, "double-failover", 4.0, _FIRST, _ALONE, overlap=True),
+        ),
         options={"partitions": 1, "rate": 1000},
     ),
-    # The same, and the settings let one of those lead.
+    # The next leader writes in its epoch, and dies before anyone has any of that.
+    "epoch-that-no-one-has": Exercise(
+        18.0,
+        (Injection(3.0, "double-failover", 5.0, _FIRST, _ALONE),),
+        options={"partitions": 1, "rate": 1000, "users": 4},
+    ),
+    # A leader dies with what no one else has, of several producers, whose order is another when they send it again.
+    "tail-that-no-one-has": Exercise(
+        14.0,
+        (
+            Injection(3.0, "cut-link", 2.0, {**_FIRST, "link": "followers"}, _LOST),
+            Injection(4.0, "kill-leader", 4.0, _FIRST, overlap=True),
+        ),
+        options={"partitions": 1, "rate": 1000, "users": 6},
+    ),
+    # Another broker is elected while producers wait for what this one cannot replicate.
+    "deposed-with-a-tail": Exercise(
+        14.0,
+        (
+            Injection(3.0, "cut-link", 7.0, {**_FIRST, "link": "followers"}, _LOST),
+            Injection(3.3, "expire-session", 4.0, _FIRST, overlap=True),
+        ),
+        options={"partitions": 1, "rate": 1000},
+    ),
+    "kafka-7128-lagging-follower": opening("kafka-7128-lagging-follower", 24.0),
+    # A leader that reaches neither followers nor controller, while ZooKeeper and clients reach it; then it is replaced.
+    "leader-on-its-own": Exercise(
+        18.0,
+        (
+            Injection(3.0, "leader-with-clients", 9.0, _FIRST, {"lossless": False}),
+            Injection(8.5, "expire-session", 3.5, _FIRST, overlap=True),
+        ),
+        options={"partitions": 1, "rate": 1000},
+    ),
+    # The leader is alone in the ISR when its session ends, and those that were dropped are there.
+    "jepsen-2013": Exercise(
+        18.0,
+        (_followers(2.0, 11.0), Injection(8.0, "expire-session", 3.5, _FIRST, overlap=True)),
+        options={"partitions": 1, "rate": 1000},
+    ),
+    # The leader is alone in the ISR before it dies, and the settings let one of those lead that were dropped.
     "jepsen-2013-unclean": Exercise(
         20.0,
         (_followers(2.0, 12.0), Injection(9.0, "kill-leader", 6.0, _FIRST, overlap=True)),
         options={"partitions": 1, "rate": 1000, "broker_config": ("unclean.leader.election.enable=true",)},
     ),
+    "all-crash": Exercise(14.0, (Injection(5.0, "kill-all", 2.0),), options={"partitions": 1, "rate": 1000}),
     "slow-elections": Exercise(
         14.0,
         (
@@ -129,15 +172,15 @@ DEFECTS: Mapping[str, Planted] = {
     "forget-on-failover": Planted("lost-responses-and-failover", _TWICE, source="a bug without an issue number"),
     "skip-recovery": Planted("follower-crash", ("log-corrupt", "log-divergence"), source="KAFKA-10101"),
     "keep-zeros": Planted("follower-crash", ("log-corrupt", "torn-tail", "log-divergence"), source="KAFKA-5431"),
-    "forget-epochs": Planted("kip-101-truncate-to-watermark", ("checkpoint-mismatch", *_LOSS), source="KAFKA-16541"),
-    "cut-to-the-watermark": Planted("kip-101-truncate-to-watermark", _LOSS, source="KAFKA-1211 (KIP-101)"),
-    "guess-unknown-epochs": Planted("kip-279-fast-failovers", _LOSS, source="KAFKA-6361 (KIP-279)"),
-    "reuse-epochs": Planted("kip-279-fast-failovers", ("split-brain", *_LOSS), source="votes kept only in memory"),
+    "forget-epochs": Planted("failover-in-a-failover", ("checkpoint-mismatch", *_LOSS), source="KAFKA-16541"),
+    "cut-to-the-watermark": Planted("failover-in-a-failover", _LOSS, source="KAFKA-1211 (KIP-101)"),
+    "guess-unknown-epochs": Planted("epoch-that-no-one-has", _LOSS, source="KAFKA-6361 (KIP-279)"),
+    "reuse-epochs": Planted("tail-that-no-one-has", ("split-brain", *_LOSS), source="votes kept only in memory"),
     "join-at-the-watermark": Planted("kafka-7128-lagging-follower", _LOSS, source="KAFKA-7128"),
-    "lead-alone": Planted("zombie-leader-in-isolation", (*_LOSS, "split-brain"), source="KAFKA-15489, KAFKA-14154"),
-    "confirm-on-stepping-down": Planted("zombie-leader-in-isolation", _LOSS, source="Redpanda 3003"),
+    "lead-alone": Planted("leader-on-its-own", (*_LOSS, "split-brain"), source="KAFKA-15489, KAFKA-14154"),
+    "confirm-on-stepping-down": Planted("deposed-with-a-tail", _LOSS, source="Redpanda 3003"),
     "elect-anybody": Planted("jepsen-2013", _LOSS, source="KAFKA-1555"),
-    "lose-unsynced": Planted("jepsen-2013", _LOSS, source="KIP-966"),
+    "lose-unsynced": Planted("all-crash", _LOSS, source="KIP-966"),
     "one-is-enough": Planted("jepsen-2013-unclean", _LOSS, source="KAFKA-1555"),
     "advance-alone": Planted("jepsen-2013-unclean", _LOSS, source="KAFKA-15583"),
     "take-late-answers": Planted("slow-elections", (*_LOSS, "epoch-regression"), source="KAFKA-18723"),

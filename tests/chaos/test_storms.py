@@ -52,9 +52,10 @@ async def _during(name: str, cluster: FakeCluster, seed: int = 3, **parameters: 
         await fault.heal()
 
 
+@pytest.mark.parametrize("next_tail", [True, False])
 @pytest.mark.parametrize("tail", [True, False])
 @pytest.mark.parametrize("back", [True, False])
-def test_a_double_failover_kills_two_leaders(back: bool, tail: bool) -> None:
+def test_a_double_failover_kills_two_leaders(back: bool, tail: bool, next_tail: bool) -> None:
     """The first, and the next one while the first is no longer in the ISR, whether or not it starts again."""
 
     class Watched(FakeLinks):
@@ -67,9 +68,10 @@ def test_a_double_failover_kills_two_leaders(back: bool, tail: bool) -> None:
     cluster = FakeCluster()
     links = cluster.links = Watched()
     links.cuts = []
-    probe = asyncio.run(_during("double-failover", cluster, back=back, tail=tail))
+    probe = asyncio.run(_during("double-failover", cluster, back=back, tail=tail, next_tail=next_tail))
     # the tail of the first one must not reach its followers when it is dead
-    assert links.cuts == [("b2-b1", "response", False), ("b3-b1", "response", False)] * tail
+    first = [("b2-b1", "response", False), ("b3-b1", "response", False)]
+    assert links.cuts == first * tail + [("b3-b2", "response", False)] * next_tail
     assert not any(links.toxics.values())
     assert [(step["broker"], step["dead"]) for step in probe.seen["steps"]] == [(1, True), (2, True)]
     assert probe.effective
