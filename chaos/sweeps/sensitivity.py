@@ -38,6 +38,8 @@ NOTES = (
 _SMALL = {"partitions": 2, "rate": 2000, "topic_config": ("segment.bytes=131072",)}
 #: As many batches in flight as are remembered, sent at once: librdkafka has one for each partition.
 _IN_FLIGHT = ("batch.size=1000", "linger.ms=0", "max.in.flight.requests.per.connection=5")
+#: One record in a batch: the batches of two logs end at the same offsets, whatever is in them.
+_SINGLE = ("batch.size=1", "linger.ms=0", "max.in.flight.requests.per.connection=5")
 _RESPONSES = {"partitions": 1, "rate": 1000, "producer_config": _IN_FLIGHT}
 _FIRST = {"partition": 0}
 _HELD = {"direction": "response", "lossless": True}
@@ -77,12 +79,13 @@ EXERCISES: Mapping[str, Exercise] = {
     ),
     # Watermarks lag, and who leads next dies before anyone has what it has.
     "failover-in-a-failover": Exercise(
-        16.0,
+        18.0,
         (
             *slow_copies(1.0, 9.0, 300),
             Injection(4.0, "double-failover", 4.0, _FIRST, _ALONE, overlap=True),
         ),
-        options={"partitions": 1, "rate": 1000},
+        # Of three, each broker leads one: all links are in use.
+        options={"partitions": 3, "rate": 1500},
     ),
     # The next leader writes in its epoch, and dies before anyone has any of that.
     "epoch-that-no-one-has": Exercise(
@@ -97,14 +100,14 @@ EXERCISES: Mapping[str, Exercise] = {
             Injection(3.0, "cut-link", 2.0, {**_FIRST, "link": "followers"}, _LOST),
             Injection(4.0, "kill-leader", 4.0, _FIRST, overlap=True),
         ),
-        options={"partitions": 1, "rate": 1000, "users": 6},
+        options={"partitions": 1, "rate": 400, "users": 6, "producer_config": _SINGLE},
     ),
     # Another broker is elected while producers wait for what this one cannot replicate.
     "deposed-with-a-tail": Exercise(
         14.0,
         (
-            Injection(3.0, "cut-link", 7.0, {**_FIRST, "link": "followers"}, _LOST),
-            Injection(3.3, "expire-session", 4.0, _FIRST, overlap=True),
+            Injection(3.0, "cut-link", 3.4, {**_FIRST, "link": "followers"}, _LOST),
+            Injection(3.1, "expire-session", 2.4, _FIRST, overlap=True),
         ),
         options={"partitions": 1, "rate": 1000},
     ),

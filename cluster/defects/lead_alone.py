@@ -27,7 +27,9 @@ def plant(rules: Rules, probability: float, random: Random, firings: Firings) ->
             proposal = super().check_lag(log_end_offset, now_ms)
             if proposal is not None:
                 note_leadership(NAME, self, log_end_offset, firings)
-                self.isr.committed = self.isr.maximal = frozenset(proposal.members)
+                # all of them: while a change is pending, no other one is proposed
+                alone = frozenset(proposal.members) - self.followers.keys()
+                self.isr.committed = self.isr.maximal = alone
                 self.min_insync_replicas = 1
             return proposal
 

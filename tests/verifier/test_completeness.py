@@ -191,7 +191,11 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
     ("2 of its 3 replicas are known", NOTHING, final(log_end_offsets={1: 25, 2: 25}), FACTS, CLOSING),
     ("it has no acknowledged sentinel", NOTHING, final(sentinel_offset=None), FACTS, CLOSING),
     ("is not below the high watermark", NOTHING, final(sentinel_offset=25), FACTS, CLOSING),
-    ("told of a high watermark 26, and the last one is 25", FINAL, RUN, FACTS,
+    # All replicas' bytes end there: the cluster went back.
+    ("told of a high watermark 26, and the last one is 25", NOTHING, RUN, FACTS,
+     account("reader-1", watermarks={("t", 0): 26})),
+    ("told of a high watermark 26, and the last one is 25", FINAL, RUN,
+     facts(replicas=(replace(FACTS.replicas[0], next_offset=26), *FACTS.replicas[1:])),
      account("reader-1", watermarks={("t", 0): 26})),
     ("not on those of its declared replicas", FINAL, final(log_end_offsets={1: 25, 2: 25, 4: 25}), FACTS, CLOSING),
     ("its final state is recorded twice", FINAL, a_run(final=[*RUN.final, *RUN.final]), FACTS, CLOSING),

@@ -41,7 +41,7 @@ def incomplete(run: RunModel, facts: Facts, closing: Closing) -> list[Doubt]:
         *settings.doubts(run, closing),
         *declared.doubts(run),
         *experiment.doubts(run, closing),
-        *finals.doubts(run, closing),
+        *finals.doubts(run, facts, closing),
         *histories.doubts(run, closing),
         *belonging.doubts(run, closing),
         *statuses.doubts(run, closing),

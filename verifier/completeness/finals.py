@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from verifier.closing import Closing
 from verifier.completeness.together import together
-from verifier.doubts import FINAL, Doubt
+from verifier.doubts import FINAL, NOTHING, Doubt
 from verifier.evidence.run_model import FinalPartition, RunModel
-from verifier.narrowed import given_files, is_foreign
+from verifier.facts import Facts, ReplicaFiles
+from verifier.narrowed import due_files, given_files, is_foreign
 
 
-def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
+def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     """What is missing of the final state, or contradicts what was declared."""
     for reason in _compacted(run):
         yield Doubt(reason)
@@ -22,8 +23,9 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     if run.final and run.producer_ids_below is None and not is_foreign(run):
         # the check that needs them judges only those that no cluster hands out: it accuses no one falsely
         yield Doubt("run.json does not say which producer ids were handed out")
-    for reason in [*_contradictions(run), *_topic_ids(run, closing), *_below_what_was_told(run, closing)]:
+    for reason in [*_contradictions(run), *_topic_ids(run, closing)]:
         yield Doubt(reason, FINAL)
+    yield from _below_what_was_told(run, facts, closing)
 
 
 def _compacted(run: RunModel) -> Iterator[str]:
@@ -61,8 +63,12 @@ def _unsettled(run: RunModel, final: FinalPartition) -> Iterator[str]:
         yield f"its sentinel at {final.sentinel_offset} is not below the high watermark {final.high_watermark}"
 
 
-def _below_what_was_told(run: RunModel, closing: Closing) -> Iterator[str]:
-    """What is committed stays, and so does how far it reaches, unless an unclean election took it back."""
+def _below_what_was_told(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
+    """What is committed stays, and so does how far it reaches, unless an unclean election took it back.
+
+    If the replicas' own bytes end where the final state says, it is the cluster that went back, and not the final state
+    that is wrong: what it lost is judged.
+    """
     if run.settings.unclean_leader_election:
         return
     told: dict[tuple[str, int], int] = {}
@@ -72,10 +78,21 @@ def _below_what_was_told(run: RunModel, closing: Closing) -> Iterator[str]:
     for final in run.final:
         high_watermark = told.get((final.topic, final.partition), -1)
         if final.status == "ok" and high_watermark > final.high_watermark:
-            yield (
+            reason = (
                 f"{final.topic}-{final.partition}: a reader was told of a high watermark {high_watermark}, "
                 f"and the last one is {final.high_watermark}"
             )
+            yield Doubt(reason, NOTHING if _is_what_disks_have(run, facts, final) else FINAL)
+
+
+def _is_what_disks_have(run: RunModel, facts: Facts, final: FinalPartition) -> bool:
+    """Whether the bytes of each replica that must be there end at the last high watermark."""
+    ends = {each.broker: each.next_offset for each in facts.replicas if _place(each) == _place(final)}
+    return all(ends.get(broker) == final.high_watermark for broker in due_files(run, final))
+
+
+def _place(of: FinalPartition | ReplicaFiles) -> tuple[str, int]:
+    return of.topic, of.partition
 
 
 def _contradictions(run: RunModel) -> Iterator[str]:
