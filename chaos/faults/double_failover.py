@@ -19,8 +19,8 @@ from chaos.faults.kill_several import KillSeveral
 _BACK, _TAIL = 0.5, 0.75
 #: How long its followers cannot fetch before it dies: much less than ``replica.lag.time.max.ms``.
 _ALONE_S = 0.8
-#: How long producers may take to find the next leader.
-_FOUND_MS = 2_000
+#: How long producers may take to find the next leader, and how long it then has before it dies.
+_FOUND_MS, _NEXT_ALONE_S = 2_000, 0.3
 
 
 class DoubleFailover(KillSeveral):
@@ -87,7 +87,7 @@ class DoubleFailover(KillSeveral):
             return (await self.cluster.counter(self._next, BATCHES) or 0) > before
 
         await until(written, clock=self.clock, timeout_ms=_FOUND_MS)
-        await asyncio.sleep(_ALONE_S)
+        await asyncio.sleep(_NEXT_ALONE_S)
 
     async def _next_leads(self) -> bool:
         found = await self.cluster.leader(self._partition)

@@ -91,7 +91,7 @@ EXERCISES: Mapping[str, Exercise] = {
     "epoch-that-no-one-has": Exercise(
         18.0,
         (Injection(3.0, "double-failover", 5.0, _FIRST, _ALONE),),
-        options={"partitions": 1, "rate": 1000, "users": 4},
+        options={"partitions": 1, "rate": 400, "users": 6, "producer_config": _SINGLE},
     ),
     # A leader dies with what no one else has, of several producers, whose order is another when they send it again.
     "tail-that-no-one-has": Exercise(
