@@ -91,14 +91,14 @@ EXERCISES: Mapping[str, Exercise] = {
             "broker_config": ("offsets.retention.check.interval.ms=1000",),
         },
     ),
-    # What a follower knows of the high watermark is old when it comes to lead. A reader whose position is refused
-    # begins again, as a program's does.
+    # What a follower knows of the high watermark is old when it comes to lead, and members find it before the others
+    # have fetched from it. A reader whose position is refused begins again, as a program's does.
     "elections": Exercise(
-        11.0,
+        13.0,
         (
-            *SLOW_COPIES,
+            *slow_copies(1.0, 11.0, 1500),
             Injection(3.0, "kill-leader", 2.0, overlap=True),
-            Injection(7.0, "kill-leader", 2.0, overlap=True),
+            Injection(7.5, "kill-leader", 2.0, overlap=True),
         ),
         options={"workload": "groups", "rate": 200, "consumer_config": ("auto.offset.reset=earliest",)},
     ),
