@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from verifier.evidence.fault_kinds import ON_THE_LOAD
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.leaderships import Sighting
 from verifier.transactions.state_records import TopicPartition
-from verifier.witness import SLACK_NS, Sighting, Span, Witness, witness
+from verifier.witness import SLACK_NS, Span, Witness, witness
 
 #: Events of the journals.
 UNDER, OVER, CHANGED, NEW_LIFE = "under-min-isr", "under-min-isr-over", "partition-changed", "logs-loaded"
@@ -67,7 +68,7 @@ def noted_times(broker: int, entries: Iterable[Mapping[str, Any]]) -> Iterator[T
     """By the journal of the leader alone."""
     begun: dict[TopicPartition, TooFew] = {}
     for entry in entries:
-        event = entry["event"]
+        event = entry.get("event")
         if event not in (UNDER, OVER, NEW_LIFE):
             continue
         time_ns = int(entry["monotonic_ns"])
@@ -84,7 +85,7 @@ def noted_times(broker: int, entries: Iterable[Mapping[str, Any]]) -> Iterator[T
 
 def _changes(entries: Iterable[Mapping[str, Any]]) -> Iterator[IsrChange]:
     for entry in entries:
-        if entry["event"] == CHANGED:
+        if entry.get("event") == CHANGED:
             epoch, time_ns = int(entry["leader_epoch"]), int(entry["monotonic_ns"])
             yield IsrChange(_place(entry), epoch, len(entry["isr"]), time_ns)
 

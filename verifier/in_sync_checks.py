@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +19,7 @@ from verifier.in_sync import TooFew, too_few_in_sync
 from verifier.transactions.transaction_checks import summed_up
 
 _ALL = "all"
+_SEND, _OK = pa.array(["send"]), pa.array(["ok"])
 
 
 def of_in_sync(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
@@ -32,19 +34,16 @@ def acknowledged(histories: Path, times: Sequence[TooFew]) -> Iterator[Acknowled
     for path in sorted(histories.glob("*.arrow")):
         try:
             for part in stream_history(path)[1]:
-                yield from _of_part(part.filter(_is_acknowledged(part)), times)
+                sends = part.filter(pc.is_in(part["f"], value_set=_SEND))
+                yield from _of_part(sends.filter(pc.is_in(sends["type"], value_set=_OK)), times)
         except HistoryError:
             continue
 
 
-def _is_acknowledged(part: pa.Table) -> pa.ChunkedArray:
-    return pc.and_(pc.equal(part["f"], "send"), pc.equal(part["type"], "ok"))
-
-
 def _of_part(sends: pa.Table, times: Sequence[TooFew]) -> Iterator[Acknowledged]:
     first_ns, last_ns = min(each.start_ns for each in times), max(each.end_ns for each in times)
-    within = pc.and_(pc.greater(sends["invoke_ns"], first_ns), pc.less(sends["complete_ns"], last_ns))
-    for row in sends.filter(within).to_pylist():
+    sent, told = (np.asarray(sends[name].to_numpy(), np.int64) for name in ("invoke_ns", "complete_ns"))
+    for row in sends.filter(pa.array((sent > first_ns) & (told < last_ns))).to_pylist():
         place = row["topic"], row["partition"]
         at = row["first_offset"], row["invoke_ns"], row["complete_ns"]
         yield Acknowledged(place, row["stream"], row["first_sequence"], *at)
