@@ -17,7 +17,7 @@ was replaced: so the time begins ``SLACK_NS`` (3 s) later, at 8.0 s. At 20.0 s t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from verifier.evidence.fault_kinds import ON_THE_LOAD
 from verifier.evidence.run_directory import RunDirectory
@@ -64,34 +64,47 @@ def too_few_in_sync(directory: RunDirectory, run: RunModel) -> list[TooFew]:
     return list(alone(noted, changes, witness(directory, topics)))
 
 
-def noted_times(broker: int, entries: Iterable[Mapping[str, Any]]) -> Iterator[TooFew]:
+def noted_times(broker: int, entries: Iterable[Mapping[str, object]]) -> Iterator[TooFew]:
     """By the journal of the leader alone."""
     begun: dict[TopicPartition, TooFew] = {}
     for entry in entries:
         event = entry.get("event")
         if event not in (UNDER, OVER, NEW_LIFE):
             continue
-        time_ns = int(entry["monotonic_ns"])
+        time_ns = _number(entry["monotonic_ns"])
         ended = list(begun) if event == NEW_LIFE else [_place(entry)]
         for place in ended:
             if place in begun:
                 yield begun.pop(place)._replace(end_ns=time_ns)
         if event == UNDER:
-            isr, wanted = tuple(int(each) for each in entry["isr"]), int(entry["min_insync_replicas"])
-            place, epoch = _place(entry), int(entry["leader_epoch"])
+            isr, wanted = _members(entry), _number(entry["min_insync_replicas"])
+            place, epoch = _place(entry), _number(entry["leader_epoch"])
             begun[place] = TooFew(place, broker, epoch, isr, wanted, time_ns, _NEVER)
     yield from begun.values()
 
 
-def _changes(entries: Iterable[Mapping[str, Any]]) -> Iterator[IsrChange]:
+def _changes(entries: Iterable[Mapping[str, object]]) -> Iterator[IsrChange]:
     for entry in entries:
         if entry.get("event") == CHANGED:
-            epoch, time_ns = int(entry["leader_epoch"]), int(entry["monotonic_ns"])
-            yield IsrChange(_place(entry), epoch, len(entry["isr"]), time_ns)
+            epoch, time_ns = _number(entry["leader_epoch"]), _number(entry["monotonic_ns"])
+            yield IsrChange(_place(entry), epoch, len(_members(entry)), time_ns)
 
 
-def _place(entry: Mapping[str, Any]) -> TopicPartition:
-    return str(entry["topic"]), int(entry["partition"])
+def _place(entry: Mapping[str, object]) -> TopicPartition:
+    return str(entry["topic"]), _number(entry["partition"])
+
+
+def _members(entry: Mapping[str, object]) -> tuple[int, ...]:
+    isr = entry["isr"]
+    if not isinstance(isr, list):
+        raise TypeError(f"not an ISR: {isr!r:.200}")
+    return tuple(_number(each) for each in isr)
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"not a number: {value!r:.200}")
+    return value
 
 
 def alone(noted: Iterable[TooFew], changes: Sequence[IsrChange], seen: Witness) -> Iterator[TooFew]:
@@ -113,7 +126,7 @@ def _known_since(each: TooFew, looks: Sequence[Sighting], spans: Sequence[Span])
     has_all = [look.epoch for look in before] == list(range(looks[0].epoch, each.leader_epoch))
     if has_all and all(look.leader == each.broker for look in before):
         return each.start_ns
-    # whoever it hits: a former leader that is cut off or paused learns nothing until it is healed
+    # no matter whom it hits: a former leader that is cut off or paused learns nothing until it is healed
     unaware = [
         span.end_ns for span in spans if span.fault not in ON_THE_LOAD and span.start_ns <= since.time_ns + SLACK_NS
     ]
