@@ -47,6 +47,7 @@ class IsrChange(NamedTuple):
     """A controller wrote this."""
 
     place: TopicPartition
+    leader: int
     leader_epoch: int
     members: int
     time_ns: int
@@ -87,7 +88,7 @@ def _changes(entries: Iterable[Mapping[str, object]]) -> Iterator[IsrChange]:
     for entry in entries:
         if entry.get("event") == CHANGED:
             epoch, time_ns = _number(entry["leader_epoch"]), _number(entry["monotonic_ns"])
-            yield IsrChange(_place(entry), epoch, len(_members(entry)), time_ns)
+            yield IsrChange(_place(entry), _number(entry["leader"]), epoch, len(_members(entry)), time_ns)
 
 
 def _place(entry: Mapping[str, object]) -> TopicPartition:
@@ -111,20 +112,24 @@ def alone(noted: Iterable[TooFew], changes: Sequence[IsrChange], seen: Witness) 
     """The same times without those in which another broker may have led, or the ISR may have grown."""
     for each in noted:
         looks = seen.sightings.get(each.place, ())
-        start_ns = _known_since(each, looks, seen.spans)
+        start_ns = _known_since(each, changes, looks, seen.spans)
         end_ns = min([each.end_ns, *_ends(each, changes, looks)])
         if start_ns is not None and start_ns < end_ns:
             yield each._replace(start_ns=start_ns, end_ns=end_ns)
 
 
-def _known_since(each: TooFew, looks: Sequence[Sighting], spans: Sequence[Span]) -> int | None:
+def _known_since(
+    each: TooFew, changes: Sequence[IsrChange], looks: Sequence[Sighting], spans: Sequence[Span]
+) -> int | None:
     """When no former leader can be left that does not know; None if the conductor did not see this leader."""
     since = next((look for look in looks if look.epoch >= each.leader_epoch), None)
     if since is None or since.epoch != each.leader_epoch or since.leader not in (each.broker, None):
         return None
-    before = [look for look in looks if look.epoch < each.leader_epoch]
-    has_all = [look.epoch for look in before] == list(range(looks[0].epoch, each.leader_epoch))
-    if has_all and all(look.leader == each.broker for look in before):
+    # epochs that no look saw, since they were short, are in the controllers' journals
+    led = {(look.epoch, look.leader) for look in looks}
+    led |= {(change.leader_epoch, change.leader) for change in changes if change.place == each.place}
+    former = range(looks[0].epoch, each.leader_epoch)
+    if {(epoch, leader) for epoch, leader in led if epoch in former} == {(epoch, each.broker) for epoch in former}:
         return each.start_ns
     # no matter whom it hits: a former leader that is cut off or paused learns nothing until it is healed
     unaware = [

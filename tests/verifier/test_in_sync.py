@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from cluster.broker.loading import LOADED
+from cluster.broker.replicas.under_min_isr import UnderMinIsr
 from tests.support.stories import SECOND
 from tests.verifier.oracle import in_sync as oracle
 from tests.verifier.oracle.reading import read
 from tests.verifier.planted import planted_story
 from tests.verifier.planted.in_sync import PLANTED
 from verifier import explain
-from verifier.in_sync import IsrChange, TooFew, alone, noted_times
+from verifier.in_sync import NEW_LIFE, IsrChange, TooFew, alone, noted_times
 from verifier.in_sync_checks import of_in_sync
 from verifier.leaderships import Sighting
 from verifier.witness import Span, Witness
@@ -52,6 +55,19 @@ def test_a_leaders_own_notes() -> None:
     ]
     found = sorted((each.start_ns // SECOND, each.end_ns // SECOND, each.place[1]) for each in noted_times(1, entries))
     assert found == [(1, 3, 0), (2, 6, 1), (3, 4, 0), (7, 2**62 // SECOND, 0)]
+
+
+def test_a_brokers_own_words_are_understood() -> None:
+    """Its journal and this reader, which share no name in the code, mean the same events."""
+    entries: list[dict[str, object]] = []
+    told = UnderMinIsr(PLACE, lambda event, details: entries.append({"event": event, "monotonic_ns": 5, **details}))
+    leader = SimpleNamespace(
+        leader_epoch=3, isr=SimpleNamespace(committed=frozenset({1})), followers={2: None, 3: None}
+    )
+    for each in (leader, None):
+        told.look(each, 2)  # type: ignore[arg-type]
+    assert list(noted_times(1, entries)) == [NOTED._replace(start_ns=5, end_ns=5)]
+    assert NEW_LIFE == LOADED
 
 
 def looks(*seen: tuple[int, float, int | None]) -> Witness:
@@ -107,9 +123,16 @@ def test_nobody_else_leads(
 )
 def test_what_a_controller_wrote_ends_it(epoch: int, members: int, time_s: int, end_s: float) -> None:
     """A larger ISR in this epoch, or any later epoch; nothing that is older."""
-    changes = [IsrChange(PLACE, epoch, members, time_s * SECOND), IsrChange(("t", 1), 9, 3, 5 * SECOND)]
+    changes = [IsrChange(PLACE, 1, epoch, members, time_s * SECOND), IsrChange(("t", 1), 1, 9, 3, 5 * SECOND)]
     [found] = alone([NOTED], changes, looks((3, 0, 1)))
     assert found.end_ns / SECOND == end_s
+
+
+@pytest.mark.parametrize(("leader", "start_s"), [(1, 4), (2, 5)])
+def test_a_controller_knows_who_led_between_two_looks(leader: int, start_s: int) -> None:
+    """An epoch that was over before the conductor looked is no doubt if it was of the same leader."""
+    [found] = alone([NOTED], [IsrChange(PLACE, leader, 2, 2, SECOND)], looks((1, 0, 1), (3, 2, 1)))
+    assert found.start_ns == start_s * SECOND
 
 
 def test_a_journal_that_cannot_be_read_shows_nothing(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ Definition. In a run with acks=all a record was sent after the leader of its par
 adopted an ISR of fewer than ``min.insync.replicas`` members (or replicas, if there are fewer), and was acknowledged
 before it noted a larger one, or that it leads no more. Only where no other broker can have led at the time, and no
 controller had written a larger ISR; both times are from the monotonic clock of one machine. (Kafka:
-NOT_ENOUGH_REPLICAS; KAFKA-1555.) Unlike with ``lost-write``, it does not matter what was lost, or which elections
-are allowed. Legal: what was sent before the leader adopted it, and what is acknowledged after the ISR has grown; a leader
-that does not know yet that its ISR shrank, and waits for all of the larger one; a former leader that does not know of
-a later one. A missing journal shows nothing.
+NOT_ENOUGH_REPLICAS; KAFKA-1555.) Unlike with ``lost-write``, it does not matter what was lost, or which elections are
+allowed. Legal: what was sent before the leader adopted it, and what is acknowledged after the ISR has grown; a leader
+that does not know yet that its ISR shrank, and waits for all of the larger one; a former leader that does not know of a
+later one. A missing journal shows nothing.
 
     b1 at 2.0 s: 1 of 2 wanted is in sync      send s1/4: from 2.1 s on, acknowledged at 2.2 s      b1 at 9.0 s: over
 """

@@ -25,7 +25,9 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[Line]) -> Iterat
     for row in rows:
         if (row["f"], row["type"]) == ("send", "ok") and any(
             is_under(row, line, rest, journals)
-            and leads_alone(row, broker, line["leader_epoch"], [each for each in looks if at(each) == at(row)], faults)
+            and leads_alone(
+                row, broker, line["leader_epoch"], [each for each in looks if at(each) == at(row)], faults, journals
+            )
             for broker, line, rest in noted(journals)
         ):
             offset = row["first_offset"] if row["first_offset"] >= 0 else None
@@ -63,7 +65,9 @@ def is_under(row: Line, line: Line, rest: list[Line], journals: dict[int, list[L
     return at(row) == at(line) and row["invoke_ns"] > since and is_before_all
 
 
-def leads_alone(row: Line, broker: int, epoch: int, looks: list[Line], faults: list[Line]) -> bool:
+def leads_alone(
+    row: Line, broker: int, epoch: int, looks: list[Line], faults: list[Line], journals: dict[int, list[Line]]
+) -> bool:
     """Whether no former leader and no later one can have answered."""
     own = [look for look in looks if look["leader_epoch"] == epoch]
     later = [look for look in looks if look["leader_epoch"] > epoch]
@@ -71,8 +75,13 @@ def leads_alone(row: Line, broker: int, epoch: int, looks: list[Line], faults: l
         return False
     if later and row["complete_ns"] >= (later[0]["before_ns"] or 0) - SLACK_NS:
         return False
-    leaders = {look["leader_epoch"]: look.get("leader") for look in reversed(looks)}
-    if all(leaders.get(former) == broker for former in range(looks[0]["leader_epoch"], epoch)):
+    written = [each for journal in journals.values() for each in journal if each.get("event") == "partition-changed"]
+    told = looks + [each for each in written if at(each) == at(row)]
+    leaders = [
+        {each["leader"] for each in told if each["leader_epoch"] == former}
+        for former in range(looks[0]["leader_epoch"], epoch)
+    ]
+    if all(each == {broker} for each in leaders):
         return True
     known_ns = own[0]["time_ns"]
     for fault in faults:
