@@ -15,6 +15,7 @@ from tests.verifier.oracle.reading import read
 from tests.verifier.planted import planted_story
 from tests.verifier.planted.in_sync import PLANTED
 from verifier import explain
+from verifier.checks.under_min_isr import Acknowledged, under_min_isr
 from verifier.in_sync import NEW_LIFE, IsrChange, TooFew, alone, noted_times
 from verifier.in_sync_checks import of_in_sync
 from verifier.leaderships import Sighting
@@ -133,6 +134,23 @@ def test_a_controller_knows_who_led_between_two_looks(leader: int, start_s: int)
     """An epoch that was over before the conductor looked is no doubt if it was of the same leader."""
     [found] = alone([NOTED], [IsrChange(PLACE, leader, 2, 2, SECOND)], looks((1, 0, 1), (3, 2, 1)))
     assert found.start_ns == start_s * SECOND
+
+
+@pytest.mark.parametrize(
+    ("place", "offset", "sent_ns", "told_ns", "is_found"),
+    [
+        (PLACE, 7, 101, 199, True),
+        (PLACE, -1, 101, 199, True),
+        (PLACE, 7, 100, 199, False),
+        (PLACE, 7, 101, 200, False),
+        (("t", 1), 7, 101, 199, False),
+    ],
+)
+def test_what_touches_is_legal(place: tuple[str, int], offset: int, sent_ns: int, told_ns: int, is_found: bool) -> None:
+    """Sent after the time begins, and acknowledged before it ends; where it is stored need not be known."""
+    time = NOTED._replace(start_ns=100, end_ns=200)
+    found = list(under_min_isr([time], [Acknowledged(place, 1, 4, offset, sent_ns, told_ns)]))
+    assert [each.offset for each in found] == [7 if offset == 7 else None] * is_found
 
 
 def test_a_journal_that_cannot_be_read_shows_nothing(tmp_path: Path) -> None:
