@@ -12,15 +12,17 @@ from typing import Literal, NamedTuple
 #: ``histories``: what clients were told, all or part of it; ``final``: the final state in ``run.json``; ``segments``:
 #: the replicas' bytes; ``excuses``: what would excuse an anomaly that the settings permit; ``journals``: from where on
 #: each replica is to have what its leader has: the brokers' journals, and the requests to delete in the histories;
+#: ``isrs``: when leaders had too few replicas in sync, by their journals;
 #: ``clock``: when the run began by the wall clock, and how far that clock moved.
-Evidence = Literal["histories", "final", "segments", "excuses", "journals", "clock"]
+Evidence = Literal["histories", "final", "segments", "excuses", "journals", "isrs", "clock"]
 
-ALL: frozenset[Evidence] = frozenset(("histories", "final", "segments", "excuses", "journals", "clock"))
+ALL: frozenset[Evidence] = frozenset(("histories", "final", "segments", "excuses", "journals", "isrs", "clock"))
 NOTHING: frozenset[Evidence] = frozenset()
 HISTORIES: frozenset[Evidence] = frozenset(("histories", "excuses", "journals"))
 FINAL: frozenset[Evidence] = frozenset(("final",))
 EXCUSES: frozenset[Evidence] = frozenset(("excuses",))
-JOURNALS: frozenset[Evidence] = frozenset(("journals",))
+DELETIONS: frozenset[Evidence] = frozenset(("journals",))
+JOURNALS: frozenset[Evidence] = DELETIONS | {"isrs"}
 CLOCK: frozenset[Evidence] = frozenset(("clock",))
 
 

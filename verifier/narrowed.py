@@ -17,6 +17,7 @@ from verifier.workload_asked import transactions_asked
 _BESIDE_THE_LOGS = ("torn-tail", "checkpoint-mismatch", "snapshot-mismatch", "aborted-index-audit", "index-mismatch")
 _RAN_ON = "the brokers of --target kept running: the files next to their logs change, and are not copied"
 _NO_IDS = "the run does not know which producer ids the cluster handed out"
+_NO_ISRS = "the run has no journals of the brokers, so it does not know when their leaders adopted which ISR"
 #: Checks of what the coordinators of transactions decided.
 _DECISIONS = ("torn-transaction", "marker-audit", "hanging-transaction", "undecided-commit")
 _NOT_DECIDED = "what coordinators decided is not read: __transaction_state has the transactions of others, too"
@@ -62,7 +63,7 @@ def narrowing(run: RunModel) -> Narrowing:
     if not is_foreign(run):
         return Narrowing()
     given = given_files(run)
-    unasked = {**dict.fromkeys(_BESIDE_THE_LOGS, _RAN_ON), "unknown-producer-id": _NO_IDS}
+    unasked = {**dict.fromkeys(_BESIDE_THE_LOGS, _RAN_ON), "unknown-producer-id": _NO_IDS, "under-min-isr": _NO_ISRS}
     if transactions_asked(run) is not None:
         unasked |= dict.fromkeys(_DECISIONS, _NOT_DECIDED)
     notes = ["not seen: the brokers' journals, logs, clocks and event loops"]

@@ -16,7 +16,7 @@ from verifier.closing import Closing
 from verifier.completeness import incomplete
 from verifier.completeness.load import uncountable
 from verifier.deletions import have_begun
-from verifier.doubts import JOURNALS, Doubt, Evidence, blinded
+from verifier.doubts import DELETIONS, Doubt, Evidence, blinded
 from verifier.effectiveness import ineffective
 from verifier.evidence.run_model import RunModel
 from verifier.expectation import Expectation
@@ -184,7 +184,7 @@ def decide(run: RunModel, audit: Audit, closing: Closing, further: Sequence[Doub
     blind = blinded(gaps_in_evidence)
     if not have_begun(run, closing.accounts):
         # with nothing deleted no journal is asked where a replica begins: damage to one must hide no divergence
-        blind -= JOURNALS
+        blind -= DELETIONS
     narrow = narrowing(run)
     found = _results(Expectation(run.settings), audit, blind, complete=not gaps_in_evidence)
     checks = {name: _asked(each, narrow) for name, each in found.items()}

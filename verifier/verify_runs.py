@@ -25,6 +25,7 @@ from verifier.evidence.outputs import BESIDE, SCRATCH, check_outputs
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.groups.group_checks import group_figures, of_groups
+from verifier.in_sync_checks import of_in_sync
 from verifier.recoveries import memory, recoveries, summary
 from verifier.replacing import replacing
 from verifier.report import write_reports
@@ -275,4 +276,4 @@ def _judged(
 
 def _of_clients(run: Examined) -> tuple[Found, ...]:
     asked = run.directory, run.run
-    return (*transactional(*asked), *of_groups(*asked), *of_internal_replicas(*asked))
+    return (*transactional(*asked), *of_groups(*asked), *of_internal_replicas(*asked), *of_in_sync(*asked))

@@ -35,6 +35,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
 from verifier.findings import CHECKED
 from verifier.groups.group_checks import of_groups
+from verifier.in_sync_checks import of_in_sync
 from verifier.places import partition_rows, replica_rows
 from verifier.run_checks import RunEvidence, audit, judged_places, staged
 from verifier.staging import Staged
@@ -81,7 +82,7 @@ def completed(audited: Audit, story: Story, directory: RunDirectory) -> Audit:
     # without phases of its own, the load ends as soon as everything is healed
     idle = stalled(story.model(), gather(directory, story.model())) if story.phases else ()
     asked = directory, story.model()
-    here = (*transactional(*asked), *of_groups(*asked), *of_internal_replicas(*asked))
+    here = (*transactional(*asked), *of_groups(*asked), *of_internal_replicas(*asked), *of_in_sync(*asked))
     return replace(audited, found=(*audited.found, *idle, *here))
 
 

@@ -13,6 +13,8 @@ CLIENTS_AND_LOG: frozenset[Evidence] = frozenset(("histories", "final", "segment
 LOG_ALONE: frozenset[Evidence] = frozenset(("final", "segments"))
 #: What is stored on one replica, beside what is stored on another: each may have deleted records at another moment.
 REPLICAS: frozenset[Evidence] = LOG_ALONE | {"journals"}
+#: What clients were told, beside what leaders noted of their ISRs, and who can have led.
+IN_SYNC: frozenset[Evidence] = frozenset(("histories", "isrs", "excuses"))
 
 #: What is stored, beside the span of the run's time.
 LOG_AND_CLOCK: frozenset[Evidence] = LOG_ALONE | {"clock"}

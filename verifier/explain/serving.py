@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from verifier.evidence.units import seconds_of_ms
+from verifier.evidence.units import ms_of_ns, seconds_of_ms
+from verifier.explain.value_names import value_name
 from verifier.facts import Found
 
 
@@ -19,4 +20,15 @@ def _stalled(found: Found) -> str:
     )
 
 
-SENTENCES: Mapping[str, Callable[[Found], str]] = {"stalled": _stalled}
+def _under_min_isr(found: Found) -> str:
+    detail = found.detail
+    at = "" if found.offset is None else f" at offset {found.offset}"
+    later = ms_of_ns(detail["sent_ns"] - detail["since_ns"])
+    return (
+        f"{value_name(detail['stream'], detail['sequence'])} was sent{at}, and acknowledged, {later:,.3f} ms or more "
+        f"after broker {detail['broker']} had noted that in leader epoch {detail['leader_epoch']} only "
+        f"{detail['isr']} is in sync, of {detail['wanted']} that must be"
+    )
+
+
+SENTENCES: Mapping[str, Callable[[Found], str]] = {"stalled": _stalled, "under-min-isr": _under_min_isr}

@@ -22,6 +22,7 @@ from cluster.broker.replicas.fetch_checks import (
 from cluster.broker.replicas.follower_log import FollowerLog
 from cluster.broker.replicas.host import Host, RequestRefused, TopicSettings
 from cluster.broker.replicas.produce_checks import Looked, check_batch, check_coordinators_size, check_leadership
+from cluster.broker.replicas.under_min_isr import UnderMinIsr
 from cluster.broker.replicas.waiters import Waiters
 from cluster.isr import IsrAnswer, IsrProposal
 from cluster.log.appending import AppendInfo
@@ -67,6 +68,7 @@ class Replica:
         self._traffic = host.counters.topic(topic)
         self._follower_log = FollowerLog(self.key, log, high_watermark, host.counters, host.rules, host.journal)
         self.waiters = Waiters(host.rules.acknowledgement)
+        self._under_min_isr = UnderMinIsr(self.key, host.journal)
         self._told_log_start_offset = log.log_start_offset
 
     def __repr__(self) -> str:
@@ -132,10 +134,11 @@ class Replica:
 
     def told_again(self, role: Role, now_ms: int) -> None:
         """The controller speaks of the leader epoch that we are in already: only the ISR may be news."""
-        if self.leader is not None and self.leader.told(
-            role.isr, role.partition_epoch, self.log.log_end_offset, now_ms
-        ):
-            self.waiters.committed(self.leader)
+        if self.leader is not None:
+            moved = self.leader.told(role.isr, role.partition_epoch, self.log.log_end_offset, now_ms)
+            self._under_min_isr.look(self.leader, self.settings.min_insync_replicas)
+            if moved:
+                self.waiters.committed(self.leader)
         self.partition_epoch = max(self.partition_epoch, role.partition_epoch)
         self.waiters.tell_followers()
 
@@ -152,6 +155,7 @@ class Replica:
         self.log.update_config(settings.log)
         if self.leader is not None:
             self.leader.configure(settings.min_insync_replicas)
+            self._under_min_isr.look(self.leader, settings.min_insync_replicas)
             if self.leader.advance(self.log.log_end_offset, now_ms):
                 self.waiters.committed(self.leader)
 
@@ -225,6 +229,7 @@ class Replica:
             self.waiters.committed(leader)
 
     def _role_changed(self) -> None:
+        self._under_min_isr.look(self.leader, self.settings.min_insync_replicas)
         self.waiters.settle_produces(self.leader)
         self.settle_deletions()
         self.waiters.wake_all()
@@ -308,6 +313,7 @@ class Replica:
         before = leader.isr.committed
         self.waiters.tell_followers()
         outcome, moved = leader.answered(proposal, answer, self.log.log_end_offset, now_ms)
+        self._under_min_isr.look(leader, self.settings.min_insync_replicas)
         if outcome is IsrOutcome.COMMITTED:
             self.partition_epoch = leader.isr.partition_epoch
             self._host.counters.isr_changed(before, leader.isr.committed)

@@ -14,6 +14,7 @@ from tests.verifier.oracle import (
     files,
     groups,
     headers,
+    in_sync,
     internal,
     readers,
     serving,
@@ -41,6 +42,7 @@ def find_all(directory: RunDirectory) -> list[Anomaly]:
             each = [excused(evidence, anomaly) for anomaly in check(evidence)]
             found += excuses.within_attempts(evidence, each)
     found += [*serving.stalled(run, rows), *transactions.find_all(directory, run, rows)]
+    found += in_sync.find_all(directory, run, rows)
     found += timing.wrong_ends(run, rows, transactions.logs_of(directory))
     return [*found, *groups.find_all(directory, run, rows), *internal.find_all(directory, run)]
 
