@@ -108,7 +108,10 @@ class TransactionManager:
         Raises ``ValueError`` for a group that names no one: such a commit could not be fenced (KIP-447).
         """
         if not group.group_id or (group.generation_id > 0 and not group.member_id):
-            raise ValueError(f"{group} has no group id, or a generation without a member id")
+            raise ValueError(
+                f"{group} has no group id, or a generation without a member id; pass what group_metadata() of the "
+                "consumer returns"
+            )
         self._ensure_free(_OP.SEND_OFFSETS)
         self._require(_OP.SEND_OFFSETS, _S.IN_TRANSACTION)
         call = TxnCall(_OP.SEND_OFFSETS)
