@@ -18,12 +18,11 @@ from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.actions import WakeAt
 from cluster.client.producer.transaction.answering import take_answer
-from cluster.client.producer.transaction.calls import TxnCall, TxnOperation, copy_of
+from cluster.client.producer.transaction.calls import TxnCall, TxnOperation, copy_of, illegal_call
 from cluster.client.producer.transaction.ledger import TransactionLedger
 from cluster.client.producer.transaction.produce_errors import FailureStep, failure_step
 from cluster.client.producer.transaction.states import COMPLETING, ERRORS, OPEN, TxnProducerState
 from cluster.client.producer.transaction.transaction_errors import (
-    IllegalTransactionCall,
     TransactionAborted,
     TransactionError,
     abortable,
@@ -287,4 +286,4 @@ class TransactionManager:
 
     def _require(self, operation: TxnOperation, *states: TxnProducerState) -> None:
         if self._ledger.state not in states:
-            raise IllegalTransactionCall(f"Cannot call {operation.value} in state {self._ledger.state.name}")
+            raise illegal_call(operation, self._ledger.state)
