@@ -58,7 +58,7 @@ class MarkerLinks:
         producer_epoch: int,
         topic_partitions: Set[TopicPartition],
     ) -> dict[TopicPartition, ErrorCode]:
-        """What a broker, as the coordinator of the transaction, says of each of these: NONE if it is in it. Raises as
+        """What a broker, as the coordinator of the transaction, answers for each of these: NONE if it is in it. Raises as
         ``write`` does."""
         transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
         asked = transaction(
