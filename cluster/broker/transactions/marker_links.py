@@ -58,8 +58,8 @@ class MarkerLinks:
         producer_epoch: int,
         topic_partitions: Set[TopicPartition],
     ) -> dict[TopicPartition, ErrorCode]:
-        """What a broker, as the coordinator of the transaction, answers for each of these: NONE if it is in it. Raises as
-        ``write`` does."""
+        """What a broker, as the coordinator of the transaction, answers for each of these: NONE if it is in it.
+        Raises as ``write`` does."""
         transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
         asked = transaction(
             transactional_id=transactional_id,
