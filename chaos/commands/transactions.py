@@ -156,7 +156,9 @@ def find_hanging(
     partition: Annotated[int | None, typer.Option(min=0, help="Only this partition of the topic.")] = None,
     max_transaction_timeout: Annotated[
         int,
-        typer.Option(min=0, max=MOST_MINUTES, metavar="MINUTES", help="Only transactions open for longer than this."),
+        typer.Option(
+            min=0, max=MOST_MINUTES, metavar="MINUTES", help="Only transactions whose last record is older than this."
+        ),
     ] = 15,
     bootstrap_server: ServerOption = None,
     data: Data = DATA,

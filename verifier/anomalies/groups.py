@@ -54,7 +54,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "what a group transformed is not exactly once in its output",
         {
             "missing": "the group committed past a record that is not in the output",
-            "twice": "a record is in the output more than once",
+            "twice": "a record is in the output more than once, and more often than in the input",
             "ahead": "a record is in the output, and its input is not committed",
             "without-input": "a record is in the output, and no reader of committed records was owed it in the input",
         },

@@ -2,12 +2,13 @@
 
 Definition. An offset that the group committed for certain (the coordinator acknowledged it) is its committed offset
 until another commit to the partition may have followed it. Then one of two things happened. ``resumed``: a member was
-assigned the partition and began below every committed offset, or below one and beyond all others, that it may have been
-told at that time (``verifier/groups/positions.py``). ``stale-generation``: the coordinator acknowledged a lower offset
-of a member whose generation had ended: the commit was begun after one of a later generation had been acknowledged.
-Kafka answers ILLEGAL_GENERATION to it. Legal: a lower offset that a member of the same or a later generation commits,
-and a member that begins there afterwards; a lower offset if a commit with an unknown outcome, which never counts as
-overwritten unless a later generation has committed, may have set it; any position if the commits overlap in time.
+assigned the partition and began below every committed offset that it may have been told at that time
+(``verifier/groups/positions.py``), or below some of these and beyond the others. ``stale-generation``: the coordinator
+acknowledged a lower offset of a member whose generation had ended: the commit was begun after one of a later generation
+had been acknowledged. Kafka answers ILLEGAL_GENERATION to it. Legal: a lower offset that a member of the same or a
+later generation commits, and a member that begins there afterwards; a lower offset if a commit with an unknown outcome,
+which never counts as overwritten unless a later generation has committed, may have set it; any position if the commits
+overlap in time.
 
     orders, generation 3: offset-commit 120 ok      generation 4: resume at 80
 """

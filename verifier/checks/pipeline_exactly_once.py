@@ -4,11 +4,13 @@ Definition. The members of a group write each record that they read to another t
 transaction. A value counts as often as it is in committed transactions of the output's log, as a reader with
 ``isolation.level=read_committed`` is handed it. ``missing``: the input is below an offset that the group committed for
 certain, at or above the lowest at which a member began, and its value is not in the output. ``twice``: a value is in
-the output more than once. ``ahead``: a value is in the output, and its input is not below any offset that the group
-committed or may have committed. ``without-input``: a value is in the output, and the partition of the input has no such
-record for a reader of committed ones; not judged where records of the input may be gone. Legal: a value without output
-above what was committed; one of a transaction that was aborted, or left open by a member that crashed, which another
-member transforms again; a value above what is certainly committed, if the outcome of its transaction is unknown.
+the output more than once, and more often than in the input. ``ahead``: a value is in the output, and its input is not
+below any offset that the group committed or may have committed. ``without-input``: a value is in the output, and the
+partition of the input has no such record for a reader of committed ones; not judged where records of the input may be
+gone. Legal: a value without output above what was committed; one of a transaction that was aborted, or left open by a
+member that crashed, which another member transforms again; a value above what is certainly committed, if the outcome of
+its transaction is unknown; a value that the input has twice, as a producer without idempotence may store it, and the
+output too.
 
     input t-0: 0..9      orders: offsets 0 to 9 and commit ok      output: 0..6, 8, 9      the value at 7 is missing
 """
@@ -17,9 +19,10 @@ member transforms again; a value above what is certainly committed, if the outco
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from verifier.groups.pipeline import Pipeline
+from verifier.groups.pipeline import KeyedValue, Pipeline
 from verifier.transactions.model import Anomalous
 
 NAME = "pipeline-exactly-once"
@@ -30,19 +33,24 @@ def pipeline_exactly_once(pipelines: Iterable[Pipeline]) -> Iterator[Anomalous]:
     """One anomaly per value; ``offset`` is that of the input, or of what is too much in the output."""
     for each in pipelines:
         shared = {"group": each.group}
-        inputs = {value: offset for offset, value in each.inputs.items()}
+        copies: dict[KeyedValue, list[int]] = defaultdict(list)
+        for offset, one in sorted(each.inputs.items()):
+            copies[one].append(offset)
         for offset, (stream, sequence) in sorted(each.inputs.items()):
             if each.began <= offset < each.certain and not each.outputs.get((stream, sequence)):
                 detail = {"stream": stream, "sequence": sequence, "committed": each.certain}
                 yield Anomalous(NAME, MISSING, *each.place, offset, shared | detail)
         for (stream, sequence), offsets in sorted(each.outputs.items()):
             value = {"stream": stream, "sequence": sequence}
-            first, *more = sorted(offsets)
-            if more:
-                yield Anomalous(NAME, TWICE, *each.output, more[0], shared | value | {"first_offset": first})
-            input_offset = inputs.get((stream, sequence))
-            if input_offset is not None and input_offset >= each.possible:
-                detail = {"input_offset": input_offset, "committed": each.possible}
-                yield Anomalous(NAME, AHEAD, *each.output, first, shared | value | detail)
-            if input_offset is None and each.is_whole:
+            written, read = sorted(offsets), copies.get((stream, sequence), [])
+            first, allowed = written[0], max(1, len(read))
+            if len(written) > allowed:
+                yield Anomalous(NAME, TWICE, *each.output, written[allowed], shared | value | {"first_offset": first})
+            # the copies that were committed account for as many in the output
+            for input_offset, offset in zip(read, written, strict=False):
+                if input_offset >= each.possible:
+                    detail = {"input_offset": input_offset, "committed": each.possible}
+                    yield Anomalous(NAME, AHEAD, *each.output, offset, shared | value | detail)
+                    break
+            if not read and each.is_whole:
                 yield Anomalous(NAME, WITHOUT, *each.output, first, shared | value)

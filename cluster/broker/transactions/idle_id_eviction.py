@@ -39,8 +39,8 @@ class IdleIdEviction:
         if self._task is not None:
             self._task.cancel()
 
-    def is_wanted(self, client_host: str) -> None:
-        """A new id of that host was refused."""
+    def room_refused(self, client_host: str) -> None:
+        """A new id of that host was refused for lack of room: look for idle ids, unless a look is under way."""
         self._hosts.add(client_host)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._make_room())

@@ -39,7 +39,8 @@ class MarkerLinks:
         self._peers.clear()
 
     async def write(self, broker_id: int, asked: Sequence[TransactionMarkers]) -> list[dict[TopicPartition, ErrorCode]]:
-        """What a broker answers to each of these. Raises OSError or StoreError if it is out of reach."""
+        """What a broker answers to each of these, in the order of ``asked``: an error code for each partition that its
+        answer names. Raises OSError or StoreError if it is out of reach."""
         answer = await self._peer(ApiKey.WRITE_TXN_MARKERS, broker_id).ask(_request(asked), WRITE_TXN_MARKERS_VERSION)
         errors: dict[int, dict[TopicPartition, ErrorCode]] = {}
         for result in answer.markers:
@@ -57,7 +58,8 @@ class MarkerLinks:
         producer_epoch: int,
         topic_partitions: Set[TopicPartition],
     ) -> dict[TopicPartition, ErrorCode]:
-        """Whether a broker, which coordinates the transaction, says that these are in it. Raises as ``write`` does."""
+        """What a broker, as the coordinator of the transaction, answers for each of these: NONE if it is in it.
+        Raises as ``write`` does."""
         transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
         asked = transaction(
             transactional_id=transactional_id,

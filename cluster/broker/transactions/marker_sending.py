@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 RETRY_S = 0.1
 #: The pause between two looks for leaders of the partitions that have none, and for partitions that may be gone.
 LOOK_S = 1.0
-#: Partitions of one request, for which others may have to wait: less than a tenth of a second.
+#: Partitions after which a request takes no further piece (``MarkerOrder.take``). Others may have to wait for it: less
+#: than a tenth of a second.
 MOST_PARTITIONS = 200
 
 

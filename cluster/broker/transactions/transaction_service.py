@@ -70,7 +70,7 @@ class TransactionService:
         self._effects = TransactionEffects(coordinator, appends, make_sender, replicas.counters, clock)
         self._waiting: set[TransactionWaiter] = set()
         self._loading: dict[int, asyncio.Task[None]] = {}
-        self._room = IdleIdEviction(coordinator, self._each)
+        self._eviction = IdleIdEviction(coordinator, self._each)
         self._periodic = Timers(replicas.storage_failed)
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class TransactionService:
     async def stop(self) -> None:
         """Coordinate nothing: those that wait look for another broker."""
         await self._periodic.stop()
-        self._room.stop()
+        self._eviction.stop()
         owned = self.coordinator.owned
         for partition in [*owned.served, *owned.loading]:
             self._resign(partition)
@@ -119,7 +119,7 @@ class TransactionService:
             )
         )
         if answer.error_code is ErrorCode.THROTTLING_QUOTA_EXCEEDED:
-            self._room.is_wanted(client_host)
+            self._eviction.room_refused(client_host)
         return answer
 
     async def add_partitions(
@@ -146,7 +146,7 @@ class TransactionService:
         partition_count: int,
         client_host: str,
     ) -> ErrorCode:
-        """``partition_count``: of ``__consumer_offsets``."""
+        """``partition_count``: how many partitions ``__consumer_offsets`` has."""
         answer = await self._ask(
             lambda now_ms: self.coordinator.add_offsets(
                 transactional_id, producer_id, producer_epoch, group_id, partition_count, now_ms, client_host

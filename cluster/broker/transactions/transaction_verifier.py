@@ -31,11 +31,11 @@ from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-#: Told to a producer as they are; any other but a fence has it try again.
+#: Told to a client as they are. Any other code has it try again, except those in ``_RENAMED``.
 _FINAL = frozenset(
     {ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE}
 )
-#: Under other names in the versions that are served.
+#: Told under the names that the served versions of Produce and TxnOffsetCommit know.
 _RENAMED = {
     ErrorCode.PRODUCER_FENCED: ErrorCode.INVALID_PRODUCER_EPOCH,
     ErrorCode.TRANSACTION_ABORTABLE: ErrorCode.INVALID_TXN_STATE,

@@ -141,7 +141,10 @@ class Consumer(ConsumerCalls):
         with self._used():
             group = self._group
             if not self._core.assignment.assigned and (group is None or not group.is_subscribed):
-                raise RuntimeError("Consumer is not subscribed to any topics or assigned any partitions")
+                raise RuntimeError(
+                    "Consumer is not subscribed to any topics or assigned any partitions: "
+                    "call subscribe or assign first"
+                )
             self._core.assignment.settle()
             left_ms = ms_of_seconds(timeout_s)
             deadline_ms = self._clock.monotonic_ms() + left_ms

@@ -240,7 +240,7 @@ class FetchCore(Positions):
     def _truncated(self, partition: AssignedPartition, position: int, epoch: int, end_offset: int) -> None:
         """What was read before the position is not what the leader has (KIP-320)."""
         if self._settings.reset_timestamp is None:
-            self.assignment.fail(partition, LogTruncated(partition.key, position, end_offset))
+            self.assignment.fail(partition, LogTruncated(partition.key, position, min(position, end_offset)))
         elif end_offset < 0:
             self._reset(partition)
         else:

@@ -71,22 +71,27 @@ class OffsetOutOfRange(ConsumerError):
     def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
         names = ", ".join(f"{topic}-{partition} at {offset}" for (topic, partition), offset in positions.items())
         super().__init__(
-            ErrorCode.OFFSET_OUT_OF_RANGE, f"Fetch position out of range, and no reset policy is configured: {names}"
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Fetch position out of range, and no reset policy is configured: {names}; seek to an offset, "
+            "or set auto.offset.reset to earliest or latest",
         )
         self.positions = dict(positions)
 
 
 class LogTruncated(ConsumerError):
-    """What was read is not in the log anymore: it ends, as far as both agree, at ``divergent_offset`` (KIP-320).
+    """What was read is not in the log anymore: it ends, as far as both agree, at ``divergent_offset`` (KIP-320), or no
+    one knows where: -1.
 
     Raised with auto.offset.reset=none; with another policy the consumer continues from there.
     """
 
     def __init__(self, key: TopicPartition, position: int, divergent_offset: int) -> None:
+        known = f"the log agrees with what was read up to {divergent_offset}; seek to {divergent_offset}"
+        unknown = "up to where the log agrees is not known; seek to an offset"
         super().__init__(
             ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"Detected log truncation of {key[0]}-{key[1]}: the position is {position}, and the log agrees with what "
-            f"was read up to {divergent_offset}",
+            f"Detected log truncation of {key[0]}-{key[1]}: the position is {position}, and "
+            f"{unknown if divergent_offset < 0 else known}, or set auto.offset.reset to earliest or latest",
         )
         self.partition, self.position, self.divergent_offset = key, position, divergent_offset
 

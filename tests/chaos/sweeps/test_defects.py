@@ -52,6 +52,18 @@ def test_each_is_planted_and_is_run_without() -> None:
     assert {entry.exercise for entry in DEFECTS.values()} == EXERCISES.keys()
 
 
+def test_the_page_has_each_defect() -> None:
+    """What the brokers do with it, under which exercise, and which checks find it: as the code says."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "sweep.md").read_text(encoding="utf-8")
+    section = page.partition("\n## defects\n")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in section.splitlines()]
+    told = {
+        row[0].strip("`"): (row[1], row[2].strip("`"), set(row[3].split("`")[1::2])) for row in rows if len(row) == 4
+    }
+    del told["Defect"]
+    assert told == {name: (CATALOGUE[name].doc, entry.exercise, set(entry.finds)) for name, entry in DEFECTS.items()}
+
+
 def test_every_exercise_can_be_run() -> None:
     """Its settings resolve, and so does its schedule, also where the load is shorter."""
     for cell in (*SWEEP.cells, *find_sweep("defects")(Wanted(time_limit_s=4.5)).cells):

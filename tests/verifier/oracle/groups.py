@@ -61,10 +61,14 @@ def exactly_once(
         there = [at for at, one in outputs if one == value]
         if not there and began <= offset < certain:
             yield Anomaly("pipeline-exactly-once", "missing", partition, None, None, offset)
-        if len(there) > 1:
-            yield Anomaly("pipeline-exactly-once", "twice", partition, None, None, sorted(there)[1])
-        if there and offset >= possible:
-            yield Anomaly("pipeline-exactly-once", "ahead", partition, None, None, min(there))
+        copies = sorted(at for at, one in inputs if one == value)
+        if offset != copies[0]:
+            continue
+        if len(there) > len(copies):
+            yield Anomaly("pipeline-exactly-once", "twice", partition, None, None, sorted(there)[len(copies)])
+        committed = sum(at < possible for at in copies)
+        if committed < min(len(copies), len(there)):
+            yield Anomaly("pipeline-exactly-once", "ahead", partition, None, None, sorted(there)[committed])
 
 
 def from_nowhere(

@@ -1,7 +1,8 @@
 """MemberLife: the states of one consumer in its group and their changes, and what it has the program do. Pure.
 
 Owns what the program wants and has done, what is in flight, and what an answer changes (Kafka's AbstractCoordinator).
-Does not own when something is asked (``membership``), what an answer means (``membership_answers``) nor assignments.
+Does not own when something is asked (``group_membership``), what an answer means (``membership_answers``) nor
+assignments.
 """
 
 from __future__ import annotations

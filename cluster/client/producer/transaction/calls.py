@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from cluster.client.producer.transaction.states import TxnProducerState
 from cluster.client.producer.transaction.transaction_errors import IllegalTransactionCall, TransactionError
 
 
@@ -73,6 +74,22 @@ class PendingTransition:
         """The program was told the outcome of ``call``."""
         if call is self._call and call.is_done:
             self._call = None
+
+
+#: What a program has to do first in a state in which it cannot call something else.
+_FIRST = {
+    TxnProducerState.UNINITIALIZED: f"call {TxnOperation.INIT.value} first",
+    TxnProducerState.READY: f"call {TxnOperation.BEGIN.value} first",
+    TxnProducerState.IN_TRANSACTION: "commit or abort the open transaction first",
+}
+
+
+def illegal_call(operation: TxnOperation, state: TxnProducerState) -> IllegalTransactionCall:
+    """``operation`` does not fit ``state``: what to raise, with what the program has to do first, if that helps."""
+    text = f"Cannot call {operation.value} in state {state.name}"
+    if operation is TxnOperation.INIT:
+        return IllegalTransactionCall(f"{text}: it is called once, before anything else")
+    return IllegalTransactionCall(f"{text}: {_FIRST[state]}" if state in _FIRST else text)
 
 
 def copy_of(error: TransactionError) -> TransactionError:

@@ -18,12 +18,11 @@ from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_metadata import ConsumerGroupMetadata
 from cluster.client.producer.actions import WakeAt
 from cluster.client.producer.transaction.answering import take_answer
-from cluster.client.producer.transaction.calls import TxnCall, TxnOperation, copy_of
+from cluster.client.producer.transaction.calls import TxnCall, TxnOperation, copy_of, illegal_call
 from cluster.client.producer.transaction.ledger import TransactionLedger
 from cluster.client.producer.transaction.produce_errors import FailureStep, failure_step
 from cluster.client.producer.transaction.states import COMPLETING, ERRORS, OPEN, TxnProducerState
 from cluster.client.producer.transaction.transaction_errors import (
-    IllegalTransactionCall,
     TransactionAborted,
     TransactionError,
     abortable,
@@ -108,7 +107,10 @@ class TransactionManager:
         Raises ``ValueError`` for a group that names no one: such a commit could not be fenced (KIP-447).
         """
         if not group.group_id or (group.generation_id > 0 and not group.member_id):
-            raise ValueError(f"{group} has no group id, or a generation without a member id")
+            raise ValueError(
+                f"{group} has no group id, or a generation without a member id; pass what group_metadata() of the "
+                "consumer returns"
+            )
         self._ensure_free(_OP.SEND_OFFSETS)
         self._require(_OP.SEND_OFFSETS, _S.IN_TRANSACTION)
         call = TxnCall(_OP.SEND_OFFSETS)
@@ -284,4 +286,4 @@ class TransactionManager:
 
     def _require(self, operation: TxnOperation, *states: TxnProducerState) -> None:
         if self._ledger.state not in states:
-            raise IllegalTransactionCall(f"Cannot call {operation.value} in state {self._ledger.state.name}")
+            raise illegal_call(operation, self._ledger.state)

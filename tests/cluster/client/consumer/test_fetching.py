@@ -186,7 +186,7 @@ def test_out_of_range_without_policy():
     made = core()
     for _ in range(2):
         answer(made, sent(made), result(T0, ErrorCode.OFFSET_OUT_OF_RANGE), result(T1))
-        with pytest.raises(OffsetOutOfRange, match="t-0 at 10"):
+        with pytest.raises(OffsetOutOfRange, match=r"t-0 at 10; seek to an offset, or set auto\.offset\.reset"):
             made.take(9)
         assert made.position(T0) == 10
 
@@ -232,9 +232,27 @@ def test_truncation():
     assert T0 in made.resets
     made = core()
     answer(made, sent(made), result(T0, diverging=(2, 7)), result(T1))
-    with pytest.raises(LogTruncated, match="t-0: the position is 10, and the log agrees with what was read up to 7"):
+    with pytest.raises(LogTruncated, match=r"t-0: the position is 10, and .* was read up to 7; seek to 7"):
         made.take(9)
     assert made.position(T0) == 10
+
+
+def test_a_truncation_of_unknown_length_names_no_offset():
+    """Where the log and what was read agree on nothing that is known, -1 is not told as an offset to seek to."""
+    made = core()
+    answer(made, sent(made), result(T0, diverging=(-1, -1)), result(T1))
+    with pytest.raises(LogTruncated, match=r"position is 10, and .* agrees is not known; seek to an") as raised:
+        made.take(9)
+    assert (raised.value.divergent_offset, "-1" in str(raised.value)) == (-1, False)
+
+
+def test_a_truncation_sends_no_one_forward():
+    """The leader's earlier epoch may end beyond the position: a program that seeks there would pass over records."""
+    made = core()
+    answer(made, sent(made), result(T0, diverging=(1, 12)), result(T1))
+    with pytest.raises(LogTruncated, match=r"position is 10, .*; seek to 10") as raised:
+        made.take(9)
+    assert raised.value.divergent_offset == 10
 
 
 def test_a_corrupt_batch():

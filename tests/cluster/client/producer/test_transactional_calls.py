@@ -43,16 +43,21 @@ def test_calls_that_do_not_fit_the_state() -> None:
     for call in (bench.producer.begin_transaction, bench.producer.commit_transaction, bench.producer.abort_transaction):
         with pytest.raises(IllegalTransactionCall, match="in state UNINITIALIZED"):
             call()
-    with pytest.raises(IllegalTransactionCall, match="Cannot call send in state UNINITIALIZED"):
+    with pytest.raises(
+        IllegalTransactionCall, match="Cannot call send in state UNINITIALIZED: call init_transactions first"
+    ):
         bench.producer.send("t", b"v")
     bench.finish(bench.producer.init_transactions)
     for what in (bench.producer.init_transactions, bench.producer.commit_transaction):
         with pytest.raises(IllegalTransactionCall, match="in state READY"):
             what()
-    with pytest.raises(IllegalTransactionCall, match="Cannot call send in state READY"):
+    with pytest.raises(IllegalTransactionCall, match="Cannot call send in state READY: call begin_transaction first"):
         bench.producer.send("t", b"v", partition=0)
     bench.producer.begin_transaction()
-    with pytest.raises(IllegalTransactionCall, match="begin_transaction in state IN_TRANSACTION"):
+    with pytest.raises(
+        IllegalTransactionCall,
+        match="begin_transaction in state IN_TRANSACTION: commit or abort the open transaction first",
+    ):
         bench.producer.begin_transaction()
     bench.finish(bench.producer.commit_transaction)
 

@@ -281,7 +281,7 @@ def test_a_member_that_was_replaced_commits_nothing() -> None:
         ({("s", 0): 1}, "", "has no group id"),
         ({("s", 0): 1}, "g\ud800", "a group id is valid text"),
         ({("s", 0): 1}, None, "a group is a ConsumerGroupMetadata or its id, not NoneType"),
-        ({("s", 0): 1}, ConsumerGroupMetadata("g", 5), "a generation without a member id"),
+        ({("s", 0): 1}, ConsumerGroupMetadata("g", 5), "a generation without a member id; pass what group_metadata"),
         ({("s", 0): 1}, ConsumerGroupMetadata("g", 2**31, "m"), "a generation has 32 bits"),
     ],
 )

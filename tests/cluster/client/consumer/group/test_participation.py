@@ -64,7 +64,7 @@ def test_what_needs_a_group_says_so() -> None:
     ):
         with pytest.raises(RuntimeError, match=r"set 'group\.id'"):
             call()
-    with pytest.raises(RuntimeError, match="not subscribed to any topics or assigned any partitions"):
+    with pytest.raises(RuntimeError, match="assigned any partitions: call subscribe or assign first"):
         consumer.poll()
     member = Setting(group_id="g").consumer
     member.subscribe(["t"])
