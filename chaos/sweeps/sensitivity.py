@@ -40,6 +40,8 @@ _SMALL = {"partitions": 2, "rate": 2000, "topic_config": ("segment.bytes=131072"
 _IN_FLIGHT = ("batch.size=1000", "linger.ms=0", "max.in.flight.requests.per.connection=5")
 #: One record in a batch: the batches of two logs end at the same offsets, whatever is in them.
 _SINGLE = ("batch.size=1", "linger.ms=0", "max.in.flight.requests.per.connection=5")
+#: Producers wait for longer than a session and an election.
+_PATIENT = ("request.timeout.ms=10000", "socket.timeout.ms=12000")
 _RESPONSES = {"partitions": 1, "rate": 1000, "producer_config": _IN_FLIGHT}
 _FIRST = {"partition": 0}
 _HELD = {"direction": "response", "lossless": True}
@@ -109,7 +111,7 @@ EXERCISES: Mapping[str, Exercise] = {
             Injection(3.0, "cut-link", 3.4, {**_FIRST, "link": "followers"}, _LOST),
             Injection(3.1, "expire-session", 2.4, _FIRST, overlap=True),
         ),
-        options={"partitions": 1, "rate": 1000},
+        options={"partitions": 1, "rate": 1000, "producer_config": _PATIENT},
     ),
     "kafka-7128-lagging-follower": opening("kafka-7128-lagging-follower", 24.0),
     # A leader that reaches neither followers nor controller, while ZooKeeper and clients reach it; then it is replaced.
