@@ -94,7 +94,7 @@ EXERCISES: Mapping[str, Exercise] = {
     # What a follower knows of the high watermark is old when it comes to lead, and members find it before the others
     # have fetched from it. A reader whose position is refused begins again, as a program's does.
     "elections": Exercise(
-        13.0,
+        18.0,
         (
             *slow_copies(1.0, 11.0, 1500),
             Injection(3.0, "kill-leader", 2.0, overlap=True),

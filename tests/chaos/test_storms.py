@@ -11,7 +11,7 @@ import pytest
 from chaos.conductor.broker_machine import BrokerMachine
 from chaos.faults.base import Probe
 from chaos.faults.catalogue import FAULTS
-from chaos.faults.damage import Marks
+from chaos.faults.damage import FrameAct, Marks
 from chaos.faults.reaction import ClusterReaction, reaction
 from chaos.schedules.model import Injection
 from cluster.seams.clock import SystemClock
@@ -60,6 +60,11 @@ def test_a_double_failover_kills_two_leaders(back: bool, tail: bool, next_tail: 
 
     class Watched(FakeLinks):
         cuts: list[tuple[str, str, bool]]
+        acts: list[tuple[str, FrameAct]]
+
+        async def act_on_frames(self, link: str, act: FrameAct) -> Marks:
+            self.acts.append((link, act))
+            return await super().act_on_frames(link, act)
 
         async def cut(self, link: str, direction: str, *, lossless: bool) -> Marks:
             self.cuts.append((link, direction, lossless))
@@ -67,11 +72,13 @@ def test_a_double_failover_kills_two_leaders(back: bool, tail: bool, next_tail: 
 
     cluster = FakeCluster()
     links = cluster.links = Watched()
-    links.cuts = []
+    links.cuts, links.acts = [], []
     probe = asyncio.run(_during("double-failover", cluster, back=back, tail=tail, next_tail=next_tail))
     # the tail of the first one must not reach its followers when it is dead
-    first = [("b2-b1", "response", False), ("b3-b1", "response", False)]
-    assert links.cuts == first * tail + [("b3-b2", "response", False)] * next_tail
+    assert links.cuts == [("b2-b1", "response", False), ("b3-b1", "response", False)] * tail
+    # of the next one, only what followers ask for: a controller must reach it
+    acts = [(link, act.act, act.api_keys, act.direction, act.lossy) for link, act in links.acts]
+    assert acts == [("b3-b2", "hold", (1, 23), "response", True)] * next_tail
     assert not any(links.toxics.values())
     assert [(step["broker"], step["dead"]) for step in probe.seen["steps"]] == [(1, True), (2, True)]
     assert probe.effective
