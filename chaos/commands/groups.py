@@ -21,11 +21,14 @@ from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
 from cluster.client.group_descriptions import DescribedGroup
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from cluster.coordinator.group.states import GroupState
 from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
 from cluster.topic_partition import TopicPartition
 
 LIST_HEADS = ("group", "state", "type")
+#: Those of our brokers' groups, and those that only groups of Kafka's newer protocols have.
+STATES = frozenset({*(each.value for each in GroupState), "Assigning", "Reconciling", "NotReady"})
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="ID of the group.")]
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="IDs of the groups.")]
@@ -53,12 +56,16 @@ def _chosen(context: typer.Context) -> None:
 
 
 def list_groups(
-    state: Annotated[list[str] | None, typer.Option(help="Only groups in this state, such as Stable.")] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only groups in this state, such as Stable; repeatable.")
+    ] = None,
     bootstrap_server: ServerOption = None,
     data: Data = DATA,
     as_json: JsonOption = False,
 ) -> int:
     """Print one line for each group."""
+    if unknown := sorted(set(state or ()) - STATES):
+        raise BadRequest(f"--state {unknown[0]}: no group has this state; there are {', '.join(sorted(STATES))}")
     with admin_of(bootstrap_server, data, _reason) as admin:
         found = admin.list_groups(state or [])
     if as_json:
