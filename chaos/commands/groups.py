@@ -26,6 +26,8 @@ from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
 from cluster.topic_partition import TopicPartition
 
+#: What a coordinator says of a group that does not exist.
+NONE = GroupState.DEAD.value
 LIST_HEADS = ("group", "state", "type")
 #: Those of our brokers' groups, and those that only groups of Kafka's newer protocols have.
 STATES = frozenset({*(each.value for each in GroupState), "Assigning", "Reconciling", "NotReady"})
@@ -84,7 +86,7 @@ def describe(
     with admin_of(bootstrap_server, data, _reason) as admin, sendable("GROUP"):
         for group_id, described in admin.describe_groups(group).items():
             committed = admin.list_group_offsets(group_id)
-            if described.state == "Dead" and not committed:
+            if described.state == NONE and not committed:
                 missing.append(group_id)
                 continue
             ends = _offsets_at(admin, {*committed, *_assigned(described)}, LATEST_TIMESTAMP)
@@ -122,6 +124,10 @@ def reset_offsets(
             committed = admin.list_group_offsets(group)
         wanted = _wanted(admin, topic, committed)
         if not wanted:
+            if admin.describe_groups([group])[group].state == NONE:
+                listed = "'gapless groups list' shows all, and --topic starts a new one"
+                print(printable(f"gapless: there is no group {group}; {listed}"), file=sys.stderr)
+                return int(Exit.INVALID)
             raise BadRequest(f"group {group} has committed nothing; name a topic with --topic")
         first = _offsets_at(admin, wanted, EARLIEST_TIMESTAMP)
         last = _offsets_at(admin, wanted, LATEST_TIMESTAMP)
@@ -147,12 +153,18 @@ def reset_offsets(
 
 
 def delete(group: Groups, bootstrap_server: ServerOption = None, data: Data = DATA) -> int:
-    """Print what was deleted."""
+    """Print what was deleted. Exit status 1 if a group was not."""
+    status = Exit.VALID
     with admin_of(bootstrap_server, data, _reason) as admin, sendable("GROUP"):
         for group_id in group:
-            admin.delete_groups([group_id])
-            print(printable(f"deleted {group_id}"))
-    return int(Exit.VALID)
+            try:
+                admin.delete_groups([group_id])
+            except AdminError as error:
+                print(printable(f"gapless: {_reason(error)}"), file=sys.stderr)
+                status = Exit.INVALID
+            else:
+                print(printable(f"deleted {group_id}"))
+    return int(status)
 
 
 def _reason(error: AdminError | TimeoutError) -> str:
