@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from chaos.commands.cluster_admin import JsonOption, ServerOption, admin_of, print_table, sendable, status_with_missing
-from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, parse_target, target_offsets
+from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, outside_lines, parse_target, target_offsets
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
@@ -122,9 +122,10 @@ def reset_offsets(
     with admin_of(bootstrap_server, data, _reason) as admin:
         with sendable("GROUP"):
             committed = admin.list_group_offsets(group)
+        described = admin.describe_groups([group])[group]
         wanted = _wanted(admin, topic, committed)
         if not wanted:
-            if admin.describe_groups([group])[group].state == NONE:
+            if described.state == NONE:
                 listed = "'gapless groups list' shows all, and --topic starts a new one"
                 print(printable(f"gapless: there is no group {group}; {listed}"), file=sys.stderr)
                 return int(Exit.INVALID)
@@ -147,8 +148,11 @@ def reset_offsets(
         print(json.dumps({"executed": execute, "offsets": rows}, indent=2))
     else:
         print_table(rows[0], [row.values() for row in rows])
+    for line in outside_lines(target, moved, committed, first, last):
+        print(printable(line), file=sys.stderr)
     if not execute:
-        print("nothing was moved; repeat the command with --execute", file=sys.stderr)
+        once = " once the group's consumers have stopped" if described.members else ""
+        print(f"nothing was moved; repeat the command with --execute{once}", file=sys.stderr)
     return int(Exit.VALID)
 
 

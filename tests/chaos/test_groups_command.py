@@ -19,6 +19,7 @@ from chaos.exits import BadRequest
 from cluster.client import AdminError
 from cluster.client.committed_offset import OffsetAndMetadata
 from cluster.client.group_descriptions import DescribedGroup, DescribedMember
+from cluster.client.offset_listing import EARLIEST_TIMESTAMP
 from cluster.protocol.errors import ErrorCode
 
 KEY = ("t", 0)
@@ -96,13 +97,14 @@ class _Groups:
             raise AdminError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} is not deleted")
         self.left.remove(group_id)
 
-    def list_group_offsets(self, _group_id: str) -> dict[tuple[str, int], OffsetAndMetadata]:
-        return {}
+    def list_group_offsets(self, group_id: str) -> dict[tuple[str, int], OffsetAndMetadata]:
+        return COMMITTED if group_id in self.left - {"a"} else {}
 
     def describe_groups(self, group_ids: Sequence[str]) -> dict[str, DescribedGroup]:
         [group_id] = group_ids
         state = "Empty" if group_id in self.left else "Dead"
-        return {group_id: DescribedGroup(group_id, state, "consumer", "", 1, ())}
+        member = DescribedMember("m", None, "c", "/h", (KEY,))
+        return {group_id: DescribedGroup(group_id, state, "consumer", "", 1, (member,) * group_id[0].isupper())}
 
 
 @pytest.fixture
@@ -115,6 +117,9 @@ def known(monkeypatch: pytest.MonkeyPatch) -> _Groups:
         yield admin
 
     monkeypatch.setattr(groups, "admin_of", admin_of)
+    monkeypatch.setattr(
+        groups, "_offsets_at", lambda _admin, _wanted, at: {KEY: 10 if at == EARLIEST_TIMESTAMP else 30}
+    )
     return admin
 
 
@@ -137,3 +142,21 @@ def test_a_group_without_offsets_is_not_one_that_does_not_exist(
     assert run_command(["groups", "reset-offsets", "nosuch", "--to", "latest"]) == 1
     err = capsys.readouterr().err
     assert err == "gapless: there is no group nosuch; 'gapless groups list' shows all, and --topic starts a new one\n"
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(
+    ("group", "to", "said"),
+    [
+        ("b", "99", ["t-0: 99 is outside of the log (10 to 30)"]),
+        ("b", "-50", ["t-0: -30 is outside of the log (10 to 30)"]),
+        *[("b", to, []) for to in ("10", "30", "+10", "latest")],
+        ("Active", "latest", []),
+    ],
+)
+def test_what_a_dry_run_says(group: str, to: str, said: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """That an offset is not the one that was asked for, and that a group with members has to stop first."""
+    assert run_command(["groups", "reset-offsets", group, "--to", to]) == 0
+    first = " once the group's consumers have stopped" if group == "Active" else ""
+    last = f"nothing was moved; repeat the command with --execute{first}"
+    assert capsys.readouterr().err.splitlines() == [*said, last]
