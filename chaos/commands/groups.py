@@ -26,7 +26,7 @@ from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
 from cluster.topic_partition import TopicPartition
 
-#: What a coordinator says of a group that does not exist.
+#: The state of a group that does not exist.
 NONE = GroupState.DEAD.value
 LIST_HEADS = ("group", "state", "type")
 #: Those of our brokers' groups, and those that only groups of Kafka's newer protocols have.
