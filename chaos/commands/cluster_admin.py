@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from chaos.commands.runs.command import table
-from chaos.commands.up_state import STATE, nothing_up, running
+from chaos.commands.up_state import STATE, nothing_up, on, running
 from chaos.exits import BadRequest, Exit
 from cluster.client import Admin, AdminError
 from cluster.config.errors import ConfigError
@@ -57,8 +57,17 @@ def admin_of(
         try:
             yield admin
         except (AdminError, TimeoutError) as error:
-            print(printable(f"gapless: {reason(error)}"), file=sys.stderr)
+            print(printable(f"gapless: {reason(error)}{_way_out(error, bootstrap_server, data)}"), file=sys.stderr)
             raise typer.Exit(int(Exit.INVALID)) from error
+
+
+def _way_out(error: Exception, bootstrap_server: str | None, data: Path) -> str:
+    """Of a cluster that did not answer in time: what to look at; "" for one that did."""
+    if not isinstance(error, TimeoutError):
+        return ""
+    if bootstrap_server is None:
+        return f"; see '{on('status', data)}'"
+    return f"; are the brokers of --bootstrap-server {bootstrap_server} up?"
 
 
 def _servers(data: Path, listener: str) -> str:

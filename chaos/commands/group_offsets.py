@@ -61,9 +61,27 @@ def target_offsets(
             continue
         if target.is_distance and key not in committed:
             raise BadRequest(f"--to {target.offset:+}: the group has committed nothing for {partition_name(key)}")
-        wanted = committed[key].offset + target.offset if target.is_distance else target.offset
-        offsets[key] = min(max(wanted, first[key]), last[key])
+        offsets[key] = min(max(_asked(target, key, committed), first[key]), last[key])
     return offsets
+
+
+def outside_lines(
+    target: OffsetTarget,
+    moved: Mapping[TopicPartition, int],
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
+    first: Mapping[TopicPartition, int],
+    last: Mapping[TopicPartition, int],
+) -> list[str]:
+    """One for each partition that does not get the offset that was asked for."""
+    return [
+        f"{partition_name(key)}: {asked} is outside of the log ({first[key]} to {last[key]})"
+        for key, new in sorted(moved.items())
+        if not target.name and (asked := _asked(target, key, committed)) != new
+    ]
+
+
+def _asked(target: OffsetTarget, key: TopicPartition, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> int:
+    return committed[key].offset + target.offset if target.is_distance else target.offset
 
 
 def offset_rows(

@@ -15,17 +15,22 @@ from typing import Annotated, Any
 import typer
 
 from chaos.commands.cluster_admin import JsonOption, ServerOption, admin_of, print_table, sendable, status_with_missing
-from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, parse_target, target_offsets
+from chaos.commands.group_offsets import GroupOffsetRow, offset_rows, outside_lines, parse_target, target_offsets
 from chaos.commands.up_state import DATA, Data
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.client import Admin, AdminError
 from cluster.client.group_descriptions import DescribedGroup
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from cluster.coordinator.group.states import GroupState
 from cluster.process.one_line import printable
 from cluster.protocol.errors import ErrorCode
 from cluster.topic_partition import TopicPartition
 
+#: The state of a group that does not exist.
+NONE = GroupState.DEAD.value
 LIST_HEADS = ("group", "state", "type")
+#: Those of our brokers' groups, and those that only groups of Kafka's newer protocols have.
+STATES = frozenset({*(each.value for each in GroupState), "Assigning", "Reconciling", "NotReady"})
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="ID of the group.")]
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="IDs of the groups.")]
@@ -53,12 +58,16 @@ def _chosen(context: typer.Context) -> None:
 
 
 def list_groups(
-    state: Annotated[list[str] | None, typer.Option(help="Only groups in this state, such as Stable.")] = None,
+    state: Annotated[
+        list[str] | None, typer.Option(help="Only groups in this state, such as Stable; repeatable.")
+    ] = None,
     bootstrap_server: ServerOption = None,
     data: Data = DATA,
     as_json: JsonOption = False,
 ) -> int:
     """Print one line for each group."""
+    if unknown := sorted(set(state or ()) - STATES):
+        raise BadRequest(f"--state {unknown[0]}: no group has this state; there are {', '.join(sorted(STATES))}")
     with admin_of(bootstrap_server, data, _reason) as admin:
         found = admin.list_groups(state or [])
     if as_json:
@@ -77,7 +86,7 @@ def describe(
     with admin_of(bootstrap_server, data, _reason) as admin, sendable("GROUP"):
         for group_id, described in admin.describe_groups(group).items():
             committed = admin.list_group_offsets(group_id)
-            if described.state == "Dead" and not committed:
+            if described.state == NONE and not committed:
                 missing.append(group_id)
                 continue
             ends = _offsets_at(admin, {*committed, *_assigned(described)}, LATEST_TIMESTAMP)
@@ -113,8 +122,13 @@ def reset_offsets(
     with admin_of(bootstrap_server, data, _reason) as admin:
         with sendable("GROUP"):
             committed = admin.list_group_offsets(group)
+        described = admin.describe_groups([group])[group]
         wanted = _wanted(admin, topic, committed)
         if not wanted:
+            if described.state == NONE:
+                listed = "'gapless groups list' shows all, and --topic starts a new one"
+                print(printable(f"gapless: there is no group {group}; {listed}"), file=sys.stderr)
+                return int(Exit.INVALID)
             raise BadRequest(f"group {group} has committed nothing; name a topic with --topic")
         first = _offsets_at(admin, wanted, EARLIEST_TIMESTAMP)
         last = _offsets_at(admin, wanted, LATEST_TIMESTAMP)
@@ -134,18 +148,27 @@ def reset_offsets(
         print(json.dumps({"executed": execute, "offsets": rows}, indent=2))
     else:
         print_table(rows[0], [row.values() for row in rows])
+    for line in outside_lines(target, moved, committed, first, last):
+        print(printable(line), file=sys.stderr)
     if not execute:
-        print("nothing was moved; repeat the command with --execute", file=sys.stderr)
+        once = " once the group's consumers have stopped" if described.members else ""
+        print(f"nothing was moved; repeat the command with --execute{once}", file=sys.stderr)
     return int(Exit.VALID)
 
 
 def delete(group: Groups, bootstrap_server: ServerOption = None, data: Data = DATA) -> int:
-    """Print what was deleted."""
+    """Print what was deleted. Exit status 1 if a group was not."""
+    status = Exit.VALID
     with admin_of(bootstrap_server, data, _reason) as admin, sendable("GROUP"):
         for group_id in group:
-            admin.delete_groups([group_id])
-            print(printable(f"deleted {group_id}"))
-    return int(Exit.VALID)
+            try:
+                admin.delete_groups([group_id])
+            except AdminError as error:
+                print(printable(f"gapless: {_reason(error)}"), file=sys.stderr)
+                status = Exit.INVALID
+            else:
+                print(printable(f"deleted {group_id}"))
+    return int(status)
 
 
 def _reason(error: AdminError | TimeoutError) -> str:

@@ -14,7 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from chaos.commands.examples import epilog
-from chaos.commands.usage import empty_option, see_help, usage_line
+from chaos.commands.usage import asked_command, empty_option, see_help, usage_line
 from chaos.exits import BadRequest, BadUsage, Exit
 from cluster.process.invocation import NAME, called
 from cluster.process.one_line import guard_last_resort, printable
@@ -106,15 +106,18 @@ def run_command(arguments: Sequence[str], program: str = NAME) -> int:
     """
     if (line := empty_option(arguments)) is not None:
         return _say(line, Exit.BAD_ARGUMENTS)
+    asked: Sequence[str] = ()
     try:
+        commands = _program(arguments)
+        asked = asked_command(arguments, commands)
         # without arguments: the help, which is not an error
-        status = _program(arguments)(list(arguments) or [HELP[-1]], prog_name=NAME, standalone_mode=False)
+        status = commands(list(arguments) or [HELP[-1]], prog_name=NAME, standalone_mode=False)
     except BadUsage as error:
-        return _say(f"{error}{see_help(program, *arguments[:1])}", Exit.BAD_ARGUMENTS)
+        return _say(f"{error}{see_help(program, *asked)}", Exit.BAD_ARGUMENTS)
     except BadRequest as error:
         return _say(str(error), Exit.BAD_ARGUMENTS)
     except TyperException as error:
-        return _say(usage_line(error, arguments, COMMANDS, program), Exit.BAD_ARGUMENTS)
+        return _say(usage_line(error, arguments, asked, COMMANDS, program), Exit.BAD_ARGUMENTS)
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted", Exit.INTERRUPTED)
     except Exception as error:

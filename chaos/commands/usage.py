@@ -28,7 +28,7 @@ _OUR_PREFIX = "Value error, "
 #: Typer's own texts, as (pattern, words) with the groups of the pattern; ``{command}`` is the command.
 _TEXTS = (
     (re.compile(r"Missing argument '(.+?)'\. Choose from:\s*(.*?)\.?", re.DOTALL), "{command} needs one of {1}"),
-    (re.compile(r"Missing argument '(.+?)'\.?"), "{command} needs {0}"),
+    (re.compile(r"Missing (?:argument|option) '(.+?)'\.?"), "{command} needs {0}"),
     (re.compile(r"Got unexpected extra argument\(s\) \((.*)\)", re.DOTALL), "{command} takes no argument {0!r}"),
     (re.compile(r"Option '?([^' ]+)'? requires an argument\.?"), "{0} needs a value"),
     (re.compile(r"Option '?([^' ]+)'? does not take a value\.?"), "{0} takes no value"),
@@ -50,16 +50,29 @@ def empty_option(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def usage_line(error: TyperException, arguments: Sequence[str], commands: Collection[str], program: str) -> str:
+def asked_command(arguments: Sequence[str], command: Any) -> list[str]:
+    """The words that name the command, such as ``groups list``; none for an unknown one."""
+    words: list[str] = []
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word)
+        if command is None:
+            break
+        words.append(word)
+    return words
+
+
+def usage_line(
+    error: TyperException, arguments: Sequence[str], asked: Sequence[str], commands: Collection[str], program: str
+) -> str:
     """The line for a command line that Typer refused, with the help that lists the valid options.
 
-    ``program`` is how the user called us, so that the hint can be pasted.
+    ``asked`` is the command that it names. ``program`` is how the user called us, so that the hint can be pasted.
     """
-    asked = arguments[0] if arguments else ""
-    if asked and asked not in commands and not asked.startswith("-"):
-        return f"unknown command {asked!r}{_instead(asked, commands)}{see_help(program)}"
-    if asked in commands:
-        return f"{_refusal(error, asked)}{see_help(program, asked)}"
+    if asked:
+        return f"{_refusal(error, ' '.join(asked))}{see_help(program, *asked)}"
+    first = arguments[0] if arguments else ""
+    if first and not first.startswith("-"):
+        return f"unknown command {first!r}{_instead(first, commands)}{see_help(program)}"
     if getattr(error, "option_name", None) is not None:
         wrong = f"{_refusal(error, 'gapless')} before the command"
         return f"{wrong}; it may belong after it, as in '{program} run --seed 7'{see_help(program)}"

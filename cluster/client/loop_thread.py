@@ -64,4 +64,10 @@ class LoopThread:
                 "the thread of this client does not run: after fork(), create a new client in the child process, and "
                 "under gevent use AsyncAdmin where an event loop is running already"
             )
-        return asyncio.run_coroutine_threadsafe(call, self._loop).result()
+        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            # Of no effect on a call that has failed; one that Ctrl-C left would be destroyed with the loop.
+            future.cancel()
+            raise

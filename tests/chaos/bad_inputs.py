@@ -17,7 +17,10 @@ BAD = [
     (["groups", "lst"], ["lst", "list"]),
     (["groups", "list"], ["no cluster is running in results/up", "--bootstrap-server"]),
     (["groups", "list", "--bootstrap-server", "x"], ["--bootstrap-server", "not a host:port address: 'x'"]),
-    (["groups", "describe"], ["GROUP", "--help"]),
+    (["groups", "describe"], ["groups describe needs GROUP...", "(see 'gapless groups describe --help')"]),
+    (["groups", "list", "x"], ["groups list takes no argument 'x'", "'gapless groups list --help'"]),
+    (["groups", "list", "--state", "stable"], ["--state stable: no group has this state", "Stable"]),
+    (["groups", "list", "--state", "Reconciling"], ["no cluster is running in results/up"]),
     *[
         (["groups", *words, "\udcff", "--bootstrap-server", "127.0.0.1:1"], ["GROUP: the id of a group is valid text"])
         for words in (["describe"], ["delete"], ["reset-offsets", "--to", "latest"])
@@ -26,6 +29,11 @@ BAD = [
     (["transactions"], ["list, describe, describe-producers, abort or find-hanging", "'gapless transactions --help'"]),
     (["transactions", "list"], ["no cluster is running in results/up", "--bootstrap-server"]),
     (["transactions", "list", "--state", "ongoing"], ["--state ongoing", "Ongoing"]),
+    (
+        ["transactions", "describe", "x"],
+        ["describe needs --transactional-id", "'gapless transactions describe --help'"],
+    ),
+    (["transactions", "find-hanging"], ["--topic or --broker-id", "'gapless transactions find-hanging --help'"]),
     (["transactions", "list", "--producer-id", "-1"], ["--producer-id must be at least 0, not -1"]),
     (["transactions", "list", "--duration-filter", f"{2**63}"], ["--duration-filter must be at most", f"not {2**63}"]),
     (
