@@ -47,7 +47,6 @@ BAD = [
     (["transactions", "describe"], ["--transactional-id", "--help"]),
     (["transactions", "describe", "--transactional-id", ""], ["--transactional-id is empty"]),
     (["transactions", "describe-producers", "--topic", "t"], ["--partition", "--help"]),
-    (["transactions", "find-hanging"], ["--topic or --broker-id"]),
     (["transactions", "find-hanging", "--broker-id", "1", "--partition", "0"], ["--partition needs --topic"]),
     (["transactions", "abort"], ["--topic and --partition, or --transactional-id"]),
     (["transactions", "abort", "--topic", "t", "--partition", "0"], ["--start-offset", "--coordinator-epoch"]),
