@@ -131,8 +131,8 @@ EXERCISES: Mapping[str, Exercise] = {
     ),
     # The leader is alone in the ISR before it dies, and the settings let one of those lead that were dropped.
     "jepsen-2013-unclean": Exercise(
-        20.0,
-        (_followers(2.0, 12.0), Injection(9.0, "kill-leader", 6.0, _FIRST, overlap=True)),
+        24.0,
+        (_followers(2.0, 15.0), Injection(12.5, "kill-leader", 6.0, _FIRST, overlap=True)),
         options={"partitions": 1, "rate": 1000, "broker_config": ("unclean.leader.election.enable=true",)},
     ),
     "all-crash": Exercise(14.0, (Injection(5.0, "kill-all", 2.0),), options={"partitions": 1, "rate": 1000}),
