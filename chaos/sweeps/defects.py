@@ -91,14 +91,20 @@ EXERCISES: Mapping[str, Exercise] = {
             "broker_config": ("offsets.retention.check.interval.ms=1000",),
         },
     ),
-    # What a follower knows of the high watermark is old when it comes to lead, and members find it before the others
-    # have fetched from it. A reader whose position is refused begins again, as a program's does.
+    # What a follower knows of the high watermark is old when it comes to lead, and stays so: its followers reach it no
+    # more, while members do. A reader whose position is refused begins again, as a program's does.
     "elections": Exercise(
-        18.0,
+        16.0,
         (
-            *slow_copies(1.0, 11.0, 1500),
-            Injection(3.0, "kill-leader", 2.0, overlap=True),
-            Injection(7.5, "kill-leader", 2.0, overlap=True),
+            *slow_copies(1.0, 9.0, 300),
+            Injection(
+                3.0,
+                "double-failover",
+                4.0,
+                {"partition": 0},
+                {"back": True, "tail": False, "next_tail": True},
+                overlap=True,
+            ),
         ),
         options={"workload": "groups", "rate": 200, "consumer_config": ("auto.offset.reset=earliest",)},
     ),
