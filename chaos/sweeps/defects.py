@@ -56,7 +56,8 @@ def slow_copies(at_s: float, duration_s: float, latency_ms: int) -> tuple[Inject
     )
 
 
-SLOW_COPIES = slow_copies(1.0, 9.0, 300)
+#: Parameters of double-failover: no broker has anything of the next leader's epoch.
+LEFT_ALONE = {"back": True, "tail": False, "next_tail": True}
 
 EXERCISES: Mapping[str, Exercise] = {
     "zombies": Exercise(6.0, options={"workload": "zombies", "final_patience_s": 8.0, "producer_config": _SHORT}),
@@ -97,14 +98,7 @@ EXERCISES: Mapping[str, Exercise] = {
         16.0,
         (
             *slow_copies(1.0, 9.0, 300),
-            Injection(
-                3.0,
-                "double-failover",
-                4.0,
-                {"partition": 0},
-                {"back": True, "tail": False, "next_tail": True},
-                overlap=True,
-            ),
+            Injection(3.0, "double-failover", 4.0, {"partition": 0}, LEFT_ALONE, overlap=True),
         ),
         options={"workload": "groups", "rate": 200, "consumer_config": ("auto.offset.reset=earliest",)},
     ),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chaos.schedules.model import Injection
-from chaos.sweeps.defects import SLOW_COPIES, slow_copies
+from chaos.sweeps.defects import LEFT_ALONE, slow_copies
 from chaos.sweeps.exercises import Exercise, Planted, defect_cells, opening
 from chaos.sweeps.model import Sweep, Wanted
 from loadgen.settings import NATIVE
@@ -46,8 +46,6 @@ _RESPONSES = {"partitions": 1, "rate": 1000, "producer_config": _IN_FLIGHT}
 _FIRST = {"partition": 0}
 _HELD = {"direction": "response", "lossless": True}
 _LOST = {"direction": "response", "lossless": False}
-#: No broker has anything of the next leader's epoch.
-_ALONE = {"back": True, "tail": False, "next_tail": True}
 
 
 def _followers(at_s: float, duration_s: float) -> Injection:
@@ -84,7 +82,7 @@ EXERCISES: Mapping[str, Exercise] = {
         18.0,
         (
             *slow_copies(1.0, 9.0, 300),
-            Injection(4.0, "double-failover", 4.0, _FIRST, _ALONE, overlap=True),
+            Injection(4.0, "double-failover", 4.0, _FIRST, LEFT_ALONE, overlap=True),
         ),
         # Of three, each broker leads one: all links are in use.
         options={"partitions": 3, "rate": 1500},
@@ -92,7 +90,7 @@ EXERCISES: Mapping[str, Exercise] = {
     # The next leader writes in its epoch, and dies before anyone has any of that.
     "epoch-that-no-one-has": Exercise(
         18.0,
-        (Injection(3.0, "double-failover", 5.0, _FIRST, _ALONE),),
+        (Injection(3.0, "double-failover", 5.0, _FIRST, LEFT_ALONE),),
         options={"partitions": 1, "rate": 400, "users": 6, "producer_config": _SINGLE},
     ),
     # A leader dies with what no one else has, of several producers, whose order is another when they send it again.
@@ -139,7 +137,7 @@ EXERCISES: Mapping[str, Exercise] = {
     "slow-elections": Exercise(
         14.0,
         (
-            *SLOW_COPIES,
+            *slow_copies(1.0, 9.0, 300),
             Injection(3.0, "kill-leader", 2.0, _FIRST, overlap=True),
             Injection(7.0, "kill-leader", 2.0, _FIRST, overlap=True),
         ),

@@ -344,6 +344,13 @@ def test_each_gap_in_the_evidence_is_named(
     assert len(doubts) <= 3, doubts
 
 
+def test_a_final_state_without_replicas_has_no_disks_that_agree_with_it() -> None:
+    """Then nothing says that the cluster went back, and not its final state."""
+    closed = account("reader-1", watermarks={("t", 0): 26})
+    (doubt,) = [each for each in incomplete(final(log_end_offsets={}), FACTS, closed) if "was told of" in each.reason]
+    assert doubt.blinds == FINAL
+
+
 @pytest.mark.parametrize("steps", [None, 7, {"pid": 102}, [7, None, {"pid": 102}]])
 def test_a_probe_that_makes_no_sense_raises_nothing(steps: object) -> None:
     """The steps of a fault are what its record says: a damaged one names no process, or fewer."""

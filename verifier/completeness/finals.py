@@ -88,7 +88,8 @@ def _below_what_was_told(run: RunModel, facts: Facts, closing: Closing) -> Itera
 def _is_what_disks_have(run: RunModel, facts: Facts, final: FinalPartition) -> bool:
     """Whether the bytes of each replica that must be there end at the last high watermark."""
     ends = {each.broker: each.next_offset for each in facts.replicas if _place(each) == _place(final)}
-    return all(ends.get(broker) == final.high_watermark for broker in due_files(run, final))
+    due = due_files(run, final)
+    return bool(due) and all(ends.get(broker) == final.high_watermark for broker in due)
 
 
 def _place(of: FinalPartition | ReplicaFiles) -> tuple[str, int]:

@@ -205,7 +205,7 @@ def belongs(ends: list[tuple[Row, bool]], here: list[Decided], wanted: int) -> s
 
     @cache
     def ways(at: int, number: int) -> frozenset[int] | None:
-        """None: there is none from here."""
+        """The decisions on all ways from here to the end; None if there is no way."""
         if (at, number) == (len(ends), len(here)):
             return frozenset()
         found: list[frozenset[int] | None] = []
