@@ -59,6 +59,7 @@ EXAMPLES: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("gapless fault kill-leader orders-0", "in a cluster started by 'gapless up'"),
         ("gapless fault cut-link b1-b2 --duration 10", "one link, for ten seconds"),
     ),
+    "start": (("gapless start 2", "broker 2 of the cluster that 'gapless up' started, after kill -9"),),
     "groups": (
         ("gapless groups list", "of the cluster that 'gapless up' started"),
         ("gapless groups describe billing --bootstrap-server localhost:9092", "members, offsets and lag"),

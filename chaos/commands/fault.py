@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from chaos.commands.up_state import DATA, Data, nothing_up, on, running
+from chaos.commands.up_state import DATA, Data, ask, nothing_up, on, running
 from chaos.conductor.manual_faults import BIT, CUT_SHORT, NOT_HEALED, REFUSED
 from chaos.exits import BadRequest, Exit
 from chaos.faults.catalogue import UnknownFault, check_faults
-from cluster.process.local_socket import connect
 from cluster.process.one_line import printable
 
 HELP = """Inject one fault into a cluster started with 'gapless up', verify that it takes effect, and heal it.
@@ -56,14 +54,10 @@ def fault(
 
 
 def _asked(request: dict[str, Any], data: Path) -> int:
-    with connect(data) as connection, connection.makefile("rwb") as stream:
-        stream.write(json.dumps(request).encode() + b"\n")
-        stream.flush()
-        for line in stream:
-            answer = json.loads(line)
-            if "end" in answer:
-                return _end(str(answer["end"]), str(answer["text"]), data)
-            print(printable(str(answer["said"])), flush=True)
+    for answer in ask(request, data):
+        if "end" in answer:
+            return _end(str(answer["end"]), str(answer["text"]), data)
+        print(printable(str(answer["said"])), flush=True)
     print(f"gapless: the cluster in {data} stopped before the fault was over", file=sys.stderr)
     return int(Exit.INVALID)
 

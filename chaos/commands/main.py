@@ -42,6 +42,7 @@ COMMANDS = {
     "up": "up",
     "status": "status",
     "down": "status",
+    "start": "start",
     "fault": "fault",
     "groups": "groups",
     "transactions": "transactions",

@@ -20,10 +20,12 @@ import typer
 
 from chaos.commands.preflight import check_outside, check_port
 from chaos.commands.received import check_continued
+from chaos.commands.up_nodes import write_nodes
 from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, on, other_brokers, running, state_of
+from chaos.conductor.deployed import Deployed
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FixedPorts
-from chaos.conductor.manual_faults import ByHand, Deployed
+from chaos.conductor.manual_faults import ByHand
 from chaos.conductor.observer import Observer
 from chaos.conductor.starting import StartFailure
 from chaos.exits import BadRequest, Exit
@@ -214,6 +216,7 @@ class _Serving:
     def _written(self) -> dict[str, Any]:
         state = self._state()
         write_json_atomic(self._data / STATE, state)
+        write_nodes(state, self._data.resolve())
         return state
 
     def _state(self) -> dict[str, Any]:

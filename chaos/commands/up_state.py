@@ -1,10 +1,12 @@
 """The state file of a cluster that is up, ``up.json``: what it says, and whether it is true of a living process.
 
-Owns the file's form. ``gapless up`` writes it; ``status``, ``down`` and ``fault`` read it.
+Owns the file's form, and how its process is asked for something. ``gapless up`` writes the file; ``status``, ``down``,
+``fault`` and ``start`` read it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Annotated, Any
 import psutil
 import typer
 
+from chaos.commands.up_nodes import NODES
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import CLIENTS
 from chaos.conductor.observer import Observer
@@ -68,6 +71,8 @@ def announcement(state: Mapping[str, Any], data: Path) -> Iterator[str]:
     yield f"try: {read_back if state['creates_topics'] else f'{kcat} -L'}"
     for url in state["metrics"]:
         yield f"metrics: {url}"
+    judging = command(["run", "--target", f"kafka://{servers}", "--nodes", str(data / NODES)])
+    yield f"judge it: {judging}"
     yield f"data: {data}, kept when the cluster stops; the next '{on('up', data)}' serves it again"
 
 
@@ -107,6 +112,14 @@ def running(data: Path) -> psutil.Process | None:
     be any process: it must be ours, and one that was started to be the cluster of this directory.
     """
     return _told_by_file(data) or _behind_socket(data)
+
+
+def ask(request: Mapping[str, Any], data: Path) -> Iterator[dict[str, Any]]:
+    """What the cluster of this directory answers, line by line (``chaos.conductor.manual_faults``). Raises OSError."""
+    with connect(data) as connection, connection.makefile("rwb") as stream:
+        stream.write(json.dumps(request).encode() + b"\n")
+        stream.flush()
+        yield from map(json.loads, stream)
 
 
 def _told_by_file(data: Path) -> psutil.Process | None:

@@ -2,7 +2,7 @@
 
 A request is one line of JSON, ``{"fault", "target", "duration_s"}``. Answers are lines too: ``{"said": TEXT}`` while
 things happen, then ``{"end": HOW, "text": TEXT}``. If the client disconnects, the fault is healed at once. How a fault
-lives, and its record in ``faults.jsonl``, is the injector's.
+lives, and its record in ``faults.jsonl``, is the injector's. ``{"start": ID}`` starts a broker that died.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import CLIENTS
 from chaos.conductor.injector import Injector, NotHealed
-from chaos.conductor.observer import Observer
+from chaos.conductor.starting import StartFailure
 from chaos.conductor.telling_record import TellingRecord
 from chaos.faults.base import Fault
 from chaos.faults.catalogue import FAULTS, UnknownFault, check_faults
@@ -35,7 +34,8 @@ from verifier.evidence.run_directory import RunDirectory
 logger = logging.getLogger(__name__)
 
 BIT, NO_BITE, CUT_SHORT, REFUSED, NOT_HEALED = "bit", "did not bite", "cut short", "refused", "not healed"
-ASK_TIMEOUT_MS = 5_000
+#: Of a broker that was to be started.
+STARTED, NOT_STARTED = "started", "not started"
 LONGEST_S = 3600.0
 #: What a fault on a coordinator takes in place of a partition or a link; whether it is in use shows when it begins.
 _COORDINATED = {"transactional_id": "a transactional ID", "group": "a group"}
@@ -139,42 +139,14 @@ class Broken(Protocol):
         """The cluster as a fault sees it, its probes looking at this topic."""
         ...
 
+    @property
+    def broker_ids(self) -> Collection[int]: ...
 
-class Deployed:
-    """``Broken`` over the real thing."""
+    def is_running(self, broker_id: int) -> bool: ...
 
-    def __init__(
-        self,
-        deployment: Deployment,
-        observer: Observer,
-        directory: RunDirectory,
-        session_timeout_ms: int,
-        *,
-        behind_links: bool,
-    ) -> None:
-        self._deployment = deployment
-        self._observer = observer
-        self._directory = directory
-        self._session_timeout_ms = session_timeout_ms
-        names, brokers = deployment.link_names, len(deployment.broker_ids)
-        self.facts = ClusterFacts(names, brokers, session_timeout_ms, behind_links, deployment.has_fault_ports)
-
-    async def topics(self) -> dict[str, int]:
-        admin = self._observer.admin(ASK_TIMEOUT_MS)
-        try:
-            view = await admin.metadata()
-        except TimeoutError as error:
-            raise FaultRefused(f"no broker returned the list of topics: {error}") from error
-        finally:
-            await admin.close()
-        return {name: len(topic.partitions) for name, topic in sorted(view.topics.items()) if topic.partitions}
-
-    def target(self, topic: str, partitions: int) -> ClusterUnderTest:
-        # Here because it loads what talks to the proxy, which starting a cluster should not wait for.
-        from chaos.conductor.breakable_cluster import BreakableCluster
-
-        observer, session_ms = self._observer.of_topic(topic), self._session_timeout_ms
-        return BreakableCluster(self._deployment, observer, self._directory, topic, partitions, session_ms)
+    async def start(self, broker_id: int) -> None:
+        """Start a broker that died, on its data and its ports. Raises StartFailure."""
+        ...
 
 
 class ByHand:
@@ -255,6 +227,8 @@ class ByHand:
         return {"end": CUT_SHORT, "text": "cut short, and healed"} if work.cancelled() else work.result()
 
     async def _work(self, request: Mapping[str, Any], tell: Callable[[Mapping[str, Any]], None]) -> dict[str, Any]:
+        if "start" in request:
+            return await self._start(request["start"])
         topics = await self._cluster.topics()
         plan = planned(request, topics, self._cluster.facts)
         target = self._cluster.target(plan.topic, topics[plan.topic])
@@ -278,3 +252,15 @@ class ByHand:
                 "text": f"{plan.injection.fault} did not bite: {lines.missed(plan.injection.fault)}",
             }
         return {"end": BIT, "text": last.detail}
+
+    async def _start(self, broker_id: object) -> dict[str, Any]:
+        brokers = self._cluster.broker_ids
+        if not isinstance(broker_id, int) or broker_id not in brokers:
+            raise FaultRefused(f"the cluster has no broker {broker_id}, it has {', '.join(map(str, sorted(brokers)))}")
+        if self._cluster.is_running(broker_id):
+            return {"end": STARTED, "text": f"broker {broker_id} was running"}
+        try:
+            await self._cluster.start(broker_id)
+        except StartFailure as error:
+            return {"end": NOT_STARTED, "text": str(error)}
+        return {"end": STARTED, "text": f"broker {broker_id} runs"}

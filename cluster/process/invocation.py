@@ -34,3 +34,9 @@ def called(module: str) -> str:
 def command(words: Iterable[str]) -> str:
     """The command with these arguments, for a shell."""
     return shlex.join([program(), *words])
+
+
+def absolute(words: Iterable[str]) -> str:
+    """The same from any directory: with the whole path of the program, or with the module of an uninstalled one."""
+    own = Path(sys.executable).with_name(NAME)
+    return shlex.join([*([str(own)] if own.is_file() else [sys.executable, "-m", "chaos.commands.main"]), *words])

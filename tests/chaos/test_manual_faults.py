@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shlex
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,11 +20,14 @@ from chaos.commands import up_state
 from chaos.commands.main import run_command
 from chaos.commands.status import lines
 from chaos.commands.up import check_ports
+from chaos.commands.up_nodes import NODES, write_nodes
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers, running
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
 from chaos.conductor.manual_faults import ByHand, ClusterFacts, FaultRefused, planned
+from chaos.conductor.nodes_file import parse
 from chaos.conductor.observer import Observer
+from chaos.conductor.starting import StartFailure
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
 from chaos.experiment.resolve import resolve
@@ -337,6 +341,8 @@ class Handled:
         self.facts = ClusterFacts(self.cluster.link_names, 3, 2_000, clients_behind_links=True)
         #: Who still waits for answers when the cluster ends.
         self.waiting: list[asyncio.StreamWriter] = []
+        #: What a start comes to, if to nothing good.
+        self.failure: StartFailure | None = None
 
     async def topics(self) -> dict[str, int]:
         return {self.cluster.topic: self.cluster.partitions}
@@ -344,6 +350,18 @@ class Handled:
     def target(self, topic: str, partitions: int) -> FakeCluster:
         assert (topic, partitions) == (self.cluster.topic, self.cluster.partitions)
         return self.cluster
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        return tuple(self.cluster.processes)
+
+    def is_running(self, broker_id: int) -> bool:
+        return self.cluster.processes[broker_id].running
+
+    async def start(self, broker_id: int) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.cluster.processes[broker_id].running = True
 
 
 async def answered(directory: Path, *lines: bytes) -> list[dict[str, Any]]:
@@ -410,6 +428,48 @@ def test_a_fault_by_hand_that_does_nothing_is_said_not_to_bite(tmp_path: Path) -
         assert end["text"] == "cut-link did not bite: the probe saw no effect"
 
     assert [each["effective"] for each in by_hand(tmp_path, work)] == [False, False]
+
+
+def test_a_broker_that_died_is_started_again(tmp_path: Path) -> None:
+    """On request, whatever killed it; one that runs is left alone, and one that does not exist is refused."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        handled.cluster.processes[2].running = False
+        assert await answered(tmp_path, asked(start=2)) == [{"end": "started", "text": "broker 2 runs"}]
+        assert handled.is_running(2)
+        assert await answered(tmp_path, asked(start=2)) == [{"end": "started", "text": "broker 2 was running"}]
+        (end,) = await answered(tmp_path, asked(start="2"))
+        assert end["end"] == "refused"
+        (end,) = await answered(tmp_path, asked(start=9))
+        assert end == {"end": "refused", "text": "the cluster has no broker 9, it has 1, 2, 3"}
+
+    assert by_hand(tmp_path, work) == []
+
+
+def test_a_broker_that_does_not_come_up_is_said_not_to(tmp_path: Path) -> None:
+    """With the reason; it may be started again later."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        handled.cluster.processes[2].running = False
+        handled.failure = StartFailure("broker 2 ended (exit status 1)")
+        (end,) = await answered(tmp_path, asked(start=2))
+        assert end == {"end": "not started", "text": "broker 2 ended (exit status 1)"}
+        handled.failure = None
+        (end,) = await answered(tmp_path, asked(start=2))
+        assert end["end"] == "started"
+
+    by_hand(tmp_path, work)
+
+
+def test_the_nodes_of_a_cluster_that_is_up_are_told(tmp_path: Path) -> None:
+    """For ``gapless run --target --nodes``: the pid of each broker that runs now, and how each is started again."""
+    write_nodes({"brokers": [{"id": 1, "pid": 11}, {"id": 2, "pid": 12}]}, tmp_path)
+    nodes = parse((tmp_path / NODES).read_text())
+    assert [Path(node.pid_file).read_text() for node in nodes.values()] == ["11\n", "12\n"]
+    write_nodes({"brokers": [{"id": 1, "pid": 11}, {"id": 2, "pid": 13}]}, tmp_path)
+    assert Path(nodes[2].pid_file).read_text() == "13\n"
+    program, *words = shlex.split(nodes[2].start)
+    assert Path(program).is_absolute() and words[-4:] == ["start", "2", "--data", str(tmp_path)]
 
 
 @pytest.mark.parametrize("request_", [b"{\n", b"[]\n", b"\n", b"x" * 100_000 + b"\n", b"[" * 60_000 + b"\n"])

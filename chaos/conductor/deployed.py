@@ -1,0 +1,60 @@
+"""The cluster of ``gapless up`` as manual faults see it. Owns that view; the cluster itself is the deployment's."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from chaos.conductor.deployment import Deployment
+from chaos.conductor.manual_faults import ClusterFacts, FaultRefused
+from chaos.conductor.observer import Observer
+from chaos.faults.under_test import ClusterUnderTest
+from verifier.evidence.run_directory import RunDirectory
+
+ASK_TIMEOUT_MS = 5_000
+
+
+class Deployed:
+    """``Broken`` over the real thing. A broker that is paused counts as running."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        observer: Observer,
+        directory: RunDirectory,
+        session_timeout_ms: int,
+        *,
+        behind_links: bool,
+    ) -> None:
+        self._deployment = deployment
+        self._observer = observer
+        self._directory = directory
+        self._session_timeout_ms = session_timeout_ms
+        names, brokers = deployment.link_names, len(deployment.broker_ids)
+        self.facts = ClusterFacts(names, brokers, session_timeout_ms, behind_links, deployment.has_fault_ports)
+
+    async def topics(self) -> dict[str, int]:
+        admin = self._observer.admin(ASK_TIMEOUT_MS)
+        try:
+            view = await admin.metadata()
+        except TimeoutError as error:
+            raise FaultRefused(f"no broker returned the list of topics: {error}") from error
+        finally:
+            await admin.close()
+        return {name: len(topic.partitions) for name, topic in sorted(view.topics.items()) if topic.partitions}
+
+    def target(self, topic: str, partitions: int) -> ClusterUnderTest:
+        # Here because it loads what talks to the proxy, which starting a cluster should not wait for.
+        from chaos.conductor.breakable_cluster import BreakableCluster
+
+        observer, session_ms = self._observer.of_topic(topic), self._session_timeout_ms
+        return BreakableCluster(self._deployment, observer, self._directory, topic, partitions, session_ms)
+
+    @property
+    def broker_ids(self) -> Collection[int]:
+        return self._deployment.broker_ids
+
+    def is_running(self, broker_id: int) -> bool:
+        return self._deployment.process(broker_id).is_running()
+
+    async def start(self, broker_id: int) -> None:
+        await self._deployment.restart(broker_id)
