@@ -18,7 +18,6 @@ COMMANDS: Mapping[str, str] = {
     "demo": "use 'gapless run' for a valid run, or 'gapless run --defect lose-acked:0.01' for an invalid one",
     "demo-red": "use 'make demo-red', or 'gapless run --defect lose-acked:0.01'",
     "nightly": "use 'gapless sweep nightly --minutes 20' to cover all faults and workloads",
-    "start": "use 'gapless up --detach' to start a cluster, or 'gapless run' to break one",
     **dict.fromkeys(("stop", "kill"), "use 'gapless down' to stop a running cluster"),
     "cluster": "use 'gapless up' to start one",
     **dict.fromkeys(("repeat", "rerun", "again"), "use 'gapless replay RUN' to play what happened in a run again"),

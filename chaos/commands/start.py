@@ -24,10 +24,16 @@ def register(app: typer.Typer) -> None:
 
 
 def start(
-    broker: Annotated[int, typer.Argument(metavar="ID", help="The broker's ID (see 'gapless status').")],
+    broker: Annotated[
+        int | None, typer.Argument(metavar="ID", help="The broker's ID (see 'gapless status').", show_default=False)
+    ] = None,
     data: Data = DATA,
 ) -> int:
     """Ask the process that holds the cluster, which is the parent of its brokers."""
+    if broker is None:
+        raise BadRequest(
+            "start needs the ID of a broker, such as 'gapless start 2'; 'gapless up --detach' starts a cluster"
+        )
     if running(data) is None:
         raise BadRequest(nothing_up(data))
     try:

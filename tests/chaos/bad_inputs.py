@@ -263,12 +263,13 @@ BAD += [
         ["--bootstrap-server; a run starts its own cluster; for yours, use --target kafka://HOST:PORT"],
     ),
     (["run", "--topic", "mine"], ["--topic; a run creates its own topic; --topic-config"]),
+    (["start"], ["start needs the ID of a broker, such as 'gapless start 2'", "'gapless up --detach'"]),
     (["run", "--messages", "9"], ["--messages; use --rate and --time-limit instead"]),
     *(
         ([command], [f"unknown command '{command}'; ", says, "(see 'gapless --help')"])
         for command, says in (
             *(("browse", "'gapless serve'"), ("analyze", "'gapless verify PATH'"), ("test", "'gapless run' to break")),
-            *(("demo", "--defect lose-acked:0.01"), ("start", "'gapless up --detach'"), ("stop", "'gapless down'")),
+            *(("demo", "--defect lose-acked:0.01"), ("stop", "'gapless down'")),
             *(("check", "'gapless verify PATH'"), ("rerun", "'gapless replay RUN'"), ("help", "--help")),
             ("nightly", "'gapless sweep nightly --minutes 20'"),
             *(("version", "--version"), ("faults", "'gapless list faults'"), ("bench", "--faults none")),

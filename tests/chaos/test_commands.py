@@ -333,7 +333,7 @@ def test_quiet_commands_say_how_it_ends_alone(
     up._announce(state, Path("data"), quiet=True)
     assert capsys.readouterr().out == "bootstrap.servers=h:1\n"
     up._announce(state, Path("data"), quiet=False)
-    assert capsys.readouterr().out.count("\n") == 4
+    assert capsys.readouterr().out.count("\n") == 5
 
 
 def test_no_cluster_to_ask_about(capsys: pytest.CaptureFixture[str]) -> None:
