@@ -98,7 +98,17 @@ def validate_whole(log: PartitionLog) -> dict[int, BatchHeader]:
     for segment in segments:
         batches = validate_segment(segment, log.epochs, log.log_start_offset, holes_allowed=log.holes_allowed)
         headers.update((header.base_offset, header) for _, header in batches)
+        if segment is not segments[-1]:
+            _validate_rolled(segment)
     return headers
+
+
+def _validate_rolled(segment: Segment) -> None:
+    """A roll notes the newest time, at the least."""
+    times = segment.time_index
+    if segment.max_timestamp >= 0 and not times.is_full and (times.last or (-1,))[0] != segment.max_timestamp:
+        values = f"it ends with {times.last}, the newest time is {segment.max_timestamp}"
+        raise InvariantBroken(segment, "index-batches", values)
 
 
 def _validate_epochs(log: PartitionLog) -> None:

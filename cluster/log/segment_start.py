@@ -112,6 +112,8 @@ def adopt(segment: Segment, replay: LogReplay) -> None:
         raise CheckpointError(problem)
     if len(offset_index) > indexed:
         _note_times(segment, indexed)
+    # What the roll noted may be lost as well, and is all that a segment of few batches has.
+    time_index.maybe_append(segment.max_timestamp, segment.max_timestamp_offset)
     if not is_whole or offset_index.pending or time_index.pending:
         segment.seal()
 

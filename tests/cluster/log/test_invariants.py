@@ -124,6 +124,14 @@ def lose_a_time(log: PartitionLog) -> None:
     del index._timestamps[0], index._offsets[0]
 
 
+def lose_the_time_of_the_roll(log: PartitionLog) -> None:
+    index = log._local.segments.first.time_index
+    del index._timestamps[-1], index._offsets[-1]
+    offsets = log._local.segments.first.offset_index
+    while len(offsets) and offsets.last_offset > (index.last or (0, -1))[1]:
+        del offsets._offsets[-1], offsets._positions[-1]
+
+
 def forget_the_newest_time(log: PartitionLog) -> None:
     log._local.segments.active.max_timestamp += 1
 
@@ -168,6 +176,7 @@ LOG_BREAKS: list[tuple[str, Callable[[PartitionLog], None]]] = [
     ("index-batches", point_beside_a_batch),
     ("index-batches", promise_an_older_time),
     ("index-batches", lose_a_time),
+    ("index-batches", lose_the_time_of_the_roll),
     ("newest-timestamp", forget_the_newest_time),
     ("aborted-markers", abort_without_a_marker),
     ("aborted-markers", lose_the_file_of_aborts),

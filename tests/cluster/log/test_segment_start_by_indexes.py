@@ -87,12 +87,13 @@ def test_what_was_synced_is_taken_over_and_not_read(on, monkeypatch) -> None:
         lambda data: b"",
         lambda data: b"nonsense",
         lambda data: data[:-24],
+        lambda data: data[: -12 + -len(data) % 4],
         lambda data: data[:48],
         lambda data: data[:-24] + bytes(24),
         lambda data: data + bytes(24),
         lambda data: data[:48] + data,
     ],
-    ids=["lost", "empty", "garbage", "cut", "short", "zeros", "longer", "twice"],
+    ids=["lost", "empty", "garbage", "cut", "last", "short", "zeros", "longer", "twice"],
 )
 def test_an_index_that_cannot_be_right_is_made_again(on, kind, spoil) -> None:
     """Indexes are not synced: whatever a power loss left of them, the log is the same, and so are the files then."""
@@ -104,6 +105,24 @@ def test_an_index_that_cannot_be_right_is_made_again(on, kind, spoil) -> None:
     if data is not None:
         on.storage.write_atomic(path, data)
     log = open_log(on, CONFIG, recovery_point=whole.segment_base_offsets[8])
+    assert described(log) == expected
+    assert index_files(on) == files
+
+
+@pytest.mark.parametrize("left_bytes", [0, 12])
+def test_the_time_that_a_roll_noted_is_noted_again(left_bytes: int) -> None:
+    """A segment of few large batches has no other entry; without it, a search by time passes the segment over."""
+    on, config = bench(), LogConfig(segment_bytes=8000, index_interval_bytes=6000)
+    log = open_log(on, config)
+    for number in range(10):
+        append(log, timestamp=NOW_MS + 3 * number, payload=b"x" * 3500)
+    whole = open_log(on, config)
+    expected, files, bases = described(whole), index_files(on), whole.segment_base_offsets
+    assert len(bases) > 3
+    for base in bases[:-1]:
+        path = f"{DIRECTORY}/{base:020d}.timeindex"
+        on.storage.write_atomic(path, on.storage.read(path)[:left_bytes])
+    log = open_log(on, config, recovery_point=bases[-1])
     assert described(log) == expected
     assert index_files(on) == files
 
