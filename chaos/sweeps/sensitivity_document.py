@@ -1,22 +1,25 @@
 """``docs/sensitivity.md``, generated from sweeps that have run. Owns the page around the tables, and the adding up.
 
-Run as ``python -m chaos.sweeps.sensitivity_document results/sensitivity/TIME/sweep.json ... > docs/sensitivity.md``. A
-matrix of hours may be run in parts (``--filter``, ``--seeds``), each with its own ``sweep.json``.
+Run as ``python -m chaos.sweeps.sensitivity_document --runs docs/sensitivity.json SWEEP.JSON ...``, with its output in
+``docs/sensitivity.md``. A matrix of hours may be run in parts (``--filter``, ``--seeds``), each with its own
+``sweep.json``, and on several days: what the file of ``--runs`` has (``measured_runs``) counts too, and it takes up the
+new ones.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from chaos.sweeps.model import SEED, Wanted
+from chaos.sweeps.measured_runs import keep_runs, kept_runs, new_runs
+from chaos.sweeps.model import Wanted
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.sensitivity_words import markdown
 from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, NAME, build
 from chaos.sweeps.sensitivity_figures import Sensitivity, sensitivity_of
-from verifier.evidence.run_directory import read_json
 from verifier.markdown import code, inline, table
 
 _WIDTH = 120
@@ -29,7 +32,9 @@ transactions nor groups (`gapless list defects`) under an exercise that makes it
 without a defect. The sweep [`defects`](sweep.md#defects) covers the defects of transactions and groups.
 
 This page is generated from the results of such a sweep, or of several that ran different cells of it:
-`.venv/bin/python -m chaos.sweeps.sensitivity_document results/sensitivity/TIME/sweep.json > docs/sensitivity.md`.
+`.venv/bin/python -m chaos.sweeps.sensitivity_document --runs docs/sensitivity.json results/sensitivity/TIME/sweep.json
+> docs/sensitivity.md`. [sensitivity.json](sensitivity.json) has every run that counts, one per line; a run of the same
+cell replaces the earlier one.
 """
 
 COLUMNS = """- `exercised`: in how many runs the defect took effect, as the brokers noted in `nodes/*/defects.jsonl`
@@ -47,35 +52,26 @@ def document(told: Sensitivity | None) -> str:
     return "\n".join(_lines(told)).rstrip("\n") + "\n"
 
 
-def figures_in(paths: Iterable[Path]) -> Sensitivity | None:
+def figures_in(paths: Iterable[Path], runs: Path | None = None) -> Sensitivity | None:
     """The figures of all cells in these ``sweep.json`` together; None if nothing was judged.
+
+    With ``runs``, those that this file has are part of it, and afterwards it has them all.
 
     Raises ``OSError``; ``ValueError`` if one is not from this sweep, or if two ran the same cell.
     """
-    outcomes: dict[str, CellOutcome] = {}
-    seeds: set[int] = set()
-    for path in paths:
-        for name, seed, outcome in _cells(path):
-            if outcome.status == "not run" and name in outcomes:
-                continue
-            if name in outcomes and outcomes[name].status != "not run":
-                raise ValueError(f"{path} has the cell {name}, and another file has it too; count each run once")
-            outcomes[name] = outcome
-            seeds.add(seed)
-    sweep = build(Wanted(seeds=tuple(sorted(seeds))))
-    if unknown := sorted(outcomes.keys() - {cell.name for cell in sweep.cells}):
+    measured = new_runs(paths)
+    if runs is not None:
+        measured = (kept_runs(runs) if runs.exists() else {}) | {
+            name: run for name, run in measured.items() if run.outcome.status == "judged"
+        }
+    sweep = build(Wanted(seeds=tuple(sorted({run.seed for run in measured.values()}))))
+    if unknown := sorted(measured.keys() - {cell.name for cell in sweep.cells}):
         raise ValueError(f"'gapless sweep {NAME}' has no cell {unknown[0]} now; run the sweep again")
+    if runs is not None:
+        keep_runs(runs, measured)
     absent = CellOutcome("not asked")
+    outcomes = {name: run.outcome for name, run in measured.items()}
     return sensitivity_of(sweep, {cell.name: outcomes.get(cell.name, absent) for cell in sweep.cells})
-
-
-def _cells(path: Path) -> list[tuple[str, int, CellOutcome]]:
-    """The cells that were to be run: name, seed, outcome. Raises ``OSError``, ``ValueError``."""
-    told = read_json(path)
-    if told.get("sweep") != NAME:
-        raise ValueError(f"{path} is not from 'gapless sweep {NAME}'; use one that is")
-    asked = (cell for cell in told["cells"] if cell["status"] != "not asked")
-    return [(str(cell["cell"]), int(cell["labels"][SEED]), CellOutcome.from_json(cell)) for cell in asked]
 
 
 def _lines(told: Sensitivity | None) -> Iterator[str]:
@@ -111,8 +107,12 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     """Print the page. Returns the exit status."""
+    parser = argparse.ArgumentParser(description="Print docs/sensitivity.md.")
+    parser.add_argument("--runs", type=Path, metavar="FILE", help="runs of earlier sweeps, to which these are added")
+    parser.add_argument("sweeps", type=Path, nargs="*", metavar="SWEEP.JSON")
+    asked = parser.parse_args(arguments)
     try:
-        told = figures_in(map(Path, arguments))
+        told = figures_in(asked.sweeps, asked.runs)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 254

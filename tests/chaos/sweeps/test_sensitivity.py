@@ -260,6 +260,25 @@ def test_a_matrix_that_was_run_in_parts_is_one_table(tmp_path: Path) -> None:
         figures_in(paths)
 
 
+def test_runs_are_kept_from_day_to_day(tmp_path: Path) -> None:
+    """With ``--runs``, what was measured before counts as well; a new run of a cell replaces the one that was kept, and
+    one without a verdict replaces nothing. What is kept names no directory of the machine."""
+    kept, path = tmp_path / "kept.json", tmp_path / "sweep.json"
+    planted = cells("lose-acked", HEALTHY)
+    absent = {cell.name: CellOutcome("not asked") for cell in SWEEP.cells}
+    missed = CellOutcome("judged", "valid", fired=2, repro=f"{tmp_path}/gapless run")
+    days = [{planted[0].name: missed, planted[1].name: FOUND}, {planted[0].name: FOUND}]
+    for day in days:
+        write_json_atomic(path, sweep_json(SWEEP, {}, absent | day, {}))
+        told = figures_in([path], kept)
+        assert figures_in([], kept) == told
+        assert str(tmp_path) not in kept.read_text()
+    assert told == sensitivity_of(SWEEP, absent | days[0] | days[1])
+    write_json_atomic(path, sweep_json(SWEEP, {}, absent | {planted[0].name: CellOutcome("failed")}, {}))
+    assert figures_in([path], kept) == told
+    assert len(kept.read_text().splitlines()) == 2 + 2
+
+
 def test_a_probability_is_part_of_what_is_planted() -> None:
     """The defect itself is the first of what a run is given."""
     assert Planted("x", (), "0.01", ("b",)).texts("a") == ("a:0.01", "b")
