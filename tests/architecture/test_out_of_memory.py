@@ -1,4 +1,4 @@
-"""No code of a broker swallows ``MemoryError``: what catches every exception raises it again, or has the broker halt."""
+"""No code of a broker swallows ``MemoryError``: what catches every exception raises it again, or halts the broker."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ def swallowing(source: str) -> Iterator[int]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ExceptHandler) and _names(node.type) & CATCH_ALL and not _passes_on(node):
             yield node.lineno
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "suppress":
-            if any(_names(each) & CATCH_ALL for each in node.args):
-                yield node.lineno
+        if isinstance(node, ast.Call) and "suppress" in (getattr(node.func, "attr", ""), getattr(node.func, "id", "")):
+            yield from (node.lineno for each in node.args if _names(each) & CATCH_ALL)
 
 
 def _names(caught: ast.expr | None) -> set[str]:
@@ -35,10 +34,8 @@ def _names(caught: ast.expr | None) -> set[str]:
 def _passes_on(handler: ast.ExceptHandler) -> bool:
     """Whether its first statement has the broker halt, or its last one raises again."""
     first, last = handler.body[0], handler.body[-1]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Call):
-        if getattr(first.value.func, "id", "").endswith(("_halt", HALT)):
-            return True
-    return isinstance(last, ast.Raise)
+    called = first.value.func if isinstance(first, ast.Expr) and isinstance(first.value, ast.Call) else None
+    return isinstance(last, ast.Raise) or getattr(called, "id", "") in ("_halt", HALT)
 
 
 def test_brokers_swallow_no_memory_error() -> None:

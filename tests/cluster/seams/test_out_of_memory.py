@@ -60,6 +60,8 @@ work()
 """
 #: Enough for a thread to begin, and little more.
 ROOM = 64 * 2**20
+#: Of a thread, where the system is not told otherwise.
+STACK = 8 * 2**20
 
 
 def run(how: str, armed: str, spare: int) -> subprocess.CompletedProcess[bytes]:
@@ -80,9 +82,10 @@ def test_a_process_that_gets_no_more_memory_halts(how: str) -> None:
 
 
 @limited
-def test_a_thread_that_has_no_room_halts_the_process() -> None:
-    """Python 3.11 would wait for such a thread forever, be it the event loop that started it."""
-    ended = run("thread", "armed", 9 * 2**20)
+@pytest.mark.parametrize("spare_kb", [0, 8, 16, 1024])
+def test_a_thread_that_has_no_room_halts_the_process(spare_kb: int) -> None:
+    """With room for the stack alone, Python 3.11 would wait for the thread forever, on the event loop or elsewhere."""
+    ended = run("thread", "armed", STACK + spare_kb * 1024)
     assert (ended.returncode, ended.stdout) == (STATUS, b""), ended
     assert ended.stderr.startswith(LINE), ended.stderr
 
@@ -108,16 +111,12 @@ def test_only_memory_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     for error in (None, ValueError("x"), OSError(28, "full"), KeyError("k")):
         halt_if_out_of_memory(error)
     assert halted == []
-    try:
-        try:
-            raise MemoryError
-        except MemoryError:
-            raise ValueError("while it was handled")  # noqa: B904
-    except ValueError as error:
-        halt_if_out_of_memory(error)
-        assert halted == [error]
-    halt_if_out_of_memory(MemoryError())
-    assert len(halted) == 2
+    as_cause, while_handled = ValueError("its cause"), ValueError("while it was handled")
+    as_cause.__cause__, while_handled.__context__ = MemoryError(), MemoryError()
+    memory = [MemoryError(), as_cause, while_handled]
+    for each in memory:
+        halt_if_out_of_memory(each)
+    assert halted == memory
 
 
 @limited
