@@ -133,11 +133,14 @@ class BrokerMachine:
 
         return await asyncio.to_thread(count)
 
-    async def memory_bytes(self) -> int:
-        return await asyncio.to_thread(self._child().memory_bytes)
+    async def take_memory(self, spare_kb: int) -> None:
+        with contextlib.suppress(OSError):  # it has ended, or cannot even answer
+            await self._ask({"do": "take-memory", "spare_kb": spare_kb})
 
-    async def limit_memory(self, limit_bytes: int | None) -> None:
-        await asyncio.to_thread(self._child().limit_memory, limit_bytes)
+    async def give_memory(self) -> None:
+        # from outside first: to be asked, it needs a thread
+        await asyncio.to_thread(self._child().lift_memory_limit)
+        await self._do({"do": "give-memory"})
 
     async def memory_limit(self) -> int | None:
         return await asyncio.to_thread(self._child().memory_limit)

@@ -104,7 +104,7 @@ class ElectUnclean(KillSeveral):
             "elections": began,
             **await self._reacted(),
         }
-        return Probe(self._all_died and led and began > 0, seen)
+        return Probe(self._all_died and self._was_written and led and began > 0, seen)
 
     async def heal(self) -> None:
         await self.damage.heal()

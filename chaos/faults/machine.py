@@ -75,16 +75,16 @@ class Machine(Protocol):
         """The number of failed calls on record, over all lives of the broker."""
         ...
 
-    async def memory_bytes(self) -> int:
-        """The address space of the process; 0 if it has ended."""
+    async def take_memory(self, spare_kb: int) -> None:
+        """Have the process get no more memory, and take what it has free but for this. It may end before it answers."""
         ...
 
-    async def limit_memory(self, limit_bytes: int | None) -> None:
-        """How far the address space may grow; None for as far as ever. Raises ``OSError`` if the process has ended."""
+    async def give_memory(self) -> None:
+        """Lift the limit, and give back what was taken. Raises ``OSError`` if the process has ended."""
         ...
 
     async def memory_limit(self) -> int | None:
-        """The same as the system has it now."""
+        """How far the system lets the address space of the process grow; None if without end."""
         ...
 
     async def halts(self) -> int:

@@ -128,23 +128,13 @@ class Child:
         except psutil.Error:
             return False
 
-    def memory_bytes(self) -> int:
-        """Its address space: what it has of memory, and what it has reserved. 0 if it has ended."""
-        try:
-            return int(self._process.memory_info().vms) if self._process.is_running() else 0
-        except psutil.Error:
-            return 0
-
-    def limit_memory(self, limit_bytes: int | None) -> None:
-        """Let its address space grow to this size and no further; None for as far as it may. Linux alone.
-
-        What it has stays, also above the limit. Raises ``OSError`` if it has ended.
-        """
+    def lift_memory_limit(self) -> None:
+        """Let its address space grow as far as it may. Linux alone. Raises ``OSError`` if it has ended."""
         try:
             if not self._process.is_running():
                 raise ProcessLookupError(f"{self.name} has ended")
             _, most = self._process.rlimit(psutil.RLIMIT_AS)
-            self._process.rlimit(psutil.RLIMIT_AS, (most if limit_bytes is None else limit_bytes, most))
+            self._process.rlimit(psutil.RLIMIT_AS, (most, most))
         except psutil.Error as error:
             raise ProcessLookupError(f"{self.name} has ended") from error
 

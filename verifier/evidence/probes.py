@@ -138,8 +138,7 @@ _VALUES: Mapping[str, str] = {
     "brokers_agreeing": "{} brokers described that value",
     "closed_segments": "{} segments were closed",
     "full_segments": "{} of them may just have been full",
-    "spare_mb": "{} MiB more than it had",
-    "limit_mb": "an address space of {} MiB at most",
+    "spare_kb": "{} KiB were left to it",
     "halts": "it got no more memory, and halted, {} times",
     "refusal": "a record was refused with {}",
 }
@@ -173,6 +172,7 @@ _ONE: Mapping[str, str] = {
     "files_again": "1 of the lost files was there again",
     "failed_calls": "1 call of its disk failed",
     "delayed_syncs": "1 sync was delayed",
+    "halts": "it got no more memory, and halted",
     "registrations": "1 registration followed",
     "elections": "1 such election in the journals",
     "records_read": "1 record was written and read back",
