@@ -40,7 +40,7 @@ from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import Clock, SystemClock
 from cluster.seams.descriptors import ENOUGH
 from cluster.seams.os_storage import OsStorage, raise_open_file_limit
-from cluster.seams.out_of_memory import halt_if_out_of_memory, halt_without_memory, on_loop_error
+from cluster.seams.out_of_memory import halt_if_out_of_memory, halt_without_memory, watch
 from cluster.seams.randomness import derive, fresh_seed
 from cluster.seams.storage import Storage
 from cluster.seams.turns import Turns
@@ -222,7 +222,7 @@ def _run(spec: BrokerSpec, ready: TellReady) -> None:
     async def main() -> None:
         stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(on_loop_error)
+        watch(loop)
         loop.add_signal_handler(signal.SIGTERM, stopping.set)
         await run_broker(spec, ready, stopping, long_turns, turns)
 

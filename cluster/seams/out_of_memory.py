@@ -4,9 +4,9 @@
 it, a lock is taken and not given back. A broker that went on might acknowledge what it does not have. As after a kill,
 what it had written is in the page cache, and the next start recovers its logs.
 
-Owns the end, and the places that no caller sees: callbacks of the event loop, threads, finalizers. Whoever catches
-every exception passes it to ``halt_if_out_of_memory`` first; a test holds that they all do. Nothing of this happens in
-a process that did not ask for it (``halt_without_memory``), such as a simulation.
+Owns the end, and the places that no caller sees: callbacks and tasks of the event loop, threads, finalizers. Whoever
+catches every exception passes it to ``halt_if_out_of_memory`` first; a test holds that they all do. Nothing of this
+happens in a process that did not ask for it (``halt_without_memory``), such as a simulation.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ import mmap
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Generator, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 
 #: The exit status, as that of a JVM with ``-XX:+ExitOnOutOfMemoryError``.
 STATUS = 3
@@ -53,8 +54,27 @@ def halt_if_out_of_memory(error: BaseException | None) -> None:
         _halt(error)
 
 
-def on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """The exception handler for an event loop (``set_exception_handler``)."""
+def watch(loop: asyncio.AbstractEventLoop) -> None:
+    """Halt also for what fails in this loop's callbacks, and in tasks that no one awaits."""
+    loop.set_exception_handler(_on_loop_error)
+    loop.set_task_factory(_watched)
+
+
+def _watched(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _Result] | Generator[Any, None, _Result], **more: Any
+) -> asyncio.Task[_Result]:
+    task = asyncio.Task(work, loop=loop, **more)
+    task.add_done_callback(_look)
+    return task
+
+
+def _look(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        # to ask by ``exception()`` would count as having heard of it: asyncio would no longer tell of what no one heard
+        halt_if_out_of_memory(task._exception)
+
+
+def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     halt_if_out_of_memory(context.get("exception"))
     loop.default_exception_handler(context)
 

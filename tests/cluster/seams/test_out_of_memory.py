@@ -17,7 +17,7 @@ limited = pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS is Linux
 #: A limit a little above what the process has, or none; then something happens.
 SCRIPT = """
 import asyncio, logging, resource, sys, threading, time
-from cluster.seams.out_of_memory import halt_if_out_of_memory, halt_without_memory, on_loop_error
+from cluster.seams.out_of_memory import halt_if_out_of_memory, halt_without_memory, watch
 how, is_armed, spare = sys.argv[1], sys.argv[2] == "armed", int(sys.argv[3])
 logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
 if is_armed:
@@ -37,9 +37,16 @@ class Finalized:
         take()
 async def called():
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(on_loop_error)
+    watch(loop)
     loop.call_soon(take)
     await asyncio.sleep(0.2)
+async def kept():
+    async def work():
+        take()
+    watch(asyncio.get_running_loop())
+    task = asyncio.create_task(work(), name="kept")
+    await asyncio.sleep(0.2)
+    print("went on with", task.get_name())
 def thread():
     started = threading.Thread(target=print, args=("started",))
     started.start()
@@ -53,6 +60,7 @@ def limit():
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + spare, resource.RLIM_INFINITY))
 work = {"caught": caught, "finalized": lambda: Finalized() and None, "called": lambda: asyncio.run(called()),
+        "kept": lambda: asyncio.run(kept()),
         "thread": thread, "in-thread": in_thread}[how]
 if spare >= 0:
     limit()
@@ -71,9 +79,10 @@ def run(how: str, armed: str, spare: int) -> subprocess.CompletedProcess[bytes]:
 
 
 @limited
-@pytest.mark.parametrize("how", ["caught", "finalized", "called", "in-thread"])
+@pytest.mark.parametrize("how", ["caught", "finalized", "called", "kept", "in-thread"])
 def test_a_process_that_gets_no_more_memory_halts(how: str) -> None:
-    """Whoever catches it, and where no one does: in a callback, a thread, a finalizer. With a line that says where."""
+    """Whoever catches it, and where no one does: in a callback, a task that no one awaits, a thread, a finalizer. With
+    a line that says where."""
     ended = run(how, "armed", ROOM)
     assert ended.returncode == STATUS, ended
     assert ended.stderr.startswith(LINE), ended.stderr
