@@ -59,7 +59,8 @@ class ElectUnclean(KillSeveral):
         self._is_out = self._was_written = self._was_alone = False
         self._said = ""
         place = f"{self.cluster.topic}-{self._partition}"
-        return f"partition {place}, from brokers {', '.join(map(str, self._isr))} to broker {self._left}"
+        # the brokers of a target are those that the fault hits
+        return f"partition {place}, from brokers {', '.join(map(str, self._isr))} to replica {self._left}"
 
     async def inject(self) -> None:
         self._elections = await self.cluster.elections(self.cluster.topic, self._partition, REASON)

@@ -18,7 +18,7 @@ from verifier.witness import Witness, WitnessedElection, spans, unclean_orders
 ORDER = replace(
     KILL,
     fault="elect-unclean",
-    target="partition t-0, from brokers 1, 3 to broker 2",
+    target="partition t-0, from brokers 1, 3 to replica 2",
     start_ns=20 * SECOND,
     probe={"steps": [{"broker": 1, "pid": 101, "dead": True}, {"broker": 3, "pid": 103, "dead": True}]},
 )
@@ -44,8 +44,8 @@ def test_an_order_permits_what_the_setting_permits(check: str) -> None:
 def test_orders_are_known_by_their_partition_and_their_time() -> None:
     """The first one of each partition; one that was skipped, and what other faults name, is none."""
     again = replace(ORDER, start_ns=40 * SECOND)
-    elsewhere = replace(ORDER, target="partition a-b-7, from brokers 1 to broker 2", start_ns=30 * SECOND)
-    skipped = replace(ORDER, target="partition t-1, from brokers 1 to broker 2", skipped=True)
+    elsewhere = replace(ORDER, target="partition a-b-7, from brokers 1 to replica 2", start_ns=30 * SECOND)
+    skipped = replace(ORDER, target="partition t-1, from brokers 1 to replica 2", skipped=True)
     preferred = replace(ORDER, fault="elect-preferred", target="partition t-2, replicas in the order 2, 1")
     found = unclean_orders([again, ORDER, elsewhere, skipped, preferred])
     assert found == {("t", 0): 20 * SECOND, ("a-b", 7): 30 * SECOND}
@@ -82,7 +82,7 @@ def test_an_order_that_was_not_asked_for_cuts_nothing_committed() -> None:
 def test_those_that_an_order_killed_acknowledge_nothing_in_ignorance() -> None:
     """They are dead, and the fault holds back nothing that a producer sent."""
     (span,) = spans([ORDER])
-    assert span.brokers == {1, 2, 3}
+    assert span.brokers == {1, 3}
     assert not span.blinded(1, span.start_ns, span.end_ns) and not span.holds_requests
 
 
@@ -99,5 +99,5 @@ def told_above(*faults: Injected, requested: list[str]) -> list[str]:
 def test_a_watermark_may_go_back_where_it_was_ordered() -> None:
     """In that partition of a run that was asked for it; else the final state is in doubt as ever."""
     assert told_above(ORDER, requested=["elect-unclean"]) == []
-    assert told_above(replace(ORDER, target="partition t-1, from brokers 1 to broker 2"), requested=["elect-unclean"])
+    assert told_above(replace(ORDER, target="partition t-1, from brokers 1 to replica 2"), requested=["elect-unclean"])
     assert told_above(ORDER, requested=["kill-leader"])
