@@ -8,7 +8,8 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
-from verifier.evidence.run_model import RunSettings
+from verifier.evidence.fault_kinds import UNCLEAN_ORDER
+from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.witness import Witness, WitnessedElection
 
 #: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap,
@@ -27,6 +28,11 @@ class Grounds:
     witness: Witness
     #: Whether the run was asked to have replicas from outside the ISR elected (``elect-unclean``).
     by_order: bool = False
+
+    @classmethod
+    def of(cls, run: RunModel, witness: Witness) -> Grounds:
+        """Those of this run."""
+        return cls(run.settings, witness, UNCLEAN_ORDER in run.faults_requested)
 
     @property
     def by_order_alone(self) -> bool:

@@ -21,7 +21,6 @@ from verifier.deletions import Deletions
 from verifier.deletions import deletions as deletions_of
 from verifier.event_rows import Grounds
 from verifier.events import Events
-from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.excuses import Excuses
@@ -151,14 +150,7 @@ def audit(
     due = collect.due(answers.rows.get("due", []), places)
     mistimed = collect.mistimed(answers.rows["mistimed"], places)
     gaps = collect.gaps(first["gaps"])
-    events = Events(
-        spark,
-        built,
-        {
-            run.name: Grounds(run.model.settings, run.witness, UNCLEAN_ORDER in run.model.faults_requested)
-            for run in runs
-        },
-    )
+    events = Events(spark, built, {run.name: Grounds.of(run.model, run.witness) for run in runs})
     found, every, failed = findings.examined(answers, models, Excuses(built, events), built)
     failures = answers.failures | failed
     progress("gathering what surrounds the examples")
