@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chaos.faults.accepted import integer
 from chaos.faults.base import Fault, Probe, Reach, until
@@ -44,7 +44,7 @@ class MemoryPressure(Fault):
     _machine: Machine | None = None
 
     @classmethod
-    def missed(cls, seen: Mapping[str, Any]) -> str:
+    def missed(cls, seen: Mapping[str, object]) -> str:
         if not seen.get("halts"):
             return "the broker asked for no more memory than it had"
         return super().missed(seen)
@@ -70,7 +70,7 @@ class MemoryPressure(Fault):
         dead = await until(ended, clock=self.clock, timeout_ms=_END_MS)
         halts = await self.cluster.machine(self._broker_id).halts() - self._halts_before
         moved = await self._moved_from(self._broker_id, self.patience_ms if dead else 0)
-        seen: dict[str, Any] = {
+        seen = {
             "broker": self._broker_id,
             "pid": self._pid,
             "spare_kb": self._spare_kb,

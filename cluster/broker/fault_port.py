@@ -90,12 +90,12 @@ class FaultPort:
         self._clock.skew.set(ahead_ms, drift_ppm, self._clock.monotonic_ns())
         return self._seen()
 
-    def _take_memory(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def _take_memory(self, request: Mapping[str, object]) -> dict[str, object]:
         """All but so much. The answer may not come: whoever asks for more than there is has the process halt."""
-        self._balloon.fill(max(0, int(request["spare_kb"])) * 1024)
+        self._balloon.fill(max(0, int(str(request["spare_kb"]))) * 1024)
         return {}
 
-    def _give_memory(self, _request: Mapping[str, Any]) -> dict[str, Any]:
+    def _give_memory(self, _request: Mapping[str, object]) -> dict[str, object]:
         self._balloon.release()
         return {}
 

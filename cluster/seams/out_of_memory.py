@@ -18,8 +18,9 @@ import os
 import sys
 import threading
 from collections.abc import Coroutine, Generator, Iterator
+from contextvars import Context
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -61,21 +62,24 @@ def watch(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _watched(
-    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, _Result] | Generator[Any, None, _Result], **more: Any
+    loop: asyncio.AbstractEventLoop,
+    work: Coroutine[object, object, _Result] | Generator[asyncio.Future[object] | None, None, _Result],
+    context: Context | None = None,
 ) -> asyncio.Task[_Result]:
-    task = asyncio.Task(work, loop=loop, **more)
+    task = asyncio.Task(work, loop=loop, context=context)
     task.add_done_callback(_look)
     return task
 
 
-def _look(task: asyncio.Task[Any]) -> None:
+def _look(task: asyncio.Task[object]) -> None:
     if not task.cancelled():
         # to ask by ``exception()`` would count as having heard of it: asyncio would no longer tell of what no one heard
         halt_if_out_of_memory(task._exception)
 
 
-def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    halt_if_out_of_memory(context.get("exception"))
+def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    error = context.get("exception")
+    halt_if_out_of_memory(error if isinstance(error, BaseException) else None)
     loop.default_exception_handler(context)
 
 
