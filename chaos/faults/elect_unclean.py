@@ -1,6 +1,6 @@
 """``elect-unclean``: a replica from outside the ISR is made leader on request: what it lacks is lost (KIP-460).
 
-One replica is kept from fetching until it is out of the ISR, while the others go on acknowledging. Then those die, all
+One replica is kept from fetching until it is out of the ISR, while the others still acknowledge. Then those die, all
 at once: the partition has no leader, and no one who may become one. That is when an operator gives up the missing
 records, and orders the election (ElectLeaders, type UNCLEAN). It loses acknowledged records by design: a run has this
 fault only if it is asked for by its name, and its verdict allows such losses in that partition from then on.

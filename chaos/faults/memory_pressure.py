@@ -2,8 +2,8 @@
 
 Its address space may not grow any further (``RLIMIT_AS`` of one process, which anyone may lower), and what its heaps
 have free is taken, but for a little. Nothing is taken from the machine, the load or the other brokers. Sooner or later
-some allocation fails, anywhere: a broker halts then (``cluster.seams.out_of_memory``), since it might go on with a
-half-changed state. Others take over, and it is started again.
+some allocation fails, anywhere: a broker halts then (``cluster.seams.out_of_memory``), since its state may be
+half changed. Others take over, and it is started again.
 """
 
 from __future__ import annotations

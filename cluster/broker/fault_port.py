@@ -91,7 +91,7 @@ class FaultPort:
         return self._seen()
 
     def _take_memory(self, request: Mapping[str, object]) -> dict[str, object]:
-        """All but so much. The answer may not come: whoever asks for more than there is has the process halt."""
+        """All but so much. The answer may not come: what asks for more than there is halts the process."""
         self._balloon.fill(max(0, int(str(request["spare_kb"]))) * 1024)
         return {}
 

@@ -123,7 +123,7 @@ class KazooSession:
             except RuntimeError:
                 logger.debug("the event loop is closed; news from kazoo is dropped")
             except MemoryError as error:
-                # kazoo would go on without it, and someone would wait for it forever
+                # kazoo would continue without it, and someone would wait for it forever
                 halt_if_out_of_memory(error)
                 raise
 

@@ -4,8 +4,8 @@
 it, a lock is taken and not given back. A broker that went on might acknowledge what it does not have. As after a kill,
 what it had written is in the page cache, and the next start recovers its logs.
 
-Owns the end, and the places that no caller sees: callbacks and tasks of the event loop, threads, finalizers. Whoever
-catches every exception passes it to ``halt_if_out_of_memory`` first; a test holds that they all do. Nothing of this
+Owns the end, and the places that no caller sees: callbacks and tasks of the event loop, threads, finalizers. Code
+that catches every exception passes it to ``halt_if_out_of_memory`` first; a test holds that all of it does. Nothing of this
 happens in a process that did not ask for it (``halt_without_memory``), such as a simulation.
 """
 
@@ -73,7 +73,7 @@ def _watched(
 
 def _look(task: asyncio.Task[object]) -> None:
     if not task.cancelled():
-        # to ask by ``exception()`` would count as having heard of it: asyncio would no longer tell of what no one heard
+        # to ask by ``exception()`` would count as having heard of it: asyncio would no longer report what no one heard
         halt_if_out_of_memory(task._exception)
 
 
