@@ -1,11 +1,11 @@
 """What a broker does that gets no more memory: it halts, at once and with a line that says so.
 
 ``MemoryError`` comes out of any line, also between two that belong together: a batch is in the log and no one counts
-it, a lock is taken and not given back. A broker that went on might acknowledge what it does not have. As after a kill,
-what it had written is in the page cache, and the next start recovers its logs.
+it, a lock is taken and not given back. A broker that continued might acknowledge what it does not have. As after a
+kill, what it had written is in the page cache, and the next start recovers its logs.
 
-Owns the end, and the places that no caller sees: callbacks and tasks of the event loop, threads, finalizers. Code
-that catches every exception passes it to ``halt_if_out_of_memory`` first; a test holds that all of it does. Nothing of this
+Owns the end, and the places that no caller sees: callbacks and tasks of the event loop, threads, finalizers. Code that
+catches every exception passes it to ``halt_if_out_of_memory`` first; a test holds that all of it does. Nothing of this
 happens in a process that did not ask for it (``halt_without_memory``), such as a simulation.
 """
 
