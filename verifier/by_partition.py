@@ -39,7 +39,7 @@ _POLLS = ("poll-skip", "int-poll-skip", "nonmonotonic-poll", "int-nonmonotonic-p
 
 def by_partition(checks: Sequence[str], found: DataFrame, tables: Tables, events: Events) -> DataFrame:
     """The anomalies of these checks with the columns of ``Excuses.split``."""
-    expectations = {run: Expectation(each.settings) for run, each in events.grounds.items()}
+    expectations = {run: Expectation(each.settings, by_order=each.by_order) for run, each in events.grounds.items()}
     asked = {
         (check, number): {each.excuse for each in expectations[place.run].allowances if each.check == check}
         for number, place in enumerate(tables.places)

@@ -23,7 +23,7 @@ from verifier.effectiveness import FaultRecord, fault_record
 from verifier.evidence import seal as seals
 from verifier.evidence.bounded import size_of, whole
 from verifier.evidence.declared import LIVE
-from verifier.evidence.fault_kinds import DISK_ERRORS
+from verifier.evidence.fault_kinds import DISK_ERRORS, HALTS, NO_MEMORY
 from verifier.evidence.phases import RECOVERY
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import RunModel
@@ -38,6 +38,7 @@ from verifier.witness import sightings
 
 #: What no log line has if all is well. kafka-python's errors do not count: they are connections that broke, which is
 #: what faults are for, and its history has the rest.
+_KNOWN = {**DISK_ERRORS, NO_MEMORY: HALTS}
 _ALARM = re.compile(r"^Traceback \(most recent call last\)|(?<= )(?:ERROR|CRITICAL) (?!kafka[.:])")
 #: Logs that are examined: the brokers', the proxy's, the load's.
 _LOGS = ("nodes/*/broker.log", "nodes/*/process.log", "proxy.log", "relays.log", "loadgen/*.log")
@@ -54,13 +55,13 @@ CAUGHT_UP_NS = 5_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class LogAlarm:
-    """Errors and tracebacks in one log: how many, and the first of them. ``disk_error`` is what a disk failed with
-    (``EIO``), if that is what all of them are about."""
+    """Errors and tracebacks in one log: how many, and the first of them. ``known`` is what a disk failed with
+    (``EIO``), or that memory was refused, if that is what all of them are about."""
 
     path: str
     count: int
     first: str
-    disk_error: str = ""
+    known: str = ""
 
 
 class Unreadable(NamedTuple):
@@ -229,7 +230,7 @@ def _alarms(directory: RunDirectory, path: Path) -> Iterator[LogAlarm]:
     first: dict[str, str] = {}
     for line in _lines(path):
         if _ALARM.search(line):
-            error = next((name for name, text in DISK_ERRORS.items() if text in line), "")
+            error = next((name for name, text in _KNOWN.items() if text in line), "")
             counts[error] += 1
             first.setdefault(error, line[:LONGEST_LINE])
     for error, count in counts.items():

@@ -69,7 +69,7 @@ class JudgedElections:
                 begins = 0 if stands is None else starts[number][stands]
                 start = EpochStart(sighting.epoch, begins, NO_END, None, None)
                 election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
-                if election is not None:
+                if election is not None and grounds.counts(final.topic, final.partition, election):
                     found[number].append(election)
         return found
 
@@ -147,7 +147,7 @@ class JudgedElections:
             if grounds.witness.contradicts(final.topic, final.partition, start):
                 self.contradicted.add((place.run, final.topic, final.partition, row["epoch"]))
             election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
-            if election is None:
+            if election is None or not grounds.counts(final.topic, final.partition, election):
                 continue
             lower = {epoch: offset for epoch, offset in starts[row["place"]].items() if epoch < row["epoch"]}
             standing = max(lower, default=0)
@@ -170,7 +170,7 @@ class JudgedElections:
         clean = [
             number
             for number, place in enumerate(self._tables.places)
-            if not self._grounds[place.run].settings.unclean_leader_election
+            if not self._grounds[place.run].is_unclean(place.final.topic, place.final.partition)
         ]
         told_of = F.col("f").isin("poll", "idle") & (F.col("type") == "ok") & (F.col("high_watermark") >= 0)
         told = self._tables.history.filter(told_of & F.col("place").isin(clean))

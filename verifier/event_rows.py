@@ -8,8 +8,9 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
-from verifier.evidence.run_model import RunSettings
-from verifier.witness import Witness
+from verifier.evidence.fault_kinds import UNCLEAN_ORDER
+from verifier.evidence.run_model import RunModel, RunSettings
+from verifier.witness import Witness, WitnessedElection
 
 #: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap,
 #: losses of connections, and sends that were abandoned, are one ``bout``; ``most`` is how many records or connections
@@ -25,6 +26,29 @@ class Grounds:
 
     settings: RunSettings
     witness: Witness
+    #: Whether the run was asked to have replicas from outside the ISR elected (``elect-unclean``).
+    by_order: bool = False
+
+    @classmethod
+    def of(cls, run: RunModel, witness: Witness) -> Grounds:
+        """Those of this run."""
+        return cls(run.settings, witness, UNCLEAN_ORDER in run.faults_requested)
+
+    @property
+    def by_order_alone(self) -> bool:
+        """Whether nothing but such an order lets an election cut off what was acknowledged."""
+        settings = self.settings
+        return self.by_order and settings.acks == "all" and not settings.unclean_leader_election
+
+    def is_unclean(self, topic: str, partition: int) -> bool:
+        """Whether an election of this partition may have cut off what was committed."""
+        ordered = self.by_order and (topic, partition) in self.witness.ordered_from
+        return self.settings.unclean_leader_election or ordered
+
+    def counts(self, topic: str, partition: int, election: WitnessedElection) -> bool:
+        """Whether this election may excuse anything: where it takes an order, only from that order on."""
+        from_ns = self.witness.ordered_from.get((topic, partition))
+        return not self.by_order_alone or (from_ns is not None and election.about_ns >= from_ns)
 
 
 def told(history: DataFrame) -> DataFrame:

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from verifier.evidence.run_model import RunSettings
+from verifier.evidence.fault_kinds import UNCLEAN_ORDER
+from verifier.evidence.run_model import RunModel, RunSettings
 
 #: The events: an election cut the value off; a connection that carried it was lost; the client sent it again; a
 #: delivery of its stream timed out while it was outstanding; its client never learned what became of it; its leader was
@@ -44,10 +45,15 @@ class Allowance:
 
 
 class Expectation:
-    """What is permitted in one run."""
+    """What is permitted in one run. ``by_order``: an unclean election was asked for, by a fault of that name."""
 
-    def __init__(self, settings: RunSettings) -> None:
-        self.allowances = tuple(_rules(settings))
+    def __init__(self, settings: RunSettings, *, by_order: bool = False) -> None:
+        self.allowances = tuple(_rules(settings, by_order))
+
+    @classmethod
+    def of(cls, run: RunModel) -> Expectation:
+        """Of this run, by its settings and by the faults that it was asked for."""
+        return cls(run.settings, by_order=UNCLEAN_ORDER in run.faults_requested)
 
     def permitted(self, check: str, cause: str | None) -> str | None:
         """Why the settings permit this anomaly, given the event; None if they never do."""
@@ -68,11 +74,11 @@ class Expectation:
         return f"Expectation({', '.join(sorted({allowance.check for allowance in self.allowances})) or 'nothing'})"
 
 
-def _rules(settings: RunSettings) -> Iterator[Allowance]:
+def _rules(settings: RunSettings, by_order: bool) -> Iterator[Allowance]:
     yield from _acknowledged_early(settings)
     yield from _repeated(settings)
     yield from _late(settings)
-    yield from _unclean(settings)
+    yield from _unclean(settings, by_order)
     if settings.client == "confluent" and settings.retries > 0:
         for check in ("duplicate", "log-duplicate"):
             yield Allowance(
@@ -177,11 +183,18 @@ def _reordered(settings: RunSettings) -> str:
     return ""
 
 
-def _unclean(settings: RunSettings) -> Iterator[Allowance]:
-    """An unclean election makes a replica leader that lacks committed batches: everything they carried may vanish."""
-    if not settings.unclean_leader_election:
+def _unclean(settings: RunSettings, by_order: bool) -> Iterator[Allowance]:
+    """An unclean election makes a replica leader that lacks committed batches: everything they carried may vanish.
+
+    Where only orders permit it, the elections that count are those of the ordered partitions, from the order on
+    (``verifier.elections``).
+    """
+    if settings.unclean_leader_election:
+        reason = "unclean leader election is on: a replica that lacks committed batches may become leader"
+    elif by_order:
+        reason = f"{UNCLEAN_ORDER} ordered an unclean election: a replica that lacks committed batches became leader"
+    else:
         return
-    reason = "unclean leader election is on: a replica that lacks committed batches may become leader"
     yield Allowance("lost-write", None, ELECTION, reason)
     yield Allowance("log-gap", "sequences", ELECTION, reason)
     yield Allowance("inconsistent-offsets", None, ELECTION, reason)

@@ -124,7 +124,7 @@ def examined(
     if answers.found is None or not answers.rows[CHECKS]:
         return [], {}, {}
     found, places = answers.found, built.places
-    expectations = {name: Expectation(model.settings) for name, model in models.items()}
+    expectations = {name: Expectation.of(model) for name, model in models.items()}
     owners: dict[str, set[str]] = defaultdict(set)
     for row in answers.rows[CHECKS]:
         owners[row["check"]].add(places[row["place"]].run)

@@ -54,7 +54,7 @@ def judged(
     everything would look lost, though it is the evidence that is; so would what a compaction removed.
     """
     within = bounds(model, shift)
-    judges_deleted = not Expectation(model.settings).can_allow("inconsistent-offsets")
+    judges_deleted = not Expectation.of(model).can_allow("inconsistent-offsets")
     # all others are told where what they wrote stands
     placeless = model.settings.idempotence or model.settings.acks == "0"
     due = due_ns(model) if placeless else -1

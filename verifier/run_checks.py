@@ -150,7 +150,7 @@ def audit(
     due = collect.due(answers.rows.get("due", []), places)
     mistimed = collect.mistimed(answers.rows["mistimed"], places)
     gaps = collect.gaps(first["gaps"])
-    events = Events(spark, built, {run.name: Grounds(run.model.settings, run.witness) for run in runs})
+    events = Events(spark, built, {run.name: Grounds.of(run.model, run.witness) for run in runs})
     found, every, failed = findings.examined(answers, models, Excuses(built, events), built)
     failures = answers.failures | failed
     progress("gathering what surrounds the examples")

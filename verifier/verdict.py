@@ -186,7 +186,7 @@ def decide(run: RunModel, audit: Audit, closing: Closing, further: Sequence[Doub
         # with nothing deleted no journal is asked where a replica begins: damage to one must hide no divergence
         blind -= DELETIONS
     narrow = narrowing(run)
-    found = _results(Expectation(run.settings), audit, blind, complete=not gaps_in_evidence)
+    found = _results(Expectation.of(run), audit, blind, complete=not gaps_in_evidence)
     checks = {name: _asked(each, narrow) for name, each in found.items()}
     states: list[State] = [check.state for check in checks.values() if check.unasked is None]
     if doubts:

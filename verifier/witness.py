@@ -22,7 +22,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from verifier.effectiveness import Injected, fault_record
-from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES, KILLING_SEVERAL, ON_THE_LOAD
+from verifier.evidence.fault_kinds import (
+    FAILING_DISKS,
+    HALTING,
+    KILLING_MACHINES,
+    KILLING_SEVERAL,
+    ON_THE_LOAD,
+    UNCLEAN_ORDER,
+)
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.units import ns_of_ms
@@ -50,15 +57,17 @@ _HOLD_NOTHING = frozenset(
         *KILLING_MACHINES,
         *KILLING_SEVERAL,
         *FAILING_DISKS,
+        *HALTING,
     )
 )
 
 #: Besides those named ``kill-...``.
-_END_BROKERS = KILLING_MACHINES | KILLING_SEVERAL | FAILING_DISKS | {"rolling-restart"}
+_END_BROKERS = KILLING_MACHINES | KILLING_SEVERAL | FAILING_DISKS | HALTING | {"rolling-restart"}
 
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
 _BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")
 _PRODUCERS_LINK = re.compile(r"\bproducers-b(\d+)")
+_PARTITION = re.compile(r"partition (\S+)-(\d+),")
 _BROKERS_LINK = re.compile(r"\bb(\d+)-(?:b(\d+)|zk)\b")
 
 
@@ -126,6 +135,8 @@ class Witness:
 
     sightings: Mapping[tuple[str, int], Sequence[Sighting]] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
+    #: When a fault began that has a replica from outside the ISR elected in a partition, the first one of each.
+    ordered_from: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def first_after(self, topic: str, partition: int, epoch: int) -> int | None:
         """The conductor's last look before it saw a later epoch than this one; None if it never saw one."""
@@ -213,7 +224,7 @@ def witness(directory: RunDirectory, topics: Sequence[str]) -> Witness:
         happened = fault_record(directory.read_faults(), 0).injected
     except (OSError, ValueError, TypeError):
         happened = ()
-    return Witness(seen, spans(happened))
+    return Witness(seen, spans(happened), unclean_orders(happened))
 
 
 def sightings(entries: Iterable[Mapping[str, object]], topics: Sequence[str]) -> dict[tuple[str, int], list[Sighting]]:
@@ -266,6 +277,17 @@ def spans(happened: Iterable[Injected]) -> tuple[Span, ...]:
         for each in happened
         if not each.skipped
     )
+
+
+def unclean_orders(happened: Iterable[Injected]) -> dict[tuple[str, int], int]:
+    """The partitions in which an unclean election was ordered, and when the first such fault began in each."""
+    found: dict[tuple[str, int], int] = {}
+    for each in happened:
+        named = _PARTITION.match(each.target)
+        if each.fault == UNCLEAN_ORDER and not each.skipped and named is not None:
+            place = named[1], int(named[2])
+            found[place] = min(each.start_ns, found.get(place, each.start_ns))
+    return found
 
 
 def _brokers(target: str) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Disk and clock of one broker of a run, through its fault port and its files. Owns no decision.
+"""Disk, clock and memory of one broker of a run, through its fault port, its files and its process. Owns no decision.
 
 Everything blocks, and so runs in threads. Files are touched while no process has them.
 """
@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -20,10 +21,12 @@ from chaos.faults.catalogue import FAULTS
 from chaos.faults.machine import FlippedBit, LostFile, MachineState
 from chaos.schedules.model import Schedule
 from cluster.broker.loading import LOADED
+from cluster.process.handle import Child
 from cluster.seams.breakable_disk import RECORD
 from cluster.seams.clock import Clock
 from cluster.seams.json_port import ask_json
 from cluster.seams.os_storage import OsStorage
+from cluster.seams.out_of_memory import LINE
 from cluster.seams.power_loss import POWER_LOSS, UnsyncedLoss
 from cluster.seams.randomness import derive
 from cluster.seams.units import ms_of_ns
@@ -34,8 +37,16 @@ logger = logging.getLogger(__name__)
 #: The name under which a broker reports its fault port (``cluster.broker.main``).
 FAULT_PORT = "FAULTS"
 ASK_S = 3.0
+#: What a broker writes to its standard error.
+OUTPUT = "process.log"
+#: The last words of code that is not Python's, a codec's, when it gets no more memory.
+_REFUSED = re.compile(rb"memory allocation of \d+ bytes failed$")
 #: How long a process may take to end that ends itself.
 _END_MS = 10_000
+
+
+class NotOurs(Exception):
+    """The broker is a process of others."""
 
 
 class NoFaultPort(Exception):
@@ -119,6 +130,34 @@ class BrokerMachine:
             except FileNotFoundError:
                 return 0
             return sum("errno" in json.loads(line) for line in lines)
+
+        return await asyncio.to_thread(count)
+
+    async def take_memory(self, spare_kb: int) -> None:
+        with contextlib.suppress(OSError):  # it has ended, or cannot even answer
+            await self._ask({"do": "take-memory", "spare_kb": spare_kb})
+
+    async def give_memory(self) -> None:
+        # from outside first: to be asked, it needs a thread
+        await asyncio.to_thread(self._child().lift_memory_limit)
+        await self._do({"do": "give-memory"})
+
+    async def memory_limit(self) -> int | None:
+        return await asyncio.to_thread(self._child().memory_limit)
+
+    def _child(self) -> Child:
+        """The process, if it is ours to limit."""
+        if not isinstance(self._process, Child):
+            raise NotOurs(f"broker {self._broker_id} was not started by gapless, which limits the memory of no other")
+        return self._process
+
+    async def halts(self) -> int:
+        def count() -> int:
+            try:
+                text = self._storage.read(os.path.join(self._node, OUTPUT))
+            except FileNotFoundError:
+                return 0
+            return sum(line.rstrip() == LINE.rstrip() or _REFUSED.match(line) is not None for line in text.splitlines())
 
         return await asyncio.to_thread(count)
 

@@ -16,7 +16,7 @@ from chaos.conductor.broker_question import ask
 from chaos.faults.admin_orders import RoundTrip, SeenReplicas
 from cluster.client import AdminError, Consumer, NewTopic, Producer
 from cluster.client.async_admin import AsyncAdmin
-from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE
+from cluster.client.cluster_calls import PREFERRED, TOPIC_RESOURCE, UNCLEAN
 from cluster.client.producer.delivery import ProduceError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import (
@@ -79,8 +79,14 @@ class BrokerOrders:
             await admin.reassign({(topic, partition): replicas})
 
     async def elect(self, topic: str, partition: int) -> str:
+        return await self._elect(PREFERRED, topic, partition)
+
+    async def elect_unclean(self, topic: str, partition: int) -> str:
+        return await self._elect(UNCLEAN, topic, partition)
+
+    async def _elect(self, kind: int, topic: str, partition: int) -> str:
         async with self._admin() as admin:
-            found = await admin.elect_leaders(PREFERRED, [(topic, partition)])
+            found = await admin.elect_leaders(kind, [(topic, partition)])
         code = found.get((topic, partition), ErrorCode.NONE)
         return ErrorCode.NONE.name if code in _NOT_DUE else code.name
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from chaos.experiment.asked import Asked
@@ -35,7 +36,7 @@ _CLIENT_LINK = re.compile(rf"(?:{'|'.join(LOAD_GROUPS)})-b\d+")
 _BEYOND_A_TARGET: Mapping[Reach, str] = {
     "other-links": "it breaks links between brokers or to ZooKeeper, and with --target no proxy is on them",
     "zookeeper": "it breaks ZooKeeper, and with --target gapless did not start it",
-    "machines": "it breaks the disk or the clock of a broker, which only a broker that gapless starts lets it do",
+    "machines": "it breaks the disk, clock or memory of a broker, which only a broker that gapless starts lets it do",
     "journals": "whether it took effect shows only in journals and on disks of brokers that gapless starts",
     "topics": "it makes topics beside the load's, and with --target a run makes no other topic than its own",
     "clean-stop": "it shuts brokers down cleanly, and --nodes says only how they are killed",
@@ -111,6 +112,8 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
         return "it needs gapless's own proxy, and --toxiproxy names another: Toxiproxy knows no frames of Kafka's"
     if kind.needs_idempotence and not _is_idempotent(asked):
         return "it delivers batches twice, which brokers notice only with --idempotence true and --acks all"
+    if kind.by_name_alone and _acks(asked) not in ("all", "-1"):
+        return "what it loses is told from what is lost without it only with --acks all"
     if asked.target is not None and (why := _out_of_reach(kind, asked)) is not None:
         return why
     if kind.hits == "zookeeper" and asked.zookeeper is not None:
@@ -124,6 +127,8 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
             f"it needs closed segments, and logs seldom have any: give --topic-config segment.bytes={SMALL_SEGMENT}, "
             "or less"
         )
+    if kind.system and kind.system != sys.platform:
+        return f"it can be made on {kind.system} alone, and this is {sys.platform}"
     if asked.brokers < kind.least_brokers:
         return f"it needs {kind.least_brokers} brokers to take effect, but there is --brokers {asked.brokers}"
     if asked.replication_factor < kind.least_replicas:
@@ -136,10 +141,19 @@ def impossible(fault: str, asked: Asked, workload: Workload) -> str | None:
 
 def _is_idempotent(asked: Asked) -> bool:
     """Whether producers number their batches; they do unless something is asked for that turns it off."""
-    given = {key.strip(): value.strip() for key, _, value in (pair.partition("=") for pair in asked.producer_config)}
-    acks = given.get("acks", given.get("request.required.acks", asked.acks or "all"))
-    is_wanted = given.get("enable.idempotence", str(asked.idempotence is not False)).lower() == "true"
-    return is_wanted and acks in ("all", "-1")
+    is_wanted = _given(asked).get("enable.idempotence", str(asked.idempotence is not False)).lower() == "true"
+    return is_wanted and _acks(asked) in ("all", "-1")
+
+
+def _acks(asked: Asked) -> str:
+    """What producers wait for."""
+    given = _given(asked)
+    return given.get("acks", given.get("request.required.acks", str(asked.acks or "all")))
+
+
+def _given(asked: Asked) -> Mapping[str, str]:
+    """The keys of ``--producer-config``."""
+    return {key.strip(): value.strip() for key, _, value in (pair.partition("=") for pair in asked.producer_config)}
 
 
 def _out_of_reach(kind: type[Fault], asked: Asked) -> str | None:

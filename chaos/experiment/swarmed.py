@@ -105,7 +105,7 @@ def drawn_for(asked: Asked, workload: Workload) -> Drawn | None:
 
 def possible(asked: Asked, workload: Workload, swarm: Swarm) -> list[FaultKind]:
     """The kinds of the swarm that can bite in this run."""
-    names = (name for name in FAULTS if swarm.has(name))
+    names = (name for name, fault in FAULTS.items() if swarm.has(name) and not fault.by_name_alone)
     return [FAULTS[name].kind() for name in names if impossible(name, asked, workload) is None]
 
 

@@ -45,7 +45,11 @@ class ClusterOrders(Protocol):
         ...
 
     async def elect(self, topic: str, partition: int) -> str:
-        """Elect the preferred leader, or any replica that is alive; the name of the error code, ``NONE`` if done."""
+        """Elect the preferred leader; the name of the error code, ``NONE`` if done."""
+        ...
+
+    async def elect_unclean(self, topic: str, partition: int) -> str:
+        """Elect any replica that is alive if no one of the ISR is; the name of the error code, ``NONE`` if done."""
         ...
 
     async def set_config(self, topic: str, values: Mapping[str, str | None]) -> None:

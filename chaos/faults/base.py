@@ -94,6 +94,10 @@ class Fault(ABC):
     #: Whether it breaks the disk or the clock of a broker's process, which must have a port for that.
     needs_fault_port: ClassVar[bool] = False
     reach: ClassVar[Reach]
+    #: The only system on which it can be made (``sys.platform``); empty if it can be on all.
+    system: ClassVar[str] = ""
+    #: Whether only its name draws it: no set of faults and no swarm has it.
+    by_name_alone: ClassVar[bool] = False
     #: Whether logs must have closed segments, which they have soon if segments are small.
     needs_closed_segments: ClassVar[bool] = False
 

@@ -28,6 +28,7 @@ from chaos.faults.drop_packets import DropPackets
 from chaos.faults.drop_response import DropResponse
 from chaos.faults.duplicate_request import DuplicateRequest
 from chaos.faults.elect_preferred import ElectPreferred
+from chaos.faults.elect_unclean import ElectUnclean
 from chaos.faults.expire_session import ExpireSession
 from chaos.faults.flapping import Flapping
 from chaos.faults.full_disk import FullDisk
@@ -49,6 +50,7 @@ from chaos.faults.leader_with_clients import LeaderWithClients
 from chaos.faults.leader_with_followers import LeaderWithFollowers
 from chaos.faults.lose_checkpoint import LoseCheckpoint
 from chaos.faults.lose_index import LoseIndex
+from chaos.faults.memory_pressure import MemoryPressure
 from chaos.faults.pause_group_coordinator import PauseGroupCoordinator
 from chaos.faults.pause_leader import PauseLeader
 from chaos.faults.pause_members import PauseMembers
@@ -84,7 +86,7 @@ _ON_REQUESTS = (DelayRequest, DuplicateRequest, CutFrame, CloseOn)
 #: More than one broker, or all that one has.
 _STORMS = (KillAll, KillMajority, KillAndWipe, RestartStorm, DoubleFailover)
 #: Orders to the cluster: what an operator does while it serves.
-_BY_ORDER = (ReassignPartitions, ElectPreferred, AddPartitions, AlterConfig, CreateDeleteTopic)
+_BY_ORDER = (ReassignPartitions, ElectPreferred, ElectUnclean, AddPartitions, AlterConfig, CreateDeleteTopic)
 #: For loads with transactions or with groups.
 _ON_COORDINATORS = (
     *(KillTransactionCoordinator, PauseTransactionCoordinator, KillGroupCoordinator, PauseGroupCoordinator),
@@ -94,10 +96,10 @@ _ON_COORDINATORS = (
 _ON_LOADS = (PauseProducers, PauseMembers, CrashMembers, RestartMembers)
 #: On processes of any load, of which there must be two.
 _ON_PROCESSES = (KillProducers, KillReaders)
-#: Of the machine of one broker: its disk, and its clock.
+#: Of the machine of one broker: its disk, its clock, and its memory.
 _ON_MACHINES = (
     *(PowerLoss, TruncateTail, FullDisk, DiskError, SlowDisk, LoseCheckpoint, LoseIndex, BitFlip),
-    *(ClockJump, ClockDrift),
+    *(ClockJump, ClockDrift, MemoryPressure),
 )
 
 FAULTS: dict[str, type[Fault]] = {
@@ -111,7 +113,11 @@ FAULTS: dict[str, type[Fault]] = {
 #: What a run breaks unless it is told otherwise: what fits into its default minute.
 DEFAULT = "basic"
 #: What stands for several.
-GROUPS = {"none": (), "all": tuple(FAULTS), DEFAULT: tuple(fault.name for fault in _BASIC)}
+GROUPS = {
+    "none": (),
+    "all": tuple(name for name, fault in FAULTS.items() if not fault.by_name_alone),
+    DEFAULT: tuple(fault.name for fault in _BASIC),
+}
 
 
 class UnknownFault(ValueError):

@@ -1,4 +1,5 @@
-"""The machine under one broker, its disk and its clock: what a fault may do to it and observe. Owns the shapes only."""
+"""The machine under one broker, its disk, clock and memory: what a fault may do to it and observe. Owns the shapes
+only."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class FlippedBit:
 
 
 class Machine(Protocol):
-    """Disk and clock of one broker."""
+    """Disk, clock and memory of one broker."""
 
     async def fail(self, calls: Collection[str], error: str, seed: int) -> None:
         """Make these calls to the disk fail with this error (``EIO``) from now on."""
@@ -72,6 +73,22 @@ class Machine(Protocol):
 
     async def failures(self) -> int:
         """The number of failed calls on record, over all lives of the broker."""
+        ...
+
+    async def take_memory(self, spare_kb: int) -> None:
+        """Have the process get no more memory, and take what it has free but for this. It may end before it answers."""
+        ...
+
+    async def give_memory(self) -> None:
+        """Lift the limit, and give back what was taken. Raises ``OSError`` if the process has ended."""
+        ...
+
+    async def memory_limit(self) -> int | None:
+        """How far the system lets the address space of the process grow; None if without end."""
+        ...
+
+    async def halts(self) -> int:
+        """How often the broker has halted since it got no more memory, over all of its lives."""
         ...
 
     async def loaded(self) -> Mapping[str, Any]:

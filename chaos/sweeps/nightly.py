@@ -26,9 +26,12 @@ SUMMARY = "every fault set with every workload, seeded by the date (for CI; limi
 TIME_LIMIT_S = 40.0
 #: They need two processes of each kind.
 LOAD_KILLS = "kill-producers,kill-readers"
-#: Name -> the faults, and whether some begin while another lasts. All but the last one share out all faults there are.
+#: Name -> the faults, and whether some begin while another lasts. All but the last one share out the faults of ``all``.
 FAULT_SETS: Mapping[str, tuple[str, bool]] = {
-    "crashes": ("kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart,starve-cpu", False),
+    "crashes": (
+        "kill-leader,kill-follower,kill-controller,pause-leader,rolling-restart,starve-cpu,memory-pressure",
+        False,
+    ),
     "storms": ("kill-all,kill-majority,kill-and-wipe,restart-storm,double-failover", False),
     "network": ("cut-link,isolate-broker,drop-packets,drop-response,reset,slow-link", False),
     "partitions": ("halves,bridge,ring,leader-with-clients,leader-with-followers,zookeeper-from-one", False),

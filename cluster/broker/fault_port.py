@@ -1,7 +1,8 @@
-"""A port through which experiments break the disk and the clock of this process. It is off unless configured.
+"""A port through which experiments break the disk and the clock of this process, and take its memory. It is off unless
+configured.
 
 Owns the requests, ``{"do": NAME, ...}``, on 127.0.0.1 alone (``cluster.seams.json_port``). What a switch does is the
-disk's (``cluster.seams.breakable_disk``) and the clock's.
+disk's (``cluster.seams.breakable_disk``), the clock's and the balloon's (``cluster.seams.memory_balloon``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from cluster.seams.breakable_storage import BreakableStorage
 from cluster.seams.clock import Clock, SystemClock
 from cluster.seams.disk_fault import CALLS, DiskFault
 from cluster.seams.json_port import JsonPort
+from cluster.seams.memory_balloon import MemoryBalloon
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.power_loss import POWER_LOSS
 from cluster.seams.randomness import derive
@@ -37,6 +39,7 @@ class FaultPort:
     def __init__(self, disk: BreakableDisk, clock: SettableClock, node_directory: str, port: int) -> None:
         self._disk = disk
         self._clock = clock
+        self._balloon = MemoryBalloon()
         self._node_directory = node_directory
         self._actions: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "fail": self._fail,
@@ -45,6 +48,8 @@ class FaultPort:
             "see": self._see,
             "lose-power": self._lose_power,
             "set-clock": self._set_clock,
+            "take-memory": self._take_memory,
+            "give-memory": self._give_memory,
         }
         self._port = JsonPort(self.answer, port)
         self.port = self._port.port
@@ -84,6 +89,15 @@ class FaultPort:
         ahead_ms, drift_ppm = int(request.get("ahead_ms", 0)), int(request.get("drift_ppm", 0))
         self._clock.skew.set(ahead_ms, drift_ppm, self._clock.monotonic_ns())
         return self._seen()
+
+    def _take_memory(self, request: Mapping[str, object]) -> dict[str, object]:
+        """All but so much. The answer may not come: what asks for more than there is halts the process."""
+        self._balloon.fill(max(0, int(str(request["spare_kb"]))) * 1024)
+        return {}
+
+    def _give_memory(self, _request: Mapping[str, object]) -> dict[str, object]:
+        self._balloon.release()
+        return {}
 
     def _see(self, _request: Mapping[str, Any]) -> dict[str, Any]:
         return self._seen()

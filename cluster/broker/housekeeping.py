@@ -27,6 +27,7 @@ from cluster.log.partition_log import PartitionLog
 from cluster.log.removal import Removal
 from cluster.protocol.errors import CorruptBatch
 from cluster.seams.clock import Clock
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.storage import Storage
 from cluster.topic_partition import TopicPartition
 
@@ -160,6 +161,7 @@ class Housekeeping:
             if log.is_failed:  # its files are between two states, which the next start puts right
                 raise
         except Exception as error:
+            halt_if_out_of_memory(error)
             # It would fail again and again, and take the time of the others (Kafka's markPartitionUncleanable).
             log.is_uncleanable = True
             logger.error(

@@ -40,6 +40,7 @@ from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import Clock, SystemClock
 from cluster.seams.descriptors import ENOUGH
 from cluster.seams.os_storage import OsStorage, raise_open_file_limit
+from cluster.seams.out_of_memory import halt_if_out_of_memory, halt_without_memory, watch
 from cluster.seams.randomness import derive, fresh_seed
 from cluster.seams.storage import Storage
 from cluster.seams.turns import Turns
@@ -149,7 +150,8 @@ async def run_broker(
             ready({"event": "started", "broker_epoch": epoch})
             logger.info("broker %d is started, epoch %d", spec.broker_id, epoch)
             await stopping.wait()
-        except BaseException:
+        except BaseException as error:
+            halt_if_out_of_memory(error)
             await node.stop(controlled=False)
             raise
         await node.stop(controlled=not failure)
@@ -209,6 +211,7 @@ def _open_metrics(node: Node, config: BrokerConfig, lag: LoopLag, long_turns: Lo
 
 def _run(spec: BrokerSpec, ready: TellReady) -> None:
     """Run a broker in this process until SIGTERM."""
+    halt_without_memory()
     most = raise_open_file_limit()
     logger.info("broker %d may have %d files open", spec.broker_id, most)
     if 0 <= most < ENOUGH:
@@ -218,7 +221,9 @@ def _run(spec: BrokerSpec, ready: TellReady) -> None:
 
     async def main() -> None:
         stopping = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+        loop = asyncio.get_running_loop()
+        watch(loop)
+        loop.add_signal_handler(signal.SIGTERM, stopping.set)
         await run_broker(spec, ready, stopping, long_turns, turns)
 
     sys.setswitchinterval(THREAD_SWITCH_S)
@@ -245,6 +250,7 @@ def serve(arguments: dict[str, Any], channel: ChildChannel) -> None:
     try:
         _run(spec, channel.ready)
     except Exception as error:
+        halt_if_out_of_memory(error)
         logger.exception("broker %d failed: %s", spec.broker_id, error)
         channel.ready({"event": "failed", "error": f"{type(error).__name__}: {error}"})
         sys.exit(1)

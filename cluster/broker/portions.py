@@ -18,6 +18,7 @@ from cluster.broker.exchange import ClientGone
 from cluster.broker.lane import LightestFirst, Slot
 from cluster.broker.pauses import Shares
 from cluster.protocol.message_classes import Message
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 
 #: Requests up to this size are decoded on the event loop; of larger ones a copy is, beside it.
 BYTES_AT_ONCE = 16_384
@@ -160,6 +161,7 @@ class Portions(Generic[_Result]):
             except ClientGone:
                 raise
             except Exception as error:
+                halt_if_out_of_memory(error)
                 self._go_on(self._shares.first_end_ns(), steps.throw, error)
             else:
                 self._go_on(self._shares.first_end_ns(), steps.send, found)

@@ -18,6 +18,7 @@ from cluster.broker.metrics import Counters
 from cluster.protocol.apis import ApiKey
 from cluster.protocol.errors import MalformedRequest
 from cluster.protocol.messages import encode_unsupported_api_versions, parse_request_header
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.storage import Payload
 from cluster.seams.transport import Connection
 
@@ -97,7 +98,8 @@ class ClientConnection:
             self._take(frame)
         except MalformedRequest as error:
             self.refuse(str(error))
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             logger.exception("a request of %s failed, its connection is closed", self._connection.peer)
             self.end("the request failed")
 
@@ -205,7 +207,8 @@ class ClientConnection:
         except ConnectionError as error:
             # Anyone who had to be asked is gone, or this broker is leaving: the client will look for another.
             reason = f"it cannot be served now: {error}"
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             logger.exception("a request of %s failed, its connection is closed", self._connection.peer)
             reason = "the request failed"
         self._task = None
@@ -226,7 +229,8 @@ class ClientConnection:
     async def _finish(self, work: Awaitable[None]) -> None:
         try:
             await work
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             logger.exception("a request of %s failed, its connection is closed", self._connection.peer)
             self.end("the request failed")
 

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 
 from cluster.log.errors import LogError
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
@@ -50,6 +51,7 @@ class Timers:
             except LogError as error:
                 logger.error("%s", error)
                 self._storage_failed(error)
-            except Exception:
+            except Exception as error:
+                halt_if_out_of_memory(error)
                 # Work that ends with its first surprise would be missed by no one until the disk is full.
                 logger.exception("%s failed, and is tried again", getattr(work, "__qualname__", work))

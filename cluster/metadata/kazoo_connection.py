@@ -16,6 +16,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import Connect
 from kazoo.retry import KazooRetry
 
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.units import seconds_of_ms
 
 #: How long kazoo waits between attempts to connect: short, so that a healed link is used within a tick or two.
@@ -66,7 +67,8 @@ class ReportingConnection(ConnectionHandler):  # type: ignore[misc]  # kazoo has
     def zk_loop(self) -> None:
         try:
             super().zk_loop()
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             # kazoo has logged it as an error; what matters here is that this thread is over.
             _kazoo_logger.debug("kazoo's connection thread ended by an error", exc_info=True)
         finally:

@@ -20,6 +20,7 @@ from cluster.metadata.loop_pulse import LoopPulse
 from cluster.metadata.names import unresolved
 from cluster.metadata.store import SessionState
 from cluster.seams.clock import SystemClock
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
@@ -106,7 +107,8 @@ class KazooSession:
             try:
                 client.stop()
                 client.close()
-            except Exception:
+            except Exception as error:
+                halt_if_out_of_memory(error)
                 logger.warning("kazoo did not stop cleanly", exc_info=True)
             finally:
                 self._post(_finish, done)
@@ -120,6 +122,10 @@ class KazooSession:
                 self._loop.call_soon_threadsafe(function, *arguments)
             except RuntimeError:
                 logger.debug("the event loop is closed; news from kazoo is dropped")
+            except MemoryError as error:
+                # kazoo would continue without it, and someone would wait for it forever
+                halt_if_out_of_memory(error)
+                raise
 
     def _on_granted(self, number: int, session_id: int, timeout_ms: int) -> None:
         if number != self._clients or self._closed:

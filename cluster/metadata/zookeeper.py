@@ -28,6 +28,7 @@ from cluster.metadata.store import (
     Stat,
 )
 from cluster.metadata.watches import Watch, WatchKeeper
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 
 #: Requests given to kazoo and not yet answered. Its wake-up pipe would block the loop after some hundreds.
 MAX_IN_FLIGHT = 64
@@ -112,6 +113,7 @@ class ZooKeeperStore(KazooSession):
             try:
                 return await future
             except Exception as error:
+                halt_if_out_of_memory(error)
                 raise translated(error) from error
 
     def _arm(self, watch: Watch, token: int) -> None:

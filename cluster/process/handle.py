@@ -128,6 +128,24 @@ class Child:
         except psutil.Error:
             return False
 
+    def lift_memory_limit(self) -> None:
+        """Let its address space grow as far as it may. Linux alone. Raises ``OSError`` if it has ended."""
+        try:
+            if not self._process.is_running():
+                raise ProcessLookupError(f"{self.name} has ended")
+            _, most = self._process.rlimit(psutil.RLIMIT_AS)
+            self._process.rlimit(psutil.RLIMIT_AS, (most, most))
+        except psutil.Error as error:
+            raise ProcessLookupError(f"{self.name} has ended") from error
+
+    def memory_limit(self) -> int | None:
+        """The size to which its address space may grow; None if it may without end, or has ended."""
+        try:
+            limit, _ = self._process.rlimit(psutil.RLIMIT_AS)
+        except psutil.Error:
+            return None
+        return None if limit == psutil.RLIM_INFINITY else int(limit)
+
     def wait(self, timeout_s: float) -> int | None:
         """Wait for the end; the exit status (negative for a signal), or None if it still runs."""
         until(lambda: self._settle() is not None, timeout_s)

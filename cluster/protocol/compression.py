@@ -75,7 +75,7 @@ def decompress(codec: int, data: Buffer, limit_bytes: int = MAX_UNCOMPRESSED_BYT
     """Unpack the records of a batch.
 
     Raises ``CorruptBatch`` if the data is not of this codec, is cut short, or would unpack to more than
-    ``limit_bytes``; no more memory than that is touched.
+    ``limit_bytes``; no more memory than that is touched. ``MemoryError`` if there is not that much room.
     """
     if codec == CODEC_NONE:
         return bytes(data)
@@ -169,8 +169,13 @@ def _decompress_zstd(data: bytes, limit_bytes: int) -> bytes:
 
 
 def _unpack_into(unpack: Callable[[bytes, mmap.mmap], int], data: bytes, limit_bytes: int) -> bytes:
-    # Anonymous pages: only those that are written cost memory or time, whatever the limit.
-    with mmap.mmap(-1, max(1, limit_bytes)) as out:
+    try:
+        # Anonymous pages: only those that are written cost memory or time, whatever the limit.
+        out = mmap.mmap(-1, max(1, limit_bytes))
+    except OSError as error:
+        # the data is not to blame
+        raise MemoryError(f"no room for {limit_bytes} bytes") from error
+    with out:
         size = unpack(data, out)
         if size > limit_bytes:
             raise CorruptBatch(f"more than the {limit_bytes} bytes that are allowed")

@@ -17,6 +17,7 @@ from cluster.protocol.framing import INITIAL_BYTES, KEEP_BYTES, FrameBuffer
 from cluster.seams.descriptors import Share
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.frame_turns import FrameTurns
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.peer_state import has_left
 from cluster.seams.send_queue import SendQueue
 from cluster.seams.storage import Payload, payload_size
@@ -166,7 +167,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         self._loop.call_soon(self._opened)
         try:
             self._handler = self._accept(self)
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             logger.exception("no handler for the connection from %s", self._peer)
             self._abort("its owner failed to accept it")
 
@@ -186,7 +188,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             self._at_eof = True
             try:
                 self._handler.on_eof()
-            except Exception:
+            except Exception as error:
+                halt_if_out_of_memory(error)
                 logger.exception("the handler of %s failed at the end of its input", self._peer)
                 self._close("its handler failed")
         # Half-closed: answers that are still owed can go out. The owner closes.
@@ -210,7 +213,8 @@ class AsyncioConnection(asyncio.BufferedProtocol):
         try:
             if handler is not None:
                 handler.on_closed(self._reason if exc is None else str(exc))
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             logger.exception("the handler of %s failed as its connection closed", self._peer)
         finally:
             self._gone.set()
@@ -290,6 +294,7 @@ class AsyncioConnection(asyncio.BufferedProtocol):
             logger.warning("closing the connection from %s: %s", self._peer, error)
             self._close(str(error))
         except Exception as error:
+            halt_if_out_of_memory(error)
             logger.exception("closing the connection from %s: its handler failed", self._peer)
             self._close(f"its handler failed: {error}")
         self._uncork()

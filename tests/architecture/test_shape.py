@@ -22,7 +22,7 @@ LONG_MODULES: dict[str, tuple[int, str]] = {
     "chaos.experiment.asked": (317, "every option of a run, each declared once"),
     "cluster.broker.node": (341, "the wiring of one broker, and the order in which it starts and stops"),
     "cluster.broker.replicas.replica": (358, "one replica's face towards requests, roles and settings"),
-    "cluster.seams.asyncio_connection": (370, "one socket: reading, sending, pausing and ending share its state"),
+    "cluster.seams.asyncio_connection": (375, "one socket: reading, sending, pausing and ending share its state"),
     "cluster.log.partition_log": (478, "the one face of a replica's log; the work is in the modules beside it"),
     "cluster.log.segment": (389, "one file with its indexes: lookups, appends and cuts share their positions"),
     "verifier.evidence.history": (334, "one file form: its columns, its writer, its reader"),

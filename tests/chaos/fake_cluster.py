@@ -8,6 +8,7 @@ from functools import partial
 
 from chaos.faults.breakable import LoadPart, ProcessLife, ProducerSeen, SeenMember
 from chaos.faults.damage import FrameAct, FrameCounts, LinkTraffic, Marks
+from chaos.faults.elect_unclean import REASON as UNCLEAN
 from chaos.faults.reaction import ClusterReaction
 from chaos.faults.under_test import CoordinatorOf
 from cluster.process.topology import link_names
@@ -264,6 +265,8 @@ class FakeCluster:
         self.retries_after_cut = True
         self.coordinated_ids = 2
         self.marked_clean: set[int] = set()
+        #: Followers that are out of the ISR.
+        self.left_isr: set[int] = set()
         self.restarts = 0
         self._zookeeper_links = {name for name in self.link_names if name.endswith("-zk")}
         self.own_load = FakeLoad()
@@ -296,6 +299,7 @@ class FakeCluster:
         self.restarts += 1
         self.machines[broker_id].failing = False
         self.machines[broker_id].held = 100
+        self.machines[broker_id].limit = None
 
     async def stop(self, broker_id: int, timeout_ms: int) -> bool:
         process = self.processes[broker_id]
@@ -322,21 +326,29 @@ class FakeCluster:
 
     async def leader(self, partition: int) -> tuple[int, int] | None:
         reachable = self._reachable()
-        return (reachable[0], 7) if reachable else None
+        in_sync = [each for each in reachable if each not in self.left_isr]
+        if in_sync:
+            return in_sync[0], 7
+        return (reachable[0], 8) if reachable and self.orders.unclean_elections else None
 
     async def replicas(self, partition: int) -> tuple[int, ...]:
         return self.broker_ids
 
     async def isr(self, partition: int) -> frozenset[int]:
-        return frozenset(self._reachable())
+        """Without those that could not fetch from the leader when they were looked at."""
+        reachable = self._reachable()
+        leader = next((each for each in reachable if each not in self.left_isr), 0)
+        self.left_isr |= {each for each in reachable if self.links.holds_frames(f"b{each}-b{leader}")}
+        return frozenset(reachable) - self.left_isr
 
     async def reaction(self) -> ClusterReaction:
         """Each death costs a leader epoch, and each return an ISR change as well."""
         dead = sum(not process.running for process in self.processes.values())
-        return ClusterReaction(self.restarts + dead, 2 * self.restarts + dead)
+        cuts = self.restarts if self.orders.unclean_elections else 0
+        return ClusterReaction(self.restarts + dead, 2 * self.restarts + dead, cuts)
 
     async def elections(self, topic: str, partition: int, reason: str) -> int:
-        return self.orders.preferred_elections
+        return self.orders.unclean_elections if reason == UNCLEAN else self.orders.preferred_elections
 
     async def controller(self) -> int | None:
         reachable = self._reachable()
@@ -373,6 +385,7 @@ class FakeCluster:
         if self.links.is_cut("producers-b1") or self.links.holds_frames("producers-b1"):
             self.counters["gapless_produce_batches_total"] += 1
             self.counters["gapless_produce_retries_total"] += self.retries_after_cut
+        self.counters["gapless_produce_batches_total"] += bool(self.left_isr)
         if name == "gapless_background_disk_seconds_sum":
             self.counters[name] = self.counters.get(name, 0.0) + self.machines[broker_id].delay_ms / 1000
         return self.counters.get(name, 0.0)

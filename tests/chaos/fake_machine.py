@@ -1,4 +1,4 @@
-"""Disk and clock of a broker that exists only as numbers, for tests of faults."""
+"""Disk, clock and memory of a broker that exists only as numbers, for tests of faults."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ class FakeMachine:
     ahead_ms: int = 0
     flipped: bool = False
     held: int = 100
+    limit: int | None = None
+    halted: int = 0
+    halts_with_words: bool = True
     files: dict[str, int] = field(default_factory=lambda: {"a.index": 5, "b-checkpoint": 7})
 
     #: Directories of replicas, which ``FakeOrders`` makes and removes.
@@ -63,6 +66,22 @@ class FakeMachine:
 
     async def failures(self) -> int:
         return self.failed
+
+    async def take_memory(self, spare_kb: int) -> None:
+        """Whoever has so little wants more at once."""
+        if not self.deaf:
+            self.limit = spare_kb
+            self.halted += self.halts_with_words
+            self.end()
+
+    async def give_memory(self) -> None:
+        self.limit = None
+
+    async def memory_limit(self) -> int | None:
+        return self.limit
+
+    async def halts(self) -> int:
+        return self.halted
 
     async def loaded(self) -> Mapping[str, Any]:
         return {"clean": False, "unflushed_bytes": 100}

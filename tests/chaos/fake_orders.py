@@ -35,7 +35,7 @@ class FakeOrders:
         self.machines = machines
         self.brokers = tuple(brokers)
         self.moves: list[tuple[int, ...]] = []
-        self.preferred_elections = 0
+        self.preferred_elections = self.unclean_elections = 0
         seen = SeenReplicas(self.brokers[0], 7, self.brokers[:3], self.brokers[:3])
         self.topics: dict[str, FakeTopic] = {topic: FakeTopic(dict.fromkeys(range(partitions), seen))}
         self._place(topic)
@@ -78,6 +78,10 @@ class FakeOrders:
             self._change(
                 topic, partition, SeenReplicas(leader, seen.leader_epoch + 1, tuple(replicas), tuple(replicas))
             )
+
+    async def elect_unclean(self, topic: str, partition: int) -> str:
+        self.unclean_elections += not self.deaf
+        return "REQUEST_TIMED_OUT" if self.deaf else "NONE"
 
     async def elect(self, topic: str, partition: int) -> str:
         seen = self.topics[topic].partitions[partition]

@@ -41,7 +41,8 @@ def test_a_fault_is_documented(name: str) -> None:
     """With a row of its own in docs/faults.md, and in a set of docs/nightly.md."""
     rows = [line for line in (DOCS / "faults.md").read_text().splitlines() if line.startswith(f"| `{name}` | ")]
     assert rows, f"add a row for {name} to the first table of docs/faults.md"
-    assert f"`{name}`" in (DOCS / "nightly.md").read_text(), f"add {name} to the table of docs/nightly.md"
+    of_a_night = f"`{name}`" in (DOCS / "nightly.md").read_text()
+    assert of_a_night or FAULTS[name].by_name_alone, f"add {name} to the table of docs/nightly.md"
 
 
 @pytest.mark.parametrize("name", [name for name, (faults, _) in FAULT_SETS.items() if faults != "all"])

@@ -12,7 +12,7 @@ import pytest
 from chaos.faults.admin_orders import RoundTrip, SeenReplicas
 from chaos.faults.base import Fault, Probe
 from chaos.faults.catalogue import FAULTS
-from chaos.faults.reaction import epochs_for
+from chaos.faults.reaction import ClusterReaction, epochs_for
 from chaos.schedules.model import Injection
 from tests.chaos.fake_cluster import FakeCluster
 from tests.chaos.fake_machine import FakeMachine
@@ -266,3 +266,52 @@ def test_a_setting_that_every_broker_describes_and_that_does_nothing_has_not_bit
     cluster.machines.update({broker_id: Idle(lambda: None) for broker_id in cluster.broker_ids})
     during, _ = asyncio.run(_whole(_fault("alter-config", cluster, key="segment.ms")))
     assert during.seen["brokers_agreeing"] == 3 and not during.effective
+
+
+def test_a_replica_outside_the_isr_is_elected_when_the_isr_is_dead() -> None:
+    """One follower is out, the others acknowledge without it and die; it leads, and they cut their logs off."""
+    cluster = FakeCluster()
+    fault = _fault("elect-unclean", cluster)
+    during, after = asyncio.run(_whole(fault))
+    left = during.seen["elected"]
+    assert left in (2, 3)
+    assert [step["broker"] for step in during.seen["steps"]] == [each for each in (1, 2, 3) if each != left]
+    assert cluster.links.frame_acts[0].direction == "response"
+    assert during.effective and during.seen["leaderless"] and during.seen["written_without"]
+    assert after.effective and after.seen["truncations"] == 2 and fault.bit(during, after)
+
+
+def test_an_unclean_election_that_cuts_nothing_off_does_not_count() -> None:
+    """No one came back with more than the elected one had: nothing shows that it lacked anything."""
+
+    class Lossless(FakeCluster):
+        async def reaction(self) -> ClusterReaction:
+            return replace(await super().reaction(), truncations=0)
+
+    fault = _fault("elect-unclean", Lossless())
+    during, after = asyncio.run(_whole(fault))
+    assert during.effective and not fault.bit(during, after)
+
+
+def test_a_follower_that_stays_in_the_isr_is_not_elected() -> None:
+    """No one is killed then: the fault would only be an outage."""
+
+    class InSync(FakeCluster):
+        async def isr(self, partition: int) -> frozenset[int]:
+            return frozenset(self.broker_ids)
+
+    cluster = InSync()
+    during, _ = asyncio.run(_whole(_fault("elect-unclean", cluster)))
+    assert not during.effective and during.seen["steps"] == [] and cluster.restarts == 0
+    assert not any(cluster.links.toxics.values())
+
+
+def test_an_unclean_election_that_the_journals_do_not_know_is_none() -> None:
+    """A leader may come back by itself: what the controller wrote counts, with its reason."""
+
+    class Forgetful(FakeCluster):
+        async def elections(self, topic: str, partition: int, reason: str) -> int:
+            return 0
+
+    during, _ = asyncio.run(_whole(_fault("elect-unclean", Forgetful())))
+    assert during.seen["leader_moved"] is True and not during.effective

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import pytest
 from chaos.experiment.asked import Asked
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
+from chaos.experiment.planned import impossible
 from chaos.experiment.resolve import load_seconds, overrun, plan, resolve
-from chaos.faults.catalogue import FAULTS, parse_faults
+from chaos.faults.catalogue import FAULTS, GROUPS, parse_faults
 from chaos.schedules.model import Injection, Schedule
+from chaos.schedules.swarms import SWARMS
 from cluster.config.errors import ConfigError
 from loadgen.settings import CLIENTS
+from loadgen.workloads import find_workload
 from tests.support.faults import among_replicas, of_closed_segments, of_coordinators, of_loads, of_zookeeper
 
 
@@ -85,13 +89,13 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
     assert "--faults basic without kill-leader: it needs 2 brokers to take effect, but there is --brokers 1" in warnings
     single, warnings = resolve(Asked(seed=1, replication_factor=1, faults="all"))
     of_others = {*of_coordinators(), *of_closed_segments(), *of_loads(), "kill-producers"}
-    assert set(FAULTS) - set(single.faults) == {*among_replicas(), *of_others}
+    assert set(GROUPS["all"]) - set(single.faults) == {*among_replicas(), *of_others} & {*GROUPS["all"]}
     assert {"kill-leader", "pause-leader", "rolling-restart", "power-loss"} < set(among_replicas())
     assert any("--replication-factor 1" in warning for warning in warnings)
     foreign, warnings = resolve(Asked(seed=1, zookeeper="h:1", faults="all"))
-    assert set(FAULTS) - set(foreign.faults) == {*of_zookeeper(), *of_others}
+    assert set(GROUPS["all"]) - set(foreign.faults) == {*of_zookeeper(), *of_others}
     large, warnings = resolve(Asked(seed=1, faults="all"))
-    assert set(FAULTS) - set(large.faults) == of_others
+    assert set(GROUPS["all"]) - set(large.faults) == of_others
     processes, segments = warnings
     assert "without kill-producers" in processes and "--load-processes 2" in processes
     assert "--topic-config segment.bytes=131072" in segments
@@ -99,9 +103,9 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
     assert resolve(small) == (resolve(small)[0], [])
     transactional, warnings = resolve(replace(small, workload="transactions"))
     left_out = {name for name in of_coordinators() if FAULTS[name].needs_coordinator == "group"}
-    assert set(FAULTS) - set(transactional.faults) == {*left_out, *of_loads("members")} and warnings == []
+    assert set(GROUPS["all"]) - set(transactional.faults) == {*left_out, *of_loads("members")} and warnings == []
     pipeline, _ = resolve(replace(small, workload="pipeline"))
-    assert set(FAULTS) - set(pipeline.faults) == set(of_loads("producers"))
+    assert set(GROUPS["all"]) - set(pipeline.faults) == set(of_loads("producers"))
     for asked, says in (
         (
             Asked(seed=1, faults="hold-markers", workload="bank", toxiproxy="http://h:1"),
@@ -245,3 +249,31 @@ def test_transactional_producers_have_times_of_their_own_and_readers_their_isola
     level = ["isolation.level=read_uncommitted"]
     asked, _ = resolve(Asked(seed=1, client=client, workload="transactions", consumer_config=level))
     assert asked.consumer_config.as_text()["isolation.level"] == "read_uncommitted"
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.by_name_alone])
+def test_only_its_name_draws_a_fault_that_loses_what_was_acknowledged(name: str) -> None:
+    """No set of faults has it, nor the schedule of any swarm; by its name, it is in the run."""
+    assert all(name not in faults for faults in GROUPS.values())
+    for swarm in SWARMS:
+        for seed in range(8):
+            assert name not in resolve(Asked(seed=seed, swarm=swarm, time_limit_s=3600))[0].faults
+    assert resolve(Asked(seed=1, faults=name))[0].faults == (name,)
+
+
+def test_an_unclean_election_is_ordered_only_where_all_have_what_is_acknowledged() -> None:
+    """With acks=1, a verdict could not tell what it lost from what any leader's death loses."""
+    for asked in (Asked(seed=1, faults="elect-unclean", acks="1"), Asked(seed=1, faults="elect-unclean", acks="0")):
+        with pytest.raises(ExperimentError, match="only with --acks all"):
+            resolve(asked)
+    with pytest.raises(ExperimentError, match="only with --acks all"):
+        resolve(Asked(seed=1, faults="elect-unclean", producer_config=("acks=1", "enable.idempotence=false")))
+
+
+def test_a_fault_of_one_system_is_refused_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of one process's memory is Linux's."""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    why = impossible("memory-pressure", Asked(seed=1), find_workload("steady"))
+    assert why == "it can be made on linux alone, and this is darwin"
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert impossible("memory-pressure", Asked(seed=1), find_workload("steady")) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.broken_cluster import Scene, Wanted, break_in_turn, nothing_is_lost
-from tests.integration.test_full_disk import TOPIC
+from tests.integration.test_full_disk import PARTITIONS, TOPIC
 from tests.support.require import require
 
 pytestmark = [pytest.mark.integration, pytest.mark.full, pytest.mark.timeout(500)]
@@ -63,3 +63,27 @@ def test_orders_under_load_take_effect_and_nothing_is_lost(
         await nothing_is_lost(scene)
 
     break_in_turn(tmp_path, faults, as_before, brokers=brokers, topic={"min.insync.replicas": "2"})
+
+
+def test_an_unclean_election_loses_what_its_leader_lacks_and_nothing_else(tmp_path: Path) -> None:
+    """The partition of the order has gaps among what was acknowledged, and nothing that was never written; every other
+    partition has all of it."""
+    require("java")
+    lost: list[int] = []
+
+    async def in_the_end(scene: Scene) -> None:
+        for partition in range(PARTITIONS):
+            acknowledged = set(scene.writer.acknowledged[partition])
+            missing = acknowledged - set(await scene.numbers(partition))
+            if partition == 0:
+                lost.extend(missing)
+            else:
+                assert not missing, (partition, sorted(missing)[:10])
+
+    ordered = Wanted(
+        "elect-unclean",
+        {},
+        lambda during, after: during["elections"] == 1 and during["leaderless"] and after["truncations"] > 0,
+    )
+    break_in_turn(tmp_path, (ordered,), in_the_end, topic={"min.insync.replicas": "2"})
+    assert lost

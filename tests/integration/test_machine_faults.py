@@ -43,6 +43,11 @@ MACHINES = (
         {"ppm": 400_000},
         lambda during, after: during["clock_ahead_ms"] > 400 and abs(after["clock_ahead_ms"]) < 250,
     ),
+    Wanted(
+        "memory-pressure",
+        {"spare_kb": 64},
+        lambda during, after: during["halts"] == 1 and not after["limited"] and after["leader_epochs"] > 0,
+    ),
 )
 
 

@@ -7,10 +7,10 @@ from datetime import datetime
 
 from verifier.bounds import MARGIN_MS, bounds
 from verifier.closing import Closing, LogAlarm
-from verifier.completeness.killed import FAILED, KILLED, killer
+from verifier.completeness.killed import EXPLAINED, killer
 from verifier.doubts import CLOCK, EXCUSES, Doubt
 from verifier.evidence.declared import LIVE
-from verifier.evidence.fault_kinds import FAILING_DISKS
+from verifier.evidence.fault_kinds import FAILING_DISKS, HALTING, NO_MEMORY
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
 from verifier.evidence.units import ms_of_seconds, seconds_of_ms, seconds_of_ns
@@ -159,7 +159,7 @@ def _ends(lives: list[ChildProcess], closing: Closing) -> Iterator[str]:
             continue
         told = f"{child.name} (pid {child.pid}) ended with exit status {child.exit_code}"
         is_last = number == len(lives)
-        if child.exit_code in (KILLED, FAILED) and killer(child.name, child.pid, closing, child.exit_code) is not None:
+        if child.exit_code in EXPLAINED and killer(child.name, child.pid, closing, child.exit_code) is not None:
             if is_last and child.name.startswith("broker-"):
                 yield f"{told} instead of 0"
         else:
@@ -168,17 +168,20 @@ def _ends(lives: list[ChildProcess], closing: Closing) -> Iterator[str]:
 
 def _alarms(closing: Closing) -> Iterator[str]:
     for alarm in closing.alarms:
-        if alarm.disk_error and _broken_disk(alarm, closing):
+        if alarm.known and _is_explained(alarm, closing):
             continue
         more = f" ({alarm.count} such lines)" if alarm.count > 1 else ""
         yield f"{alarm.path} has an error{more}: {alarm.first}"
 
 
-def _broken_disk(alarm: LogAlarm, closing: Closing) -> bool:
-    """Whether it is the log of a broker that a fault gave a disk with this very error."""
+def _is_explained(alarm: LogAlarm, closing: Closing) -> bool:
+    """Whether it is the log of a broker that a fault gave a disk with this very error, or no more memory."""
     return any(
-        each.fault in FAILING_DISKS
-        and alarm.path.startswith(f"nodes/{each.probe.get('broker')}/")
-        and each.probe.get("disk_error") == alarm.disk_error
+        alarm.path.startswith(f"nodes/{each.probe.get('broker')}/")
+        and (
+            each.probe.get("disk_error") == alarm.known
+            if each.fault in FAILING_DISKS
+            else each.fault in HALTING and alarm.known == NO_MEMORY
+        )
         for each in closing.faults.injected
     )

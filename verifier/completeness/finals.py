@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from verifier.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import FINAL, NOTHING, Doubt
+from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.facts import Facts, ReplicaFiles
 from verifier.narrowed import due_files, given_files, is_foreign
+from verifier.witness import unclean_orders
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
@@ -71,12 +73,15 @@ def _below_what_was_told(run: RunModel, facts: Facts, closing: Closing) -> Itera
     """
     if run.settings.unclean_leader_election:
         return
+    ordered = unclean_orders(closing.faults.injected) if UNCLEAN_ORDER in run.faults_requested else {}
     told: dict[tuple[str, int], int] = {}
     for account in closing.accounts:
         for place, high_watermark in account.watermarks.items():
             told[place] = max(high_watermark, told.get(place, -1))
     for final in run.final:
         high_watermark = told.get((final.topic, final.partition), -1)
+        if (final.topic, final.partition) in ordered:
+            continue
         if final.status == "ok" and high_watermark > final.high_watermark:
             reason = (
                 f"{final.topic}-{final.partition}: a reader was told of a high watermark {high_watermark}, "

@@ -6,14 +6,14 @@ seen this very process dead, and the time must agree with what the process left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from verifier.account import HistoryAccount
 from verifier.closing import Closing
 from verifier.completeness.counted import counted
 from verifier.effectiveness import Injected
-from verifier.evidence.fault_kinds import FAILING_DISKS, KILLING_MACHINES, KILLING_SEVERAL
+from verifier.evidence.fault_kinds import FAILING_DISKS, HALTING, KILLING_MACHINES, KILLING_SEVERAL
 from verifier.evidence.history import FLUSH_INTERVAL_NS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import ns_of_seconds, seconds_of_ns
@@ -22,6 +22,12 @@ from verifier.evidence.units import ns_of_seconds, seconds_of_ns
 KILLED = -9
 #: That of a broker whose disk failed.
 FAILED = 1
+#: And those of a broker that got no more memory: it halted, or code that is not Python's aborted it.
+HALTED, ABORTED = 3, -6
+#: How a process ends that no one killed -> the faults that have it end so.
+_ENDS: Mapping[int | None, Collection[str]] = {FAILED: FAILING_DISKS, HALTED: HALTING, ABORTED: HALTING}
+#: The statuses that a fault may explain.
+EXPLAINED = frozenset((KILLED, FAILED, HALTED, ABORTED))
 
 #: These kill brokers alone.
 _BROKERS_ALONE = frozenset(
@@ -58,7 +64,7 @@ def kills(fault: str, process: str) -> bool:
 def killer(process: str, pid: int, closing: Closing, exit_code: int | None = KILLED) -> Injected | None:
     """The fault whose probe saw this process dead, and that ends one with this status; None if there is none."""
     for each in closing.faults.injected:
-        fits = kills(each.fault, process) if exit_code == KILLED else each.fault in FAILING_DISKS
+        fits = kills(each.fault, process) if exit_code == KILLED else each.fault in _ENDS.get(exit_code, ())
         if not each.skipped and fits and any(_is_dead(s, process, pid) for s in _seen(each)):
             return each
     return None

@@ -6,11 +6,17 @@ from __future__ import annotations
 KILLING_MACHINES = frozenset(("power-loss", "truncate-tail", "lose-checkpoint", "lose-index"))
 #: Calls of the disk fail, and the broker exits on its own.
 FAILING_DISKS = frozenset(("full-disk", "disk-error"))
+#: The broker gets no more memory, and halts.
+HALTING = frozenset(("memory-pressure",))
 #: What calls of a disk fail with, as its probe names it -> as a log has it.
 DISK_ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
+#: What the log of a broker says that got no more memory, and its name beside those errors.
+NO_MEMORY, HALTS = "ENOMEM", "it got no more memory, and halts"
 #: Processes of the load are killed, stopped or restarted, and the cluster is left alone.
 ON_THE_LOAD = frozenset(
     ("kill-producers", "kill-readers", "pause-producers", "pause-members", "crash-members", "restart-members")
 )
 #: Several brokers are killed, one step of the probe for each.
-KILLING_SEVERAL = frozenset(("kill-all", "kill-majority", "restart-storm", "double-failover"))
+KILLING_SEVERAL = frozenset(("kill-all", "kill-majority", "restart-storm", "double-failover", "elect-unclean"))
+#: A replica from outside the ISR is made leader on request, and what it lacks is lost: only where it was asked for.
+UNCLEAN_ORDER = "elect-unclean"

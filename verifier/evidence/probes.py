@@ -46,6 +46,10 @@ _FACTS: Mapping[str, tuple[str, str]] = {
     "removed_data": ("the former replica's data was gone", "the former replica's data was still there"),
     "leader_back": ("the preferred leader led again", "the preferred leader did not lead again"),
     "recreated": ("one was recreated under its name", "none was recreated under its name"),
+    "left_isr": ("it was out of the ISR", "it did not leave the ISR"),
+    "written_without": ("the others acknowledged without it", "nothing was written without it"),
+    "leaderless": ("the partition had no leader", "the partition had a leader all the time"),
+    "limited": ("its memory was still limited", "its memory was limited no more"),
     "accepted": ("what was refused was taken again", "what was refused was not taken again"),
 }
 #: Name -> a text with a place for the value.
@@ -134,6 +138,8 @@ _VALUES: Mapping[str, str] = {
     "brokers_agreeing": "{} brokers described that value",
     "closed_segments": "{} segments were closed",
     "full_segments": "{} of them may just have been full",
+    "spare_kb": "{} KiB were left to it",
+    "halts": "it got no more memory, and halted, {} times",
     "refusal": "a record was refused with {}",
 }
 #: Name -> the text for one.
@@ -166,6 +172,7 @@ _ONE: Mapping[str, str] = {
     "files_again": "1 of the lost files was there again",
     "failed_calls": "1 call of its disk failed",
     "delayed_syncs": "1 sync was delayed",
+    "halts": "it got no more memory, and halted",
     "registrations": "1 registration followed",
     "elections": "1 such election in the journals",
     "records_read": "1 record was written and read back",

@@ -13,6 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Self, Union, get_args, get_origin, get_type_hints
 
 from verifier.evidence.declared import DeclaredEvidence
+from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 
 SCHEMA = 2
 #: What JSON calls it.
@@ -174,6 +175,12 @@ class RunModel(Model):
     judging: list[ChildProcess] = field(default_factory=list)  # processes of the verification, after the seal
     ended: str | None = None
     exit_status: int | None = None
+
+    @property
+    def may_elect_uncleanly(self) -> bool:
+        """Whether a replica from outside the ISR may become leader of a partition of the run's topic: of any by the
+        topic's settings, or of one where a fault orders it (``verifier.witness``)."""
+        return self.settings.unclean_leader_election or UNCLEAN_ORDER in self.faults_requested
 
     def phase(self, name: str) -> PhaseSpan | None:
         """A phase that the run came to, by its name."""

@@ -69,7 +69,7 @@ def pipelines(directory: RunDirectory, run: RunModel, evidence: GroupEvidence) -
                 _values(run.run_id, home, *place, partition.log.records),
                 _output(run.run_id, max(homes, key=replica_end), *output),
                 # an unclean election may cut off what was handed over
-                is_whole=partition.log.start == 0 and not run.settings.unclean_leader_election,
+                is_whole=partition.log.start == 0 and not run.may_elect_uncleanly,
             )
         )
     return found

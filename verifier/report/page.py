@@ -86,7 +86,7 @@ def _page(
     cards = Cards(verdict, around, occasions, pictures=amount.pictures, called=program(run.repro))
     axis = axis_of(injected, series)
     factor = max((topic.replication_factor for topic in run.topics), default=0)
-    expectation = Expectation(run.settings).allowances
+    expectation = Expectation.of(run).allowances
     # what counts comes first: a place that both share has its picture there
     groups = cards.groups()
     allowed, more_allowed = cards.allowed()

@@ -65,7 +65,7 @@ def transaction_evidence(directory: RunDirectory, run: RunModel) -> TransactionE
         _NOT_READ if is_foreign(run) else _state(copies),
         _logs(copies),
         working(run, known_shift(directory, run)),
-        may_lose_markers=run.settings.unclean_leader_election,
+        may_lose_markers=run.may_elect_uncleanly,
         may_lose_offsets=may_lose_offsets(run),
     )
 

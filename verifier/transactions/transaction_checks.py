@@ -80,7 +80,7 @@ def _wrong_ends(
     transactions: Sequence[ClientTransaction] = (),
     logs: Mapping[TopicPartition, LogTransactions] | None = None,
 ) -> list[Anomalous]:
-    if run.settings.unclean_leader_election:
+    if run.may_elect_uncleanly:
         return []
     return list(wrong_end_offset(ends_of(directory.history_dir, transactions, logs)))
 

@@ -16,6 +16,7 @@ from cluster.isr import IsrAnswer, IsrProposal, PartitionId
 from cluster.protocol.errors import ErrorCode
 from cluster.replication.isr import IsrOutcome
 from cluster.seams.clock import Clock
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.units import seconds_of_ms
 from cluster.topic_partition import TopicPartition
 
@@ -82,6 +83,7 @@ class IsrProposals:
         try:
             answers = await self._send(proposals)
         except Exception as error:  # whatever it was, the proposal stays open until a controller answers it
+            halt_if_out_of_memory(error)
             logger.info("the controller could not be asked for %d ISR changes: %r", len(proposals), error)
         is_settled = True
         now_ms = self._clock.monotonic_ms()

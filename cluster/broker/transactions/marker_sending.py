@@ -23,6 +23,7 @@ from cluster.coordinator.transaction.markers import LEADER_OFFLINE, MarkerQueue
 from cluster.metadata.store import StoreError
 from cluster.metadata.znodes import MalformedZnode
 from cluster.protocol.errors import ErrorCode
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -209,7 +210,8 @@ class MarkerSender:
             return await self._links.write(broker_id, chunk)
         except (OSError, StoreError) as error:
             logger.info("%d markers for broker %d are to be sent again: %r", len(chunk), broker_id, error)
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             # Whatever it is, the transactions wait for their markers.
             logger.exception("%d markers for broker %d", len(chunk), broker_id)
         return [None] * len(chunk)
@@ -217,6 +219,7 @@ class MarkerSender:
     def _tell(self, markers: TransactionMarkers, errors: Mapping[TopicPartition, ErrorCode] | None) -> None:
         try:
             self._answered(markers, errors)
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             # A mistake of ours about one transaction does not keep the markers of others back.
             logger.exception("the answer to %r", markers)

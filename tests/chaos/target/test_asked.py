@@ -97,11 +97,13 @@ OUT_OF_REACH = {
         *("hold-markers", "delay-markers"),
     },
     "ZooKeeper, and with --target gapless did not start it": {"pause-zookeeper", "restart-zookeeper"},
-    "the disk or the clock of a broker": {
+    "the disk, clock or memory of a broker": {
         *("power-loss", "truncate-tail", "full-disk", "disk-error", "slow-disk", "lose-checkpoint", "lose-index"),
-        *("bit-flip", "clock-jump", "clock-drift"),
+        *("bit-flip", "clock-jump", "clock-drift", "memory-pressure"),
     },
-    "shows only in journals and on disks": {"reassign-partitions", "elect-preferred", "alter-config"},
+    "shows only in journals and on disks": {
+        *("reassign-partitions", "elect-preferred", "elect-unclean", "alter-config")
+    },
     "it makes topics beside the load's": {"add-partitions", "create-delete-topic"},
     "--nodes says only how they are killed": {"rolling-restart"},
     "it removes a broker's data": {"kill-and-wipe"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -63,4 +64,12 @@ def start_a_stray(arguments: dict[str, Any], channel: ChildChannel) -> None:
     """Start a program in a session of its own, which nobody told the Supervisor about."""
     stray = subprocess.Popen(["sleep", "600"], start_new_session=True)
     channel.ready({"event": "bound", "stray": stray.pid})
+    time.sleep(600)
+
+
+def limit_memory_and_wait(arguments: dict[str, Any], channel: ChildChannel) -> None:
+    """Let the address space grow to so much only."""
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (2**33, most))
+    channel.ready({"event": "bound"})
     time.sleep(600)

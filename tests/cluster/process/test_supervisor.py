@@ -322,3 +322,17 @@ def test_a_target_must_be_importable_by_name(supervisor: Supervisor) -> None:
     with pytest.raises(TypeError):
         supervisor.start_python("x", f"{TARGETS}:announce", {"a": object()}, None)
     assert supervisor.children == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the memory of another process")
+def test_a_limit_of_memory_is_seen_and_lifted(supervisor: Supervisor) -> None:
+    """As the child set it for itself; of one that has ended there is nothing to lift, whoever has its pid now."""
+    child = start(supervisor, "limit_memory_and_wait")
+    child.wait_message(20)
+    assert child.memory_limit() is not None
+    child.lift_memory_limit()
+    assert child.memory_limit() is None
+    child.kill()
+    with pytest.raises(ProcessLookupError, match="has ended"):
+        child.lift_memory_limit()
+    assert child.memory_limit() is None

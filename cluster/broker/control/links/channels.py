@@ -18,6 +18,7 @@ from cluster.broker.control.links.peers import Peer
 from cluster.metadata.store import StoreError
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.message_classes import LeaderAndIsrResponse, StopReplicaResponse
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.units import seconds_of_ms
 
 logger = logging.getLogger(__name__)
@@ -110,7 +111,8 @@ class BrokerChannel:
                     logger.warning("the controller cannot reach broker %d: %r", self.broker_id, error)
                 await asyncio.sleep(RETRY_S)
                 continue
-            except Exception:
+            except Exception as error:
+                halt_if_out_of_memory(error)
                 refusals += 1
                 logger.exception("%s to broker %d failed", _name(request), self.broker_id)
                 if refusals == MAX_REFUSALS:

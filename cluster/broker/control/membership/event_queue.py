@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from cluster.broker.pauses import Pauses, Shares
 from cluster.metadata.store import SessionExpiredError
 from cluster.seams.clock import Clock
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +115,7 @@ class EventQueue:
                 raise
             logger.exception("an event of %s was cancelled from inside", self._name)
         except Exception as error:
+            halt_if_out_of_memory(error)
             if done is None and isinstance(error, SessionExpiredError):
                 # What it knew of the cluster is void: the next session reads everything again.
                 logger.info("an event of %s was abandoned: %s", self._name, error)

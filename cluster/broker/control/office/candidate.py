@@ -16,6 +16,7 @@ from cluster.broker.control.office.elector import Elector
 from cluster.broker.control.office.office import Office, OfficeParts, enter_office
 from cluster.metadata.paths import BROKER_IDS, CONTROLLER, DELETE_TOPICS, TOPICS
 from cluster.metadata.store import StoreError
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +156,8 @@ class Candidate:
                 await office.reassignments.advance()
         except (ControllerMovedError, StoreError, TimeoutError) as error:
             await self._fall(office, error)
-        except Exception:
+        except Exception as error:
+            halt_if_out_of_memory(error)
             logger.exception("controller epoch %d failed", office.controller.epoch)
             await self._fall(office, None)
 
