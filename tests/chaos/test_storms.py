@@ -10,6 +10,7 @@ import pytest
 
 from chaos.conductor.broker_machine import BrokerMachine
 from chaos.faults.base import Probe
+from chaos.faults.breakable import ProcessLife
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.damage import FrameAct, Marks
 from chaos.faults.reaction import ClusterReaction, reaction
@@ -82,6 +83,36 @@ def test_a_double_failover_kills_two_leaders(back: bool, tail: bool, next_tail: 
     assert not any(links.toxics.values())
     assert [(step["broker"], step["dead"]) for step in probe.seen["steps"]] == [(1, True), (2, True)]
     assert probe.effective
+
+
+class Lagging(FakeCluster):
+    """Broker 3 is dropped when its leader answers no follower; ``is_strict``: it joins only when it is answered."""
+
+    def __init__(self, is_strict: bool) -> None:
+        super().__init__()
+        self.is_strict = is_strict
+        #: What is held when a leader dies.
+        self.held: list[list[str]] = []
+
+    async def isr(self, partition: int) -> frozenset[int]:
+        holds = [self.links.holds_frames(f"b{follower}-b1") for follower in (2, 3)]
+        waits = self.is_strict and self.links.holds_frames("b3-b2")
+        return frozenset(self._reachable()) - ({3} if all(holds) or waits else set())
+
+    async def life(self, broker_id: int) -> ProcessLife:
+        if not self.processes[broker_id].running:
+            self.held.append(sorted(link for link in self.link_names if self.links.holds_frames(link)))
+        return await super().life(broker_id)
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_a_follower_that_lags_is_out_of_the_isr_when_the_first_leader_dies(is_strict: bool) -> None:
+    """The next one dies when the one that lags has joined: before it was answered, if it is let in too early."""
+    cluster = Lagging(is_strict)
+    probe = asyncio.run(_during("double-failover", cluster, back=True, lagging=True))
+    assert cluster.held[:2] == [["b2-b1", "b3-b1"], [] if is_strict else ["b3-b2"]]
+    assert [(step["broker"], step["dead"]) for step in probe.seen["steps"]] == [(1, True), (2, True)]
+    assert probe.effective and not any(cluster.links.toxics.values())
 
 
 def test_a_double_failover_does_not_bite_with_the_first_leader_back_in_the_isr() -> None:
