@@ -3,21 +3,22 @@
 The schedule of KIP-101, KIP-279 and KAFKA-7128: a log that was led by one broker, then by another, and must be
 continued by a third, or by the first with whatever it still has. So that it has something that no other has, its
 followers may be cut off from it for a moment before it dies, which is too short for them to leave the ISR. So may those
-of the next leader, from its first moment: then no other broker has a record of its epoch. And the last follower may
-lag: it is out of the ISR when the first leader dies, so that it lacks what was committed since, and the next leader has
-not heard that this was committed.
+of the next leader, from its first moment: then no other broker has a record of its epoch. And the next leader may be
+ahead of the others: they are out of the ISR when the first one dies, so they lack what was committed since, and the
+next one has not heard that this was committed.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from chaos.faults.accepted import truth
+from chaos.faults.accepted import integer, truth
 from chaos.faults.base import Probe, until
 from chaos.faults.damage import FrameAct
 from chaos.faults.drop_response import BATCHES
 from chaos.faults.kill_several import KillSeveral
 from cluster.protocol.apis import ApiKey
+from cluster.seams.units import seconds_of_ms
 
 #: How often the first one starts again when the next one dies, and how often it has a tail, where nothing is said.
 _BACK, _TAIL = 0.5, 0.75
@@ -26,11 +27,11 @@ _ALONE_S = 0.8
 _TO_FOLLOWERS = FrameAct("hold", (int(ApiKey.FETCH), int(ApiKey.OFFSET_FOR_LEADER_EPOCH)), "response", lossy=True)
 #: How long producers may take to find the next leader, and how long it then has before it dies.
 _FOUND_MS, _NEXT_ALONE_S = 5_000, 0.3
-#: How much longer than the one that lags the next leader fetches from the first; how long the first may take to drop
-#: the one that lags; and how long it then confirms what the two others have.
-_AHEAD_S, _DROPPED_MS, _CONFIRMS_S = 1.0, 12_000, 0.3
-#: How long the one that lags asks the next leader without an answer. It has all that time to be let in too early.
-_UNANSWERED_MS = 1_500
+#: How long the first leader may take to drop those that lag, and how long it then confirms what the next one has.
+_DROPPED_MS, _CONFIRMS_S = 20_000, 0.3
+#: How long those that lag ask the next leader without an answer: enough to ask again, since one that was let in too early
+#: is soon dropped.
+_UNANSWERED_MS = 8_000
 
 
 class DoubleFailover(KillSeveral):
@@ -40,7 +41,7 @@ class DoubleFailover(KillSeveral):
     summary = "SIGKILL the leader of a partition, and the next leader before the first is back in the ISR; restart both"
     least_replicas = 3
     needs_sync = True
-    accepts = (truth("back"), truth("tail"), truth("next_tail"), truth("lagging"))
+    accepts = (truth("back"), truth("tail"), truth("next_tail"), integer("ahead_ms", 1, 60_000))
 
     async def choose(self) -> str:
         await self._begin()
@@ -57,14 +58,14 @@ class DoubleFailover(KillSeveral):
         self._has_tail = can_cut and (drawn_tail if tail is None else bool(tail))
         self._others = [each for each in replicas if each not in (self._first, self._next)]
         self._next_has_tail = can_cut and bool(self.injection.parameters.get("next_tail", False))
-        self._one_lags = can_cut and bool(self.injection.parameters.get("lagging", False))
+        self._ahead_ms = int(self.injection.parameters.get("ahead_ms", 0)) if can_cut else 0
         first = f"broker {self._first}, leader of {self.cluster.topic}-{self._partition}"
-        alone = ", after its followers could not fetch" if self._has_tail or self._one_lags else ""
+        alone = ", after its followers could not fetch" if self._has_tail or self._ahead_ms else ""
         while_it = "starts again" if self._is_back else "is down"
         return f"{first}{alone}, then broker {self._next}, its next leader, while it {while_it}"
 
     async def inject(self) -> None:
-        if self._one_lags:
+        if self._ahead_ms:
             await self._let_others_lag()
         elif self._has_tail:
             followers = [each for each in await self.cluster.replicas(self._partition) if each != self._first]
@@ -73,7 +74,7 @@ class DoubleFailover(KillSeveral):
             await asyncio.sleep(_ALONE_S)
         await self._kill(self._first)
         await self.damage.heal()
-        if self._next_has_tail or self._one_lags:
+        if self._next_has_tail or self._ahead_ms:
             await self._hold(self._others, self._next)
         self._took_over = await until(self._next_leads, clock=self.clock, timeout_ms=self.patience_ms)
         if not self._took_over:
@@ -81,7 +82,7 @@ class DoubleFailover(KillSeveral):
             pid = self.cluster.process(self._next).pid
             self._steps.append({"broker": self._next, "pid": pid, "dead": False})
             return
-        if self._one_lags:
+        if self._ahead_ms:
             await self._others_join()
         elif self._next_has_tail:
             await self._written_to_next()
@@ -109,7 +110,7 @@ class DoubleFailover(KillSeveral):
         Until they are dropped nothing is confirmed, so that the first is to answer the next no more before that.
         """
         await self._hold(self._others, self._first)
-        await asyncio.sleep(_AHEAD_S)
+        await asyncio.sleep(seconds_of_ms(self._ahead_ms))
         await self._hold([self._next], self._first)
         await until(self._are_dropped, clock=self.clock, timeout_ms=_DROPPED_MS)
         await asyncio.sleep(_CONFIRMS_S)

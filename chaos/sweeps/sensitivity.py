@@ -121,9 +121,15 @@ EXERCISES: Mapping[str, Exercise] = {
     ),
     # Who lags is out of the ISR when the leader dies, and the next leader does not know what was committed since.
     "lagging-follower": Exercise(
-        20.0,
-        (Injection(3.0, "double-failover", 5.0, _FIRST, {"back": True, "tail": False, "lagging": True}),),
-        options={"partitions": 1, "rate": 1000, "producer_config": _PATIENT},
+        24.0,
+        (Injection(3.0, "double-failover", 5.0, _FIRST, {"back": True, "tail": False, "ahead_ms": 4500}),),
+        options={
+            "partitions": 1,
+            "rate": 1000,
+            "producer_config": _PATIENT,
+            # who was let in too early is looked at twice in this time
+            "broker_config": ("replica.lag.time.max.ms=6000",),
+        },
     ),
     # A leader that reaches neither followers nor controller, while ZooKeeper and clients reach it; then it is replaced.
     "leader-on-its-own": Exercise(
