@@ -120,17 +120,7 @@ EXERCISES: Mapping[str, Exercise] = {
         options={"partitions": 1, "rate": 1000, "producer_config": _PATIENT},
     ),
     # Who lags is out of the ISR when the leader dies, and the next leader does not know what was committed since.
-    "lagging-follower": Exercise(
-        24.0,
-        (Injection(3.0, "double-failover", 5.0, _FIRST, {"back": True, "tail": False, "ahead_ms": 4500}),),
-        options={
-            "partitions": 1,
-            "rate": 1000,
-            "producer_config": _PATIENT,
-            # who was let in too early is looked at twice in this time
-            "broker_config": ("replica.lag.time.max.ms=6000",),
-        },
-    ),
+    "kafka-7128-lagging-follower": opening("kafka-7128-lagging-follower", 24.0),
     # A leader that reaches neither followers nor controller, while ZooKeeper and clients reach it; then it is replaced.
     "leader-on-its-own": Exercise(
         18.0,
@@ -198,7 +188,7 @@ DEFECTS: Mapping[str, Planted] = {
     "cut-to-the-watermark": Planted("failover-in-a-failover", _LOSS, source="KAFKA-1211 (KIP-101)"),
     "guess-unknown-epochs": Planted("epoch-that-no-one-has", _LOSS, source="KAFKA-6361 (KIP-279)"),
     "reuse-epochs": Planted("tail-that-no-one-has", ("split-brain", *_LOSS), source="votes kept only in memory"),
-    "join-at-the-watermark": Planted("lagging-follower", _LOSS, source="KAFKA-7128"),
+    "join-at-the-watermark": Planted("kafka-7128-lagging-follower", _LOSS, source="KAFKA-7128"),
     "lead-alone": Planted("leader-on-its-own", (*_LOSS, "split-brain"), source="KAFKA-15489, KAFKA-14154"),
     "confirm-on-stepping-down": Planted("deposed-with-a-tail", _LOSS, source="Redpanda 3003"),
     "elect-anybody": Planted("jepsen-2013", _LOSS, source="KAFKA-1555"),
