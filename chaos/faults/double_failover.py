@@ -29,8 +29,8 @@ _TO_FOLLOWERS = FrameAct("hold", (int(ApiKey.FETCH), int(ApiKey.OFFSET_FOR_LEADE
 _FOUND_MS, _NEXT_ALONE_S = 5_000, 0.3
 #: How long the first leader may take to drop those that lag, and how long it then confirms what the next one has.
 _DROPPED_MS, _CONFIRMS_S = 20_000, 0.3
-#: How long those that lag ask the next leader without an answer: enough to ask again, since one that was let in too early
-#: is soon dropped.
+#: How long those that lag ask the next leader without an answer: enough to ask again, since one that was let in too
+#: early is soon dropped.
 _UNANSWERED_MS = 8_000
 
 
@@ -72,6 +72,7 @@ class DoubleFailover(KillSeveral):
             # lossy: what is held back would reach them when the leader is dead
             await self.damage.cut([f"b{each}-b{self._first}" for each in followers], "response", lossless=False)
             await asyncio.sleep(_ALONE_S)
+        before = await self._batches_of_next() if self._next_has_tail else 0.0
         await self._kill(self._first)
         await self.damage.heal()
         if self._next_has_tail or self._ahead_ms:
@@ -85,7 +86,7 @@ class DoubleFailover(KillSeveral):
         if self._ahead_ms:
             await self._others_join()
         elif self._next_has_tail:
-            await self._written_to_next()
+            await self._written_to_next(before)
         start = asyncio.create_task(self.cluster.restart(self._first)) if self._is_back else None
         isr = await self.cluster.isr(self._partition)
         # if no broker knows it, it may be in there
@@ -129,15 +130,20 @@ class DoubleFailover(KillSeveral):
     async def _are_in_sync(self) -> bool:
         return (await self.cluster.isr(self._partition)).issuperset(self._others)
 
-    async def _written_to_next(self) -> None:
-        """Producers have found the next leader, and no one else has what they wrote."""
-        before = await self.cluster.counter(self._next, BATCHES) or 0
+    async def _written_to_next(self, before: float) -> None:
+        """Producers have found the next leader, and no one else has what they wrote.
+
+        They may have written all that they may have in flight by now, so the count before the election is compared.
+        """
 
         async def written() -> bool:
-            return (await self.cluster.counter(self._next, BATCHES) or 0) > before
+            return await self._batches_of_next() > before
 
         await until(written, clock=self.clock, timeout_ms=_FOUND_MS)
         await asyncio.sleep(_NEXT_ALONE_S)
+
+    async def _batches_of_next(self) -> float:
+        return await self.cluster.counter(self._next, BATCHES) or 0
 
     async def _next_leads(self) -> bool:
         found = await self.cluster.leader(self._partition)

@@ -42,7 +42,7 @@ _IN_FLIGHT = ("batch.size=1000", "linger.ms=0", "max.in.flight.requests.per.conn
 _SINGLE = ("batch.size=1", "linger.ms=0", "max.in.flight.requests.per.connection=5")
 #: Producers wait for longer than a session and an election.
 _PATIENT = ("request.timeout.ms=10000", "socket.timeout.ms=12000")
-#: On a slow machine the elections of a double failover take longer than a lag is borne: who is cut off stays in the ISR.
+#: On a slow machine a double failover takes longer than a lag is usually borne: who is cut off must stay in the ISR.
 _LENIENT = ("replica.lag.time.max.ms=15000",)
 _RESPONSES = {"partitions": 1, "rate": 1000, "producer_config": _IN_FLIGHT}
 _FIRST = {"partition": 0}

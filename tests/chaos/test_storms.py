@@ -85,6 +85,19 @@ def test_a_double_failover_kills_two_leaders(back: bool, tail: bool, next_tail: 
     assert probe.effective
 
 
+def test_what_producers_wrote_to_the_next_leader_at_once_is_not_waited_for_again() -> None:
+    """All that they may have in flight may be there when it is first seen to lead, and then nothing more comes."""
+    asked: list[bool] = []
+
+    class AtOnce(FakeCluster):
+        async def counter(self, broker_id: int, name: str) -> float | None:
+            asked.append(self.processes[1].running)
+            return 0.0 if self.processes[1].running else 10.0
+
+    probe = asyncio.run(_during("double-failover", AtOnce(), back=False, tail=False, next_tail=True))
+    assert probe.effective and asked == [True, False]
+
+
 class Lagging(FakeCluster):
     """Broker 3 is dropped when its leader answers no follower; ``is_strict``: it joins only when it is answered."""
 
