@@ -4,21 +4,20 @@ The schedule of KIP-101, KIP-279 and KAFKA-7128: a log that was led by one broke
 continued by a third, or by the first with whatever it still has. So that it has something that no other has, its
 followers may be cut off from it for a moment before it dies, which is too short for them to leave the ISR. So may those
 of the next leader, from its first moment: then no other broker has a record of its epoch. And the next leader may be
-ahead of the others: they are out of the ISR when the first one dies, so they lack what was committed since, and the
-next one has not heard that this was committed.
+ahead of the others: they are dead when the first one dies, so they lack what was committed since they left the ISR, and
+the next one has not heard that this was committed.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from chaos.faults.accepted import integer, truth
+from chaos.faults.accepted import truth
 from chaos.faults.base import Probe, until
 from chaos.faults.damage import FrameAct
 from chaos.faults.drop_response import BATCHES
 from chaos.faults.kill_several import KillSeveral
 from cluster.protocol.apis import ApiKey
-from cluster.seams.units import seconds_of_ms
 
 #: How often the first one starts again when the next one dies, and how often it has a tail, where nothing is said.
 _BACK, _TAIL = 0.5, 0.75
@@ -27,10 +26,11 @@ _ALONE_S = 0.8
 _TO_FOLLOWERS = FrameAct("hold", (int(ApiKey.FETCH), int(ApiKey.OFFSET_FOR_LEADER_EPOCH)), "response", lossy=True)
 #: How long producers may take to find the next leader, and how long it then has before it dies.
 _FOUND_MS, _NEXT_ALONE_S = 5_000, 0.3
-#: How long the first leader may take to drop those that lag, and how long it then confirms what the next one has.
-_DROPPED_MS, _CONFIRMS_S = 20_000, 0.3
-#: How long those that lag ask the next leader without an answer: enough to ask again, since one that was let in too
-#: early is soon dropped.
+#: How much longer than the others the next leader fetches: less than a session, at whose end they leave the ISR. And
+#: how long the first one then confirms what the next one has.
+_AHEAD_S, _CONFIRMS_S = 0.5, 0.3
+#: How long the others ask the next leader without an answer, when they are back. It may let them in too early, and drop
+#: them, so they are to ask again.
 _UNANSWERED_MS = 8_000
 
 
@@ -41,7 +41,7 @@ class DoubleFailover(KillSeveral):
     summary = "SIGKILL the leader of a partition, and the next leader before the first is back in the ISR; restart both"
     least_replicas = 3
     needs_sync = True
-    accepts = (truth("back"), truth("tail"), truth("next_tail"), integer("ahead_ms", 1, 60_000))
+    accepts = (truth("back"), truth("tail"), truth("next_tail"), truth("ahead"))
 
     async def choose(self) -> str:
         await self._begin()
@@ -58,15 +58,17 @@ class DoubleFailover(KillSeveral):
         self._has_tail = can_cut and (drawn_tail if tail is None else bool(tail))
         self._others = [each for each in replicas if each not in (self._first, self._next)]
         self._next_has_tail = can_cut and bool(self.injection.parameters.get("next_tail", False))
-        self._ahead_ms = int(self.injection.parameters.get("ahead_ms", 0)) if can_cut else 0
+        self._is_ahead = can_cut and bool(self.injection.parameters.get("ahead", False))
         first = f"broker {self._first}, leader of {self.cluster.topic}-{self._partition}"
-        alone = ", after its followers could not fetch" if self._has_tail or self._ahead_ms else ""
+        alone = ", after its followers could not fetch" if self._has_tail and not self._is_ahead else ""
+        if self._is_ahead:
+            alone = f", after {' and '.join(f'broker {each}' for each in self._others)}"
         while_it = "starts again" if self._is_back else "is down"
         return f"{first}{alone}, then broker {self._next}, its next leader, while it {while_it}"
 
     async def inject(self) -> None:
-        if self._ahead_ms:
-            await self._let_others_lag()
+        if self._is_ahead:
+            await self._let_next_be_ahead()
         elif self._has_tail:
             followers = [each for each in await self.cluster.replicas(self._partition) if each != self._first]
             # lossy: what is held back would reach them when the leader is dead
@@ -75,7 +77,7 @@ class DoubleFailover(KillSeveral):
         before = await self._batches_of_next() if self._next_has_tail else 0.0
         await self._kill(self._first)
         await self.damage.heal()
-        if self._next_has_tail or self._ahead_ms:
+        if self._next_has_tail or self._is_ahead:
             await self._hold(self._others, self._next)
         self._took_over = await until(self._next_leads, clock=self.clock, timeout_ms=self.patience_ms)
         if not self._took_over:
@@ -83,7 +85,7 @@ class DoubleFailover(KillSeveral):
             pid = self.cluster.process(self._next).pid
             self._steps.append({"broker": self._next, "pid": pid, "dead": False})
             return
-        if self._ahead_ms:
+        if self._is_ahead:
             await self._others_join()
         elif self._next_has_tail:
             await self._written_to_next(before)
@@ -105,15 +107,16 @@ class DoubleFailover(KillSeveral):
         else:
             await self.damage.act_on_frames(links, _TO_FOLLOWERS)
 
-    async def _let_others_lag(self) -> None:
-        """They are dropped from the ISR, and what the next leader has more than they is confirmed without its notice.
+    async def _let_next_be_ahead(self) -> None:
+        """The others are dropped from the ISR, and what the next leader has more than they is confirmed without its
+        notice.
 
-        Until they are dropped nothing is confirmed, so that the first is to answer the next no more before that.
+        Nothing of that is confirmed until then, so before that the first one is to answer it no more.
         """
-        await self._hold(self._others, self._first)
-        await asyncio.sleep(seconds_of_ms(self._ahead_ms))
+        await self._kill_at_once(self._others)
+        await asyncio.sleep(_AHEAD_S)
         await self._hold([self._next], self._first)
-        await until(self._are_dropped, clock=self.clock, timeout_ms=_DROPPED_MS)
+        await until(self._are_dropped, clock=self.clock, timeout_ms=self.patience_ms)
         await asyncio.sleep(_CONFIRMS_S)
 
     async def _are_dropped(self) -> bool:
@@ -122,10 +125,10 @@ class DoubleFailover(KillSeveral):
 
     async def _others_join(self) -> None:
         """They are let into the ISR: by right only when they are answered, and have what the next leader began with."""
-        if await until(self._are_in_sync, clock=self.clock, timeout_ms=_UNANSWERED_MS):
-            return
-        await self.damage.heal()
-        await until(self._are_in_sync, clock=self.clock, timeout_ms=self.patience_ms)
+        await asyncio.gather(*map(self.cluster.restart, self._others))
+        if not await until(self._are_in_sync, clock=self.clock, timeout_ms=_UNANSWERED_MS):
+            await self.damage.heal()
+            await until(self._are_in_sync, clock=self.clock, timeout_ms=self.patience_ms)
 
     async def _are_in_sync(self) -> bool:
         return (await self.cluster.isr(self._partition)).issuperset(self._others)
