@@ -79,8 +79,8 @@ EXERCISES: Mapping[str, Exercise] = {
     "follower-crash": Exercise(
         12.0, (Injection(4.0, "kill-follower", 3.0, _FIRST),), options={"partitions": 1, "rate": 2000}
     ),
-    # Watermarks lag, and who leads next dies before anyone has what it has. The first leader's last answers reach no one
-    # (``tail``): else what a follower lacks in them might never have been committed.
+    # Watermarks lag, and who leads next dies before anyone has what it has. The first leader's last answers reach no
+    # one (``tail``): what they bring would be cut away again, and might never have been committed.
     "failover-in-a-failover": Exercise(
         18.0,
         (
