@@ -26,9 +26,9 @@ _ALONE_S = 0.8
 _TO_FOLLOWERS = FrameAct("hold", (int(ApiKey.FETCH), int(ApiKey.OFFSET_FOR_LEADER_EPOCH)), "response", lossy=True)
 #: How long producers may take to find the next leader, and how long it then has before it dies.
 _FOUND_MS, _NEXT_ALONE_S = 5_000, 0.3
-#: How much longer than the others the next leader fetches: less than a session, at whose end they leave the ISR. And
-#: how long the first one then confirms what the next one has.
-_AHEAD_S, _CONFIRMS_S = 0.5, 0.3
+#: How much longer than the others the next leader fetches: less than a session, at whose end they leave the ISR. And how
+#: long the first may then take to confirm what the next one has, which may have to ask again after a timeout.
+_AHEAD_S, _CONFIRMED_MS = 0.5, 6_000
 #: How long the others ask the next leader without an answer, when they are back. It may let them in too early, and drop
 #: them, so they are to ask again.
 _UNANSWERED_MS = 8_000
@@ -117,7 +117,16 @@ class DoubleFailover(KillSeveral):
         await asyncio.sleep(_AHEAD_S)
         await self._hold([self._next], self._first)
         await until(self._are_dropped, clock=self.clock, timeout_ms=self.patience_ms)
-        await asyncio.sleep(_CONFIRMS_S)
+        before = await self._acknowledged()
+
+        async def confirmed() -> bool:
+            return await self._acknowledged() > before
+
+        await until(confirmed, clock=self.clock, timeout_ms=_CONFIRMED_MS)
+
+    async def _acknowledged(self) -> int:
+        load = self.cluster.load
+        return 0 if load is None else sum([await load.acknowledged(each) for each in load.processes("producers")])
 
     async def _are_dropped(self) -> bool:
         isr = await self.cluster.isr(self._partition)

@@ -117,6 +117,21 @@ class LetsIn(FakeCluster):
         return await super().life(broker_id)
 
 
+def test_the_first_leader_dies_when_it_has_confirmed_what_only_the_next_one_has() -> None:
+    """Before that, what the others lack might never have been committed."""
+    cluster = LetsIn(is_strict=True)
+    acked: list[int] = []
+
+    async def acknowledged(name: str) -> int:
+        if cluster.processes[1].running:
+            acked.append(100 if len(acked) < 5 else 107)
+        return acked[-1]
+
+    cluster.own_load.acknowledged = acknowledged  # type: ignore[method-assign]
+    probe = asyncio.run(_during("double-failover", cluster, back=False, ahead=True))
+    assert probe.effective and acked == [100] * 5 + [107]
+
+
 @pytest.mark.parametrize("is_strict", [True, False])
 def test_the_next_leader_may_be_ahead_of_the_others(is_strict: bool) -> None:
     """It dies when they are in its ISR: before it answered them, if it lets them in too early."""
