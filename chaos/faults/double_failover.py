@@ -26,8 +26,8 @@ _ALONE_S = 0.8
 _TO_FOLLOWERS = FrameAct("hold", (int(ApiKey.FETCH), int(ApiKey.OFFSET_FOR_LEADER_EPOCH)), "response", lossy=True)
 #: How long producers may take to find the next leader, and how long it then has before it dies.
 _FOUND_MS, _NEXT_ALONE_S = 5_000, 0.3
-#: How much longer than the others the next leader fetches: less than a session, at whose end they leave the ISR. And how
-#: long the first may then take to confirm what the next one has, which may have to ask again after a timeout.
+#: How much longer than the others the next leader fetches: less than a session, at whose end they leave the ISR. And
+#: how long the first may then take to confirm what the next one has, which may have to ask again after a timeout.
 _AHEAD_S, _CONFIRMED_MS = 0.5, 6_000
 #: How long the others ask the next leader without an answer, when they are back. It may let them in too early, and drop
 #: them, so they are to ask again.
