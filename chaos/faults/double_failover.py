@@ -3,7 +3,9 @@
 The schedule of KIP-101, KIP-279 and KAFKA-7128: a log that was led by one broker, then by another, and must be
 continued by a third, or by the first with whatever it still has. So that it has something that no other has, its
 followers may be cut off from it for a moment before it dies, which is too short for them to leave the ISR. So may those
-of the next leader, from its first moment: then no other broker has a record of its epoch.
+of the next leader, from its first moment: then no other broker has a record of its epoch. And the next leader may be
+ahead of the others: they are dead when the first one dies, so they lack what was committed since they left the ISR, and
+the next one has not heard that this was committed.
 """
 
 from __future__ import annotations
@@ -23,7 +25,13 @@ _BACK, _TAIL = 0.5, 0.75
 _ALONE_S = 0.8
 _TO_FOLLOWERS = FrameAct("hold", (int(ApiKey.FETCH), int(ApiKey.OFFSET_FOR_LEADER_EPOCH)), "response", lossy=True)
 #: How long producers may take to find the next leader, and how long it then has before it dies.
-_FOUND_MS, _NEXT_ALONE_S = 2_000, 0.3
+_FOUND_MS, _NEXT_ALONE_S = 5_000, 0.3
+#: How much longer than the others the next leader fetches: less than a session, at whose end they leave the ISR. And
+#: how long the first may then take to confirm what the next one has, which may have to ask again after a timeout.
+_AHEAD_S, _CONFIRMED_MS = 0.5, 6_000
+#: How long the others ask the next leader without an answer, when they are back. It may let them in too early, and drop
+#: them, so they are to ask again.
+_UNANSWERED_MS = 8_000
 
 
 class DoubleFailover(KillSeveral):
@@ -33,7 +41,7 @@ class DoubleFailover(KillSeveral):
     summary = "SIGKILL the leader of a partition, and the next leader before the first is back in the ISR; restart both"
     least_replicas = 3
     needs_sync = True
-    accepts = (truth("back"), truth("tail"), truth("next_tail"))
+    accepts = (truth("back"), truth("tail"), truth("next_tail"), truth("ahead"))
 
     async def choose(self) -> str:
         await self._begin()
@@ -50,29 +58,37 @@ class DoubleFailover(KillSeveral):
         self._has_tail = can_cut and (drawn_tail if tail is None else bool(tail))
         self._others = [each for each in replicas if each not in (self._first, self._next)]
         self._next_has_tail = can_cut and bool(self.injection.parameters.get("next_tail", False))
+        self._is_ahead = can_cut and bool(self.injection.parameters.get("ahead", False))
         first = f"broker {self._first}, leader of {self.cluster.topic}-{self._partition}"
-        alone = ", after its followers could not fetch" if self._has_tail else ""
+        alone = ", after its followers could not fetch" if self._has_tail and not self._is_ahead else ""
+        if self._is_ahead:
+            alone = f", after {' and '.join(f'broker {each}' for each in self._others)}"
         while_it = "starts again" if self._is_back else "is down"
         return f"{first}{alone}, then broker {self._next}, its next leader, while it {while_it}"
 
     async def inject(self) -> None:
-        if self._has_tail:
+        if self._is_ahead:
+            await self._let_next_be_ahead()
+        elif self._has_tail:
             followers = [each for each in await self.cluster.replicas(self._partition) if each != self._first]
             # lossy: what is held back would reach them when the leader is dead
             await self.damage.cut([f"b{each}-b{self._first}" for each in followers], "response", lossless=False)
             await asyncio.sleep(_ALONE_S)
+        before = await self._batches_of_next() if self._next_has_tail else 0.0
         await self._kill(self._first)
         await self.damage.heal()
-        if self._next_has_tail:
-            await self._leave_next_alone()
+        if self._next_has_tail or self._is_ahead:
+            await self._hold(self._others, self._next)
         self._took_over = await until(self._next_leads, clock=self.clock, timeout_ms=self.patience_ms)
         if not self._took_over:
             # the record must name who was to die, and that it did not
             pid = self.cluster.process(self._next).pid
             self._steps.append({"broker": self._next, "pid": pid, "dead": False})
             return
-        if self._next_has_tail:
-            await self._written_to_next()
+        if self._is_ahead:
+            await self._others_join()
+        elif self._next_has_tail:
+            await self._written_to_next(before)
         start = asyncio.create_task(self.cluster.restart(self._first)) if self._is_back else None
         isr = await self.cluster.isr(self._partition)
         # if no broker knows it, it may be in there
@@ -82,24 +98,64 @@ class DoubleFailover(KillSeveral):
         if start is not None:
             await start
 
-    async def _leave_next_alone(self) -> None:
-        """Its followers get none of its answers. A controller among them does: it has the next leader elected."""
-        links = [f"b{each}-b{self._next}" for each in self._others]
+    async def _hold(self, followers: list[int], leader: int) -> None:
+        """These followers get none of the leader's answers. A controller among them does: it may have to elect."""
+        links = [f"b{each}-b{leader}" for each in followers]
         if await self.cluster.links.stats(links[0]) is None:
-            # an external Toxiproxy knows no frames: this may keep the next leader from hearing that it is one
+            # an external Toxiproxy knows no frames: this may keep the leader from hearing that it is one
             await self.damage.cut(links, "response", lossless=False)
         else:
             await self.damage.act_on_frames(links, _TO_FOLLOWERS)
 
-    async def _written_to_next(self) -> None:
-        """Producers have found the next leader, and no one else has what they wrote."""
-        before = await self.cluster.counter(self._next, BATCHES) or 0
+    async def _let_next_be_ahead(self) -> None:
+        """The others are dropped from the ISR, and what the next leader has more than they is confirmed without its
+        notice.
+
+        Nothing of that is confirmed until then, so before that the first one is to answer it no more.
+        """
+        await self._kill_at_once(self._others)
+        await asyncio.sleep(_AHEAD_S)
+        await self._hold([self._next], self._first)
+        await until(self._are_dropped, clock=self.clock, timeout_ms=self.patience_ms)
+        before = await self._acknowledged()
+
+        async def confirmed() -> bool:
+            return await self._acknowledged() > before
+
+        await until(confirmed, clock=self.clock, timeout_ms=_CONFIRMED_MS)
+
+    async def _acknowledged(self) -> int:
+        load = self.cluster.load
+        return 0 if load is None else sum([await load.acknowledged(each) for each in load.processes("producers")])
+
+    async def _are_dropped(self) -> bool:
+        isr = await self.cluster.isr(self._partition)
+        return bool(isr) and isr.isdisjoint(self._others)
+
+    async def _others_join(self) -> None:
+        """They are let into the ISR: by right only when they are answered, and have what the next leader began with."""
+        await asyncio.gather(*map(self.cluster.restart, self._others))
+        if not await until(self._are_in_sync, clock=self.clock, timeout_ms=_UNANSWERED_MS):
+            await self.damage.heal()
+            await until(self._are_in_sync, clock=self.clock, timeout_ms=self.patience_ms)
+
+    async def _are_in_sync(self) -> bool:
+        return (await self.cluster.isr(self._partition)).issuperset(self._others)
+
+    async def _written_to_next(self, before: float) -> None:
+        """Producers have found the next leader, and no one else has what they wrote.
+
+        They may have written all that they may have in flight by now, so the count before the election is compared.
+        """
 
         async def written() -> bool:
-            return (await self.cluster.counter(self._next, BATCHES) or 0) > before
+            return await self._batches_of_next() > before
 
         await until(written, clock=self.clock, timeout_ms=_FOUND_MS)
         await asyncio.sleep(_NEXT_ALONE_S)
+
+    async def _batches_of_next(self) -> float:
+        return await self.cluster.counter(self._next, BATCHES) or 0
 
     async def _next_leads(self) -> bool:
         found = await self.cluster.leader(self._partition)

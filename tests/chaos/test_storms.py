@@ -10,6 +10,7 @@ import pytest
 
 from chaos.conductor.broker_machine import BrokerMachine
 from chaos.faults.base import Probe
+from chaos.faults.breakable import ProcessLife
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.damage import FrameAct, Marks
 from chaos.faults.reaction import ClusterReaction, reaction
@@ -82,6 +83,63 @@ def test_a_double_failover_kills_two_leaders(back: bool, tail: bool, next_tail: 
     assert not any(links.toxics.values())
     assert [(step["broker"], step["dead"]) for step in probe.seen["steps"]] == [(1, True), (2, True)]
     assert probe.effective
+
+
+def test_what_producers_wrote_to_the_next_leader_at_once_is_not_waited_for_again() -> None:
+    """All that they may have in flight may be there when it is first seen to lead, and then nothing more comes."""
+    asked: list[bool] = []
+
+    class AtOnce(FakeCluster):
+        async def counter(self, broker_id: int, name: str) -> float | None:
+            asked.append(self.processes[1].running)
+            return 0.0 if self.processes[1].running else 10.0
+
+    probe = asyncio.run(_during("double-failover", AtOnce(), back=False, tail=False, next_tail=True))
+    assert probe.effective and asked == [True, False]
+
+
+class LetsIn(FakeCluster):
+    """``is_strict``: broker 3 joins the ISR of broker 2 only when it is answered."""
+
+    def __init__(self, is_strict: bool) -> None:
+        super().__init__()
+        self.is_strict = is_strict
+        #: Who died, and what was held then.
+        self.died: list[tuple[int, list[str]]] = []
+
+    async def isr(self, partition: int) -> frozenset[int]:
+        waits = self.is_strict and self.links.holds_frames("b3-b2")
+        return frozenset(self._reachable()) - ({3} if waits else set())
+
+    async def life(self, broker_id: int) -> ProcessLife:
+        if not self.processes[broker_id].running:
+            self.died.append((broker_id, [link for link in self.link_names if self.links.holds_frames(link)]))
+        return await super().life(broker_id)
+
+
+def test_the_first_leader_dies_when_it_has_confirmed_what_only_the_next_one_has() -> None:
+    """Before that, what the others lack might never have been committed."""
+    cluster = LetsIn(is_strict=True)
+    acked: list[int] = []
+
+    async def acknowledged(name: str) -> int:
+        if cluster.processes[1].running:
+            acked.append(100 if len(acked) < 2 else 107)
+        return acked[-1]
+
+    cluster.own_load.acknowledged = acknowledged  # type: ignore[method-assign]
+    probe = asyncio.run(_during("double-failover", cluster, back=False, ahead=True))
+    assert probe.effective and acked == [100, 100, 107]
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+def test_the_next_leader_may_be_ahead_of_the_others(is_strict: bool) -> None:
+    """It dies when they are in its ISR: before it answered them, if it lets them in too early."""
+    cluster = LetsIn(is_strict)
+    probe = asyncio.run(_during("double-failover", cluster, back=False, ahead=True))
+    assert cluster.died[:3] == [(3, []), (1, ["b2-b1"]), (2, [] if is_strict else ["b3-b2"])]
+    assert [(step["broker"], step["dead"]) for step in probe.seen["steps"]] == [(3, True), (1, True), (2, True)]
+    assert probe.effective and not any(cluster.links.toxics.values())
 
 
 def test_a_double_failover_does_not_bite_with_the_first_leader_back_in_the_isr() -> None:
