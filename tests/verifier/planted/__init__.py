@@ -29,6 +29,7 @@ from tests.verifier.planted import (
     timing,
     transactions,
     unclean,
+    unsettled,
 )
 from tests.verifier.planted.model import Planted
 
@@ -50,6 +51,7 @@ _GROUPS = (
     serving,
     in_sync,
     unclean,
+    unsettled,
     transactions,
     groups,
     internal,
