@@ -6,6 +6,8 @@ from __future__ import annotations
 KILLING_MACHINES = frozenset(("power-loss", "truncate-tail", "lose-checkpoint", "lose-index"))
 #: Calls of the disk fail, and the broker exits on its own.
 FAILING_DISKS = frozenset(("full-disk", "disk-error"))
+#: A broker may come back with less of a log than it had.
+LOSING_RECORDS = KILLING_MACHINES | FAILING_DISKS | {"bit-flip", "kill-and-wipe"}
 #: What calls of a disk fail with, as its probe names it -> as a log has it.
 DISK_ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
 #: Processes of the load are killed, stopped or restarted, and the cluster is left alone.
