@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -56,7 +57,7 @@ def acknowledged(histories: Path, times: Sequence[TooFew]) -> Iterator[Acknowled
         yield from _of_part(part, times)
 
 
-def _parts(histories: Path, functions: pa.Array) -> Iterator[pa.Table]:
+def _parts(histories: Path, functions: pa.Array[Any]) -> Iterator[pa.Table]:
     """The rows of these kinds that are ok."""
     for path in sorted(histories.glob("*.arrow")):
         try:
