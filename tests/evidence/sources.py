@@ -127,14 +127,7 @@ def _fault(number: int, fault: str, probe: dict[str, Any]) -> list[dict[str, Any
     start_ns, seen = (12 + 10 * number) * SECOND, {"broker": number + 1, **probe}
     return [
         {**whole, "phase": "inject", "start_ns": start_ns, "end_ns": start_ns + 1, "probe": seen},
-        {
-            **whole,
-            "phase": "heal",
-            "healed": True,
-            "start_ns": start_ns + SECOND,
-            "end_ns": start_ns + 2 * SECOND,
-            "probe": {},
-        },
+        {**whole, "phase": "heal", "start_ns": start_ns + SECOND, "end_ns": start_ns + 2 * SECOND, "probe": {}},
     ]
 
 
