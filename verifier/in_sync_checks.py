@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,7 @@ from verifier.in_sync import TooFew, too_few_in_sync
 from verifier.transactions.transaction_checks import summed_up
 
 _ALL = "all"
-_SEND, _READ, _OK = pa.array(["send"]), pa.array(["poll", "idle"]), pa.array(["ok"])
+_SEND, _READ, _OK = ("send",), ("poll", "idle"), pa.array(["ok"])
 
 
 def of_in_sync(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
@@ -57,12 +56,12 @@ def acknowledged(histories: Path, times: Sequence[TooFew]) -> Iterator[Acknowled
         yield from _of_part(part, times)
 
 
-def _parts(histories: Path, functions: pa.Array[Any]) -> Iterator[pa.Table]:
+def _parts(histories: Path, functions: Sequence[str]) -> Iterator[pa.Table]:
     """The rows of these kinds that are ok."""
     for path in sorted(histories.glob("*.arrow")):
         try:
             for part in stream_history(path)[1]:
-                own = part.filter(pc.is_in(part["f"], value_set=functions))
+                own = part.filter(pc.is_in(part["f"], value_set=pa.array(functions)))
                 yield own.filter(pc.is_in(own["type"], value_set=_OK))
         except HistoryError:
             continue

@@ -1,6 +1,6 @@
 """The record of the faults of a run, ``faults.jsonl``: a line when one bites or is skipped, and one when it is over.
 
-One that could not be seen to be over gets one more, when it is looked at again after everything was healed.
+One that could not be seen to be over gets one more, when it is examined again after everything was healed.
 Owns the form of a line. When which is written is the injector's; how they are read is the verifier's, and for a replay
 ``chaos.replay``'s.
 """

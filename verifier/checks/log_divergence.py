@@ -10,7 +10,7 @@ on either side are ``log-corrupt``. Anything above the limit is legal: it is an 
 Where the replicas never settled, there is no limit to go by. There, two logs that have the same batch, by leader epoch,
 base offset, CRC and size, must have the same one right before it (cause ``before``): a follower appends behind a batch
 only if its leader has that one too. Legal: a replica that ends earlier, and a tail of an older epoch that was not cut
-off yet, since no batch of another replica stands behind it.
+off yet, since no batch of another replica follows it.
 
     leader b1: [0..9 crc A] [10..19 crc B]      b2: [0..9 crc A] [10..19 crc C]         b2 diverges at offset 10
     b1: [0..9 epoch 1] [10..19 epoch 2]         b2: [0..9 epoch 0] [10..19 epoch 2]     not settled: before 10

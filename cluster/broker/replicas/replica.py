@@ -146,8 +146,7 @@ class Replica:
     def stop(self) -> None:
         """Neither lead nor follow anymore: every waiter is told so."""
         self._follower_log.high_watermark = self.high_watermark
-        self.leader = None
-        self.leader_id = -1
+        self.leader, self.leader_id = None, -1
         self._role_changed(self.high_watermark)
 
     def configure(self, settings: TopicSettings, now_ms: int) -> None:
