@@ -7,8 +7,8 @@ election may remove. (Kafka: KAFKA-15583, KIP-966.) Only where no other broker c
 ``under-min-isr``, and only watermarks above the offset at which the leader's epoch begins: one below it may be a former
 leader's, in an answer that was late, or as a client remembers it. Where an election may cut off what is committed, or a
 fault took records from a disk, only the partition's first epoch is judged, before which nothing was told. Legal:
-what the leader had committed before, no matter who is told about it later; what moves when the ISR has grown. A missing journal
-shows nothing.
+what the leader had committed before, no matter who is told about it later; what moves when the ISR has grown. A missing
+journal shows nothing.
 
     b1 at 2.0 s: 1 of 2 wanted is in sync, high watermark 40     reader at 2.2 s: high watermark 55     b1, 9.0 s: over
 """
