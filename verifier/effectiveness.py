@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Of a fault after whose healing the probe did not find the cluster well.
+#: Of a fault after whose healing the probe did not find the cluster well, neither then nor when all was healed.
 NOT_OVER = "not seen to be over"
+#: Of one that the probe found to be over only then.
+LATE = "seen to be over only when all was healed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,9 @@ class Injected:
     """One injection as it happened. ``end_ns`` is None if it was never healed; times are monotonic.
 
     It was healed from ``healed_ns`` on, and over at ``end_ns``, when the cluster was seen to have recovered, or the
-    probe gave up (``healed`` says which). ``probe`` is what was seen while it lasted, until ``probed_ns`` (None if it
-    was skipped), and ``heal_probe`` what was seen afterwards.
+    probe gave up (``healed`` says which). Then it looked again, until ``again_ns``, when all was healed; ``late``: it
+    saw only then that nothing of the fault was left. ``probe`` is what was seen while it lasted, until ``probed_ns``
+    (None if it was skipped), and ``heal_probe`` what was seen afterwards.
     """
 
     fault: str
@@ -37,12 +40,16 @@ class Injected:
     healed: bool = True
     heal_probe: Mapping[str, Any] = field(default_factory=dict)
     probed_ns: int | None = None
+    again_ns: int | None = None
+    late: bool = False
 
     @property
     def effect(self) -> str:
         """How it went, in words."""
         told = "skipped" if self.skipped else "bit" if self.effective else "did not bite"
-        return told if self.skipped or self.end_ns is None or self.healed else f"{told}, {NOT_OVER}"
+        if self.skipped or self.end_ns is None or self.healed:
+            return told
+        return f"{told}, {LATE if self.late else NOT_OVER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ def fault_record(entries: Iterable[Mapping[str, Any]], planned: int) -> FaultRec
     for entry in entries:
         number, phase = int(entry.get("number", -1)), str(entry.get("phase"))
         phases = by_number.setdefault(number, {})
-        if phase in phases or phase not in ("inject", "heal", "skip", "left-out"):
+        if phase in phases or phase not in ("inject", "heal", "over", "skip", "left-out"):
             complaints.append(f"faults.jsonl has {phase!r} of injection {number} twice, or it is no phase")
         phases.setdefault(phase, entry)
     for number, phases in sorted(by_number.items()):
@@ -85,7 +92,7 @@ def fault_record(entries: Iterable[Mapping[str, Any]], planned: int) -> FaultRec
 
 
 #: The phases that an injection has in the end.
-_ENDS = ({"inject", "heal"}, {"skip"}, {"left-out"})
+_ENDS = ({"inject", "heal"}, {"inject", "heal", "over"}, {"skip"}, {"left-out"})
 
 
 def _name(phases: Mapping[str, Mapping[str, Any]]) -> str:
@@ -94,7 +101,7 @@ def _name(phases: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _joined(number: int, phases: Mapping[str, Mapping[str, Any]]) -> Injected:
     begun = phases.get("inject") or phases["skip"]
-    heal = phases.get("heal")
+    heal, again = phases.get("heal"), phases.get("over")
     said = heal or begun
     return Injected(
         fault=str(begun.get("fault")),
@@ -109,6 +116,8 @@ def _joined(number: int, phases: Mapping[str, Mapping[str, Any]]) -> Injected:
         healed=bool(heal and heal.get("healed")),
         heal_probe=dict((heal or {}).get("probe") or {}),
         probed_ns=int(begun.get("end_ns") or 0) or None if "inject" in phases else None,
+        again_ns=None if again is None else int(again.get("end_ns") or 0),
+        late=bool(again and again.get("healed")),
     )
 
 

@@ -1,6 +1,7 @@
 """When a partition's only leader had fewer replicas in sync than ``min.insync.replicas``.
 
-Owns these times; pure but for reading journals. Judges nothing (``verifier.checks.under_min_isr``).
+Owns these times; pure but for reading journals. Judges nothing (``verifier.checks.under_min_isr`` and
+``watermark_under_min_isr``).
 
 A leader notes in its journal when it has adopted an ISR of too few (``under-min-isr``), and that it has one of enough,
 or leads no more, before it answers anyone after that. What the controller wrote earlier does not bind it: until it
@@ -12,6 +13,10 @@ A worked example, two replicas wanted. Broker 1 notes at 4.0 s that it is alone 
 2 of broker 2 until 3.0 s, and epoch 3 from 3.2 s on. Broker 2 was cut off until 5.0 s, and may not know before that it
 was replaced: so the time begins ``SLACK_NS`` (3 s) later, at 8.0 s. At 20.0 s the conductor still saw epoch 3, at
 20.3 s epoch 4: the time ends 3 s before 20.0 s.
+
+The leader also notes how far it had committed, and where its epoch begins. What a former leader has told is not above
+that beginning: a new one has in its log all that was committed, unless an election was unclean or its disk lost
+something. So a client may be told of no watermark above both, unless this leader moves its own.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from verifier.evidence.fault_kinds import ON_THE_LOAD
+from verifier.evidence.fault_kinds import LOSING_RECORDS, ON_THE_LOAD
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.leaderships import Sighting
@@ -32,7 +37,10 @@ _NEVER = 2**62
 
 
 class TooFew(NamedTuple):
-    """From ``start_ns`` to ``end_ns`` this broker led the partition, no other one did, and ``isr`` was too small."""
+    """From ``start_ns`` to ``end_ns`` this broker led the partition, no other one did, and ``isr`` was too small.
+
+    ``told``: the highest watermark that this broker, or any before it, may have told; None if that is not known.
+    """
 
     place: TopicPartition
     broker: int
@@ -41,6 +49,7 @@ class TooFew(NamedTuple):
     wanted: int
     start_ns: int
     end_ns: int
+    told: int | None = None
 
 
 class IsrChange(NamedTuple):
@@ -62,7 +71,7 @@ def too_few_in_sync(directory: RunDirectory, run: RunModel) -> list[TooFew]:
         changes = [each for entries in journals.values() for each in _changes(entries)]
     except (OSError, ValueError, TypeError, KeyError):
         return []
-    return list(alone(noted, changes, witness(directory, topics)))
+    return list(alone(noted, changes, witness(directory, topics), keeps=not run.settings.unclean_leader_election))
 
 
 def noted_times(broker: int, entries: Iterable[Mapping[str, object]]) -> Iterator[TooFew]:
@@ -80,7 +89,7 @@ def noted_times(broker: int, entries: Iterable[Mapping[str, object]]) -> Iterato
         if event == UNDER:
             isr, wanted = _members(entry), _number(entry["min_insync_replicas"])
             place, epoch = _place(entry), _number(entry["leader_epoch"])
-            begun[place] = TooFew(place, broker, epoch, isr, wanted, time_ns, _NEVER)
+            begun[place] = TooFew(place, broker, epoch, isr, wanted, time_ns, _NEVER, _told(entry))
     yield from begun.values()
 
 
@@ -89,6 +98,13 @@ def _changes(entries: Iterable[Mapping[str, object]]) -> Iterator[IsrChange]:
         if entry.get("event") == CHANGED:
             epoch, time_ns = _number(entry["leader_epoch"]), _number(entry["monotonic_ns"])
             yield IsrChange(_place(entry), _number(entry["leader"]), epoch, len(_members(entry)), time_ns)
+
+
+def _told(entry: Mapping[str, object]) -> int | None:
+    """Brokers of an earlier version do not note it."""
+    if "high_watermark" not in entry or "epoch_start_offset" not in entry:
+        return None
+    return max(_number(entry["high_watermark"]), _number(entry["epoch_start_offset"]))
 
 
 def _place(entry: Mapping[str, object]) -> TopicPartition:
@@ -108,14 +124,22 @@ def _number(value: object) -> int:
     return value
 
 
-def alone(noted: Iterable[TooFew], changes: Sequence[IsrChange], seen: Witness) -> Iterator[TooFew]:
-    """The same times without those in which another broker may have led, or the ISR may have grown."""
+def alone(
+    noted: Iterable[TooFew], changes: Sequence[IsrChange], seen: Witness, *, keeps: bool = True
+) -> Iterator[TooFew]:
+    """The same times without those in which another broker may have led, or the ISR may have grown.
+
+    ``keeps``: no election cuts off what is committed. Without that, or where a disk lost something, no one knows what
+    was told in former epochs.
+    """
+    keeps &= not any(span.fault in LOSING_RECORDS for span in seen.spans)
     for each in noted:
         looks = seen.sightings.get(each.place, ())
         start_ns = _known_since(each, changes, looks, seen.spans)
         end_ns = min([each.end_ns, *_ends(each, changes, looks)])
         if start_ns is not None and start_ns < end_ns:
-            yield each._replace(start_ns=start_ns, end_ns=end_ns)
+            is_known = keeps or looks[0].epoch == each.leader_epoch
+            yield each._replace(start_ns=start_ns, end_ns=end_ns, told=each.told if is_known else None)
 
 
 def _known_since(

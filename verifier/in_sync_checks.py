@@ -1,4 +1,4 @@
-"""The check of how many replicas were in sync, asked of a run. Owns the reading of what was acknowledged then."""
+"""The checks of how many replicas were in sync, asked of a run. Owns the reading of what clients were told then."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from verifier.checks.under_min_isr import Acknowledged, under_min_isr
+from verifier.checks.watermark_under_min_isr import ToldWatermark, watermark_under_min_isr
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
 from verifier.evidence.run_directory import RunDirectory
@@ -19,23 +20,49 @@ from verifier.in_sync import TooFew, too_few_in_sync
 from verifier.transactions.transaction_checks import summed_up
 
 _ALL = "all"
-_SEND, _OK = pa.array(["send"]), pa.array(["ok"])
+_SEND, _READ, _OK = ("send",), ("poll", "idle"), pa.array(["ok"])
 
 
 def of_in_sync(directory: RunDirectory, run: RunModel) -> tuple[Found, ...]:
-    """What the check finds in a run; nothing with other acks than all. Raises ``OSError``."""
-    if run.settings.acks != _ALL or not (times := too_few_in_sync(directory, run)):
+    """What the checks find in a run. Raises ``OSError``."""
+    times = too_few_in_sync(directory, run)
+    if not times:
         return ()
-    return tuple(summed_up(under_min_isr(times, acknowledged(directory.history_dir, times))))
+    histories = directory.history_dir
+    found = list(watermark_under_min_isr(times, told_watermarks(histories, times)))
+    if run.settings.acks == _ALL:
+        found += under_min_isr(times, acknowledged(histories, times))
+    return tuple(summed_up(found))
+
+
+def told_watermarks(histories: Path, times: Sequence[TooFew]) -> Iterator[ToldWatermark]:
+    """What readers were told at these times, above the least that may have been told before."""
+    known = [each for each in times if each.told is not None]
+    if not known:
+        return
+    first_ns, last_ns = min(each.start_ns for each in known), max(each.end_ns for each in known)
+    least = min(each.told for each in known if each.told is not None)
+    for part in _parts(histories, _READ):
+        at, watermarks = (np.asarray(part[name].to_numpy(), np.int64) for name in ("complete_ns", "high_watermark"))
+        wanted = (at > first_ns) & (at < last_ns) & (watermarks > least)
+        for row in part.filter(pa.array(wanted)).to_pylist():
+            place = row["topic"], row["partition"]
+            yield ToldWatermark(place, row["process"], row["session"], row["high_watermark"], row["complete_ns"])
 
 
 def acknowledged(histories: Path, times: Sequence[TooFew]) -> Iterator[Acknowledged]:
     """The sends that begin and end at these times. A damaged history, which is doubted, says nothing more."""
+    for part in _parts(histories, _SEND):
+        yield from _of_part(part, times)
+
+
+def _parts(histories: Path, functions: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of these kinds that are ok."""
     for path in sorted(histories.glob("*.arrow")):
         try:
             for part in stream_history(path)[1]:
-                sends = part.filter(pc.is_in(part["f"], value_set=_SEND))
-                yield from _of_part(sends.filter(pc.is_in(sends["type"], value_set=_OK)), times)
+                own = part.filter(pc.is_in(part["f"], value_set=pa.array(functions)))
+                yield own.filter(pc.is_in(own["type"], value_set=_OK))
         except HistoryError:
             continue
 

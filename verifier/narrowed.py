@@ -18,6 +18,8 @@ _BESIDE_THE_LOGS = ("torn-tail", "checkpoint-mismatch", "snapshot-mismatch", "ab
 _RAN_ON = "the brokers of --target kept running: the files next to their logs change, and are not copied"
 _NO_IDS = "the run does not know which producer ids the cluster handed out"
 _NO_ISRS = "the run has no journals of the brokers, so it does not know when their leaders adopted which ISR"
+#: Checks of what leaders did with too few replicas in sync.
+_IN_SYNC = ("under-min-isr", "watermark-under-min-isr")
 #: Checks of what the coordinators of transactions decided.
 _DECISIONS = ("torn-transaction", "marker-audit", "hanging-transaction", "undecided-commit")
 _NOT_DECIDED = "what coordinators decided is not read: __transaction_state has the transactions of others, too"
@@ -63,7 +65,8 @@ def narrowing(run: RunModel) -> Narrowing:
     if not is_foreign(run):
         return Narrowing()
     given = given_files(run)
-    unasked = {**dict.fromkeys(_BESIDE_THE_LOGS, _RAN_ON), "unknown-producer-id": _NO_IDS, "under-min-isr": _NO_ISRS}
+    unasked = {**dict.fromkeys(_BESIDE_THE_LOGS, _RAN_ON), "unknown-producer-id": _NO_IDS}
+    unasked |= dict.fromkeys(_IN_SYNC, _NO_ISRS)
     if transactions_asked(run) is not None:
         unasked |= dict.fromkeys(_DECISIONS, _NOT_DECIDED)
     notes = ["not seen: the brokers' journals, logs, clocks and event loops"]

@@ -1,6 +1,7 @@
 """The partitions that are judged: which, by what bounds, and as rows beside those of their files. Pure, without Spark.
 
-``place`` is one partition of one run, as a number: its index among all that are judged together.
+``place`` is one partition of one run, as a number: its index among all that are judged together. A partition whose
+final state is not known, or not final, is judged by the bytes of its replicas alone, each beside the others.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from verifier.wall_clock import ClockShift
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
 NAMED = ["run", "topic", "partition"]
+#: Above any offset: nothing says up to where replicas that did not settle may be compared.
+NO_LIMIT = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Place:
     that an election cuts off what was acknowledged: the epochs that would tell are deleted with the records.
     ``starts``: from where on each of the replicas is compared with the leader. ``due_ns``: see ``closing.due_ns``; -1
     where every acknowledgement tells its offset, so that nothing need be looked up. ``is_transactional``: the run's
-    clients may use transactions.
+    clients may use transactions. ``is_settled``: its replicas had come to one end, by which all else is judged.
     """
 
     run: str
@@ -43,6 +46,7 @@ class Place:
     bounds: Bounds
     due_ns: int
     is_transactional: bool = False
+    is_settled: bool = True
 
 
 def judged(
@@ -67,6 +71,30 @@ def judged(
         and (final.topic, final.partition, final.leader) in replicas
         and final.topic not in compacted
     ]
+
+
+def unsettled(
+    run: str, model: RunModel, replicas: Set[tuple[str, int, int]], deletions: Deletions, shift: ClockShift
+) -> list[Place]:
+    """The partitions of a run that ``judged`` leaves out, as far as any bytes of them are left.
+
+    What a compaction changed says nothing.
+    """
+    settled = {(place.final.topic, place.final.partition) for place in judged(run, model, replicas, deletions, shift)}
+    found = []
+    for topic in model.topics:
+        for partition in range(topic.partitions):
+            name = (topic.name, partition)
+            brokers = tuple(broker for broker in _declared(model, *name) if (*name, broker) in replicas)
+            if brokers and name not in settled and not topic.is_compacted:
+                final = FinalPartition(*name, status="unavailable: its replicas did not settle")
+                starts = (0,) * len(brokers)
+                found.append(Place(run, final, brokers, 0, False, starts, Bounds(), -1, is_settled=False))
+    return found
+
+
+def _declared(model: RunModel, topic: str, partition: int) -> list[int]:
+    return sorted(model.evidence.replicas.get(f"{topic}-{partition}", []))
 
 
 def _place(
@@ -109,6 +137,7 @@ def partition_rows(places: Sequence[Place], readers: Sequence[ReaderReach]) -> p
             "isolated_mask": isolated.get((place.run, place.final.topic, place.final.partition), 0),
         }
         for number, place in enumerate(places)
+        if place.is_settled
     ]
     fields = [columns("run", "topic"), columns("partition", "place", kind=pa.int32())]
     numbers = ("high_watermark", "from_offset", "sentinel_offset", "due_ns", "reader_mask", "isolated_mask")
@@ -118,8 +147,17 @@ def partition_rows(places: Sequence[Place], readers: Sequence[ReaderReach]) -> p
 
 
 def replica_rows(places: Sequence[Place]) -> pa.Table:
-    """One row per replica of a place. ``limit``: the smaller of the high watermark and its own log end offset;
-    ``brokers``: how many replicas the place has."""
+    """One row per replica of a place that settled. ``limit``: the smaller of the high watermark and its own log end
+    offset; ``brokers``: how many replicas the place has."""
+    return _replica_rows(places, is_settled=True)
+
+
+def unsettled_rows(places: Sequence[Place]) -> pa.Table:
+    """The same columns for each replica of a place that did not settle. None is the leader, and nothing limits it."""
+    return _replica_rows(places, is_settled=False)
+
+
+def _replica_rows(places: Sequence[Place], *, is_settled: bool) -> pa.Table:
     rows = [
         {
             "run": place.run,
@@ -129,9 +167,7 @@ def replica_rows(places: Sequence[Place]) -> pa.Table:
             "broker": broker,
             "brokers": len(place.brokers),
             "is_leader": broker == place.final.leader,
-            "limit": place.final.high_watermark
-            if broker == place.final.leader
-            else min(place.final.high_watermark, place.final.log_end_offsets[broker]),
+            "limit": _limit(place, broker),
             "start": start,
             "final_epoch": place.final.leader_epoch,
             "earliest_ms": place.bounds.earliest_ms,
@@ -141,6 +177,7 @@ def replica_rows(places: Sequence[Place]) -> pa.Table:
             "is_transactional": place.is_transactional,
         }
         for number, place in enumerate(places)
+        if place.is_settled is is_settled
         for broker, start in zip(place.brokers, place.starts, strict=True)
     ]
     fields = [columns("run", "topic"), columns("partition", "place", "broker", "brokers", kind=pa.int32())]
@@ -148,6 +185,13 @@ def replica_rows(places: Sequence[Place]) -> pa.Table:
     numbers = ("limit", "start", "final_epoch", "earliest_ms", "latest_ms", "producer_ids_below")
     fields.append(columns(*numbers, kind=pa.int64()))
     return table_of(rows, fields)
+
+
+def _limit(place: Place, broker: int) -> int:
+    final = place.final
+    if not place.is_settled:
+        return NO_LIMIT
+    return final.high_watermark if broker == final.leader else min(final.high_watermark, final.log_end_offsets[broker])
 
 
 def columns(*names: str, kind: pa.DataType | None = None) -> list[tuple[str, pa.DataType]]:

@@ -30,7 +30,7 @@ from verifier.files.find import replica_directories
 from verifier.files.replica import ReplicaDirectory
 from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
 from verifier.lag import read_lags
-from verifier.places import Place, judged, partition_rows, replica_rows
+from verifier.places import Place, judged, partition_rows, replica_rows, unsettled, unsettled_rows
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
 from verifier.spark_settings import is_tiny
@@ -187,11 +187,12 @@ def audit(
 
 
 def judged_places(runs: Sequence[RunEvidence]) -> list[Place]:
-    """The partitions of all runs that can be judged, by their numbers."""
+    """The partitions of all runs that can be judged, by their numbers; also those of which there are bytes alone."""
     return [
         replace(place, is_transactional=run.is_transactional)
         for run in runs
-        for place in judged(run.name, run.model, run.replicas, run.deletions, run.shift)
+        for find in (judged, unsettled)
+        for place in find(run.name, run.model, run.replicas, run.deletions, run.shift)
     ]
 
 
@@ -201,7 +202,7 @@ def _to_ask(
     """The checks that may find something. Of much evidence all are asked: that costs little beside the rows."""
     if here is None or not is_tiny(spark):
         return findings.CHECKED
-    rows = examine(here, replica_rows(places), partition_rows(places, readers))
+    rows = examine(here, replica_rows(places), partition_rows(places, readers), unsettled_rows(places))
     if not rows.is_reliable:
         return findings.CHECKED
     found = suspects(rows)

@@ -7,6 +7,7 @@ Names of the tables, and what a row of each is:
 - ``segments``   a file, batch or span of values of one replica (``verifier.segments.rows``), with what judging needs of
   its replica: ``is_leader`` (of the final leader), ``start`` and ``limit``, the offsets from which on and below
   which it may be compared, and the bounds of its headers (``verifier.bounds``).
+- ``unsettled``  the sound batches of replicas that did not settle, with the same columns: no leader, and no limit.
 - ``files``      what is wrong with a file beside the log of one replica (``verifier.files.rows``).
 - ``history``    a row of a history that concerns a judged partition, as it was written.
 - ``log``        a span of values of the final leader's log, between its start and final high watermark, with the batch.
@@ -18,7 +19,8 @@ Names of the tables, and what a row of each is:
 - ``jumps``      a row that a reader was handed and that does not begin where its session stood (``checks.polls``).
 - ``drop_late_answers``  the processes whose client takes nothing from the answer of a leader that it has left.
 
-Only partitions that the final phase found ``ok`` are judged: without a leader there is no log to judge by.
+Only partitions that the final phase found ``ok`` have a log to judge by. Of the others (``places`` that are not
+settled) there is ``unsettled`` alone: a check finds there what no replica that lags, or was not cut yet, explains.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from pyspark.sql import functions as F
 from verifier.checks.polls import jumps_of
 from verifier.claims import all_claims, deleted_claims, ledger_of, positions_of
 from verifier.facts import ReaderReach
-from verifier.places import NAMED, Place, columns, partition_rows, replica_rows, table_of
+from verifier.places import NAMED, Place, columns, partition_rows, replica_rows, table_of, unsettled_rows
 from verifier.transactions.model import AbortedRange
 from verifier.withheld import aborted_table, with_aborts, with_commits, with_isolation
 from verifier.written_tables import written
@@ -42,7 +44,7 @@ from verifier.written_tables import written
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """All tables; the module says what they hold."""
+    """All tables; the module says what they hold. ``unsettled`` is None where everything settled."""
 
     places: Sequence[Place]
     replicas: DataFrame
@@ -56,8 +58,13 @@ class Tables:
     deleted: DataFrame
     jumps: DataFrame
     drop_late_answers: DataFrame
+    unsettled: DataFrame | None = None
     directory: Path | None = None
     kept: list[DataFrame] = field(default_factory=list)
+
+    def with_unsettled(self, batches: DataFrame) -> DataFrame:
+        """These rows of ``segments``, and those of ``unsettled``."""
+        return batches if self.unsettled is None else batches.unionByName(self.unsettled.select(*batches.columns))
 
     def made(self, frame: DataFrame, name: str) -> DataFrame:
         """The same rows, computed once (see ``_made``); anyone who owns the tables gives back what is ``kept``."""
@@ -109,6 +116,7 @@ def build(
         deleted=positions_of(told_of_deleted if may_contradict else told_of_deleted.limit(0)),
         jumps=_made(jumps.drop("run"), directory, "jumps"),
         drop_late_answers=_drop_late_answers(spark, drop_late_answers),
+        unsettled=_unsettled(spark, segments, places),
         directory=directory,
     )
 
@@ -129,6 +137,15 @@ def _drop_late_answers(spark: SparkSession, processes: Sequence[tuple[str, str]]
     return spark.createDataFrame(
         table_of(rows, [columns("run", "process"), columns("drops_late_answers", kind=pa.bool_())])
     )
+
+
+def _unsettled(spark: SparkSession, segments: DataFrame, places: Sequence[Place]) -> DataFrame | None:
+    """A damaged batch says nothing here: a disk that was not asked again may have left it."""
+    if all(place.is_settled for place in places):
+        return None
+    replicas = F.broadcast(spark.createDataFrame(unsettled_rows(places)))
+    sound = (F.col("kind") == "batch") & F.col("problem").isNull()
+    return segments.join(replicas, [*NAMED, "broker"]).drop(*NAMED).filter(sound)
 
 
 def _log(segments: DataFrame) -> DataFrame:

@@ -228,6 +228,8 @@ class Conductor:
             return (await self._observer.view()).in_sync(self._settings.partitions)
 
         if await until(in_sync, clock=self._bench.clock, timeout_ms=HEALED_MS, interval_ms=100):
+            if self._injector is not None:
+                await self._injector.look_again()
             return True
         self._record.problem("unavailable: not every replica rejoined its ISR within 60 s of the last heal")
         return False

@@ -1,5 +1,6 @@
 """The record of the faults of a run, ``faults.jsonl``: a line when one bites or is skipped, and one when it is over.
 
+One that could not be seen to be over gets one more, when it is examined again after everything was healed.
 Owns the form of a line. When which is written is the injector's; how they are read is the verifier's, and for a replay
 ``chaos.replay``'s.
 """
@@ -43,6 +44,10 @@ class FaultLines:
     def ended(self, fault: Fault, target: str, start_ns: int, probe: Probe, *, effective: bool, healed: bool) -> None:
         """It was healed, or could not be, and the second probe has looked."""
         self._of(fault, target, "heal", start_ns, probe.seen, effective=effective, healed=healed)
+
+    def looked_again(self, fault: Fault, target: str, start_ns: int, probe: Probe, *, effective: bool) -> None:
+        """Its second probe had given up, and now that all is healed it has looked again."""
+        self._of(fault, target, "over", start_ns, probe.seen, effective=effective, healed=probe.effective)
 
     def skipped(self, fault: Fault, start_ns: int, reason: str) -> None:
         """There was nothing to break for too long."""

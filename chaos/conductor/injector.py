@@ -66,6 +66,7 @@ class Injector:
         self._waited: set[Fault] = set()
         self._asked_ns: dict[Fault, int] = {}
         self._lasting: dict[Fault, ActiveFault] = {}
+        self._unseen: list[tuple[Fault, str, bool]] = []
         self.past: deque[PastFault] = deque(maxlen=MOST_PAST)
         self.effective = 0
         self.done = 0
@@ -131,6 +132,19 @@ class Injector:
                 self._over(fault, "not healed", str(error))
         for fault in tuple(self._lasting):
             self._over(fault, "cut short")
+
+    async def look_again(self) -> None:
+        """Once all is healed: faults whose second probe gave up may have been slow to pass, or not be over yet."""
+        while self._unseen:
+            fault, target, effective = self._unseen.pop(0)
+            start_ns = self._clock.monotonic_ns()
+            try:
+                after = await fault.gone()
+            except Exception as error:  # what cannot be seen is not seen to be over
+                logger.exception("looking again at %s on %s failed", fault.name, target)
+                after = Probe(False, {"error": repr(error)})
+            self._lines.looked_again(fault, target, start_ns, after, effective=effective)
+            self._note(f"fault {fault.name} on {target}, looked at again: {_sentence(after)}")
 
     async def inject(self, seed: int, index: int, injection: Injection) -> None:
         """One injection, from its target to its healing; ``index`` is its number in the record. Raises NotHealed."""
@@ -202,6 +216,8 @@ class Injector:
             raise NotHealed(f"{injection.fault} on {target} could not be healed: {error}") from error
         effective = fault.bit(during, after)
         self._lines.ended(fault, target, heal_ns, after, effective=effective, healed=after.effective)
+        if not after.effective:
+            self._unseen.append((fault, target, effective))
         self.done += 1
         self.effective += effective
         if effective:

@@ -195,7 +195,7 @@ DEFECTS: Mapping[str, Planted] = {
     "elect-anybody": Planted("jepsen-2013", _LOSS, source="KAFKA-1555"),
     "lose-unsynced": Planted("all-crash", _LOSS, source="KIP-966"),
     "one-is-enough": Planted("jepsen-2013-unclean", ("under-min-isr", *_LOSS), source="KAFKA-1555"),
-    "advance-alone": Planted("jepsen-2013-unclean", _LOSS, source="KAFKA-15583"),
+    "advance-alone": Planted("jepsen-2013-unclean", ("watermark-under-min-isr", *_LOSS), source="KAFKA-15583"),
     "take-late-answers": Planted("slow-elections", (*_LOSS, "epoch-regression"), source="KAFKA-18723"),
 }
 

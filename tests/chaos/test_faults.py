@@ -482,6 +482,36 @@ def test_a_broker_that_did_not_stay_up_is_not_healed() -> None:
     assert (record[-1]["effective"], record[-1]["healed"]) == (True, False)
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_a_fault_that_was_slow_to_pass_is_looked_at_again(comes_back: bool) -> None:
+    """When all is healed, only what was not seen to be over; the record says what is seen of it then."""
+
+    class Slow(FakeCluster):
+        is_slow = True
+
+        async def in_sync(self) -> bool:
+            return not self.is_slow and await super().in_sync()
+
+    storage, cluster, clock = MemoryStorage(), Slow(), FastClock()
+    storage.makedirs("/run")
+    injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
+    faults = (Injection(0.0, "kill-follower", 0.01, {"partition": 1}), Injection(0.0, "cut-link", 0.01))
+
+    async def conduct() -> None:
+        await injector.run(Schedule(3, faults), clock.monotonic_ms())
+        cluster.is_slow = not comes_back
+        await injector.look_again()
+        await injector.look_again()
+
+    asyncio.run(conduct())
+    record = [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
+    assert [(line["number"], line["phase"], line.get("healed")) for line in record if "healed" in line] == [
+        (0, "heal", False), (1, "heal", True), (0, "over", comes_back),
+    ]  # fmt: skip
+    slow, quick = fault_record(record, 2).injected
+    assert (slow.healed, slow.late, slow.effective) == (False, comes_back, True) and quick.healed
+
+
 def test_a_link_that_nothing_is_sent_on_is_not_cut() -> None:
     """It was used once, and is as quiet without the cut: of a lossless one, something must be held back."""
 

@@ -36,7 +36,7 @@ from verifier.facts import Audit, Found
 from verifier.findings import CHECKED
 from verifier.groups.group_checks import of_groups
 from verifier.in_sync_checks import of_in_sync
-from verifier.places import partition_rows, replica_rows
+from verifier.places import partition_rows, replica_rows, unsettled_rows
 from verifier.run_checks import RunEvidence, audit, judged_places, staged
 from verifier.staging import Staged
 from verifier.suspects import examine, suspects
@@ -122,7 +122,8 @@ def suspected(evidence: Sequence[RunEvidence], rows: Staged, audits: Mapping[str
     places = judged_places(evidence)
     readers = [reader for each in audits.values() for reader in each.facts.readers]
     found: dict[str, Suspected] = {each.name: {} for each in evidence}
-    for check, numbers in suspects(examine(rows, replica_rows(places), partition_rows(places, readers))).items():
+    tables = replica_rows(places), partition_rows(places, readers), unsettled_rows(places)
+    for check, numbers in suspects(examine(rows, *tables)).items():
         for number in numbers:
             found[places[number].run].setdefault(check, set()).add(places[number].final.partition)
     return found

@@ -70,6 +70,13 @@ def series(whose: str, **changes: Any) -> Mapping[str, Any]:
     return {**known, whose: replace(known[whose], **changes)}
 
 
+@pytest.mark.parametrize("changes", [{}, {"healed": False, "late": True, "again_ns": 49 * SECOND}])
+def test_a_fault_that_was_over_in_the_end_raises_no_doubt(changes: dict[str, Any]) -> None:
+    """Also one that was slow to pass, and was seen to be over only when all was healed."""
+    slow = closing(replace(KILL, **changes))
+    assert not [each for each in incomplete(BITTEN, FACTS, slow) if "kill-leader" in each.reason]
+
+
 def test_complete_evidence_has_no_gap() -> None:
     """Complete evidence raises no doubt: the base of all cases below."""
     assert incomplete(a_run(), facts(), closing()) == []
@@ -327,6 +334,10 @@ CASES: list[tuple[str, frozenset[Evidence], RunModel, Facts, Closing]] = [
      beside(counted=25)),
     ("t-0: the phase recovery ended before the bound, and nothing was acknowledged", NOTHING, RUN, FACTS,
      account("producer-1", last_tried_ns={("t", 0): 52 * SECOND})),
+    ("injection 0 (kill-leader on b1) was not seen to be over by the end", EXCUSES, BITTEN, FACTS,
+     closing(replace(KILL, healed=False))),
+    ("injection 0 (kill-leader) has times that lie outside the phases", EXCUSES, BITTEN, FACTS,
+     closing(replace(KILL, healed=False, late=True, again_ns=900 * SECOND))),
     ("injection 0 is kill-leader, which was not asked for", EXCUSES, RUN, FACTS, closing(KILL)),
     ("nothing was sent while kill-leader on b1 lasted (10.0 s)", NOTHING, FAULTY, facts(acked=4000), closing(KILL)),
 ]  # fmt: skip

@@ -33,6 +33,18 @@ def test_the_heal_says_whether_a_fault_bit_and_both_probes_are_kept() -> None:
     assert (one.probe, one.heal_probe) == ({"retries": 0}, {"retries": 3})
 
 
+def test_a_fault_that_passed_late_was_over_in_the_end() -> None:
+    """Its second probe gave up; when all was healed it looked again, and saw nothing of it any more."""
+    slow = [entry(0, "kill-leader", "inject"), entry(0, "kill-leader", "heal", healed=False, end_ns=90)]
+    (left,) = injected(*slow)
+    assert (left.healed, left.late, left.effect) == (False, False, "bit, not seen to be over")
+    (still,) = injected(*slow, entry(0, "kill-leader", "over", healed=False, end_ns=120))
+    assert (still.late, still.effect) == (False, "bit, not seen to be over")
+    (late,) = injected(*slow, entry(0, "kill-leader", "over", healed=True, end_ns=120))
+    assert (late.healed, late.late, late.end_ns, late.again_ns) == (False, True, 90, 120)
+    assert late.effect == "bit, seen to be over only when all was healed"
+
+
 def test_injections_of_one_kind_and_target_are_told_apart_by_their_numbers() -> None:
     """The second of two that overlap does not heal the first."""
     entries = [
@@ -63,6 +75,7 @@ def test_what_there_was_no_time_for_is_accounted_for_and_is_no_injection() -> No
         ([entry(3, "a", "skip")], 1, "has an injection 3; 1 were planned"),
         ([entry(0, "a", "skip")], 2, "1 of 2 planned injections left no record: number 1"),
         ([entry(0, "a", "began")], 1, "or it is no phase"),
+        ([entry(0, "a", "inject"), entry(0, "a", "over")], 1, "has inject and over"),
         ([{"fault": "a", "phase": "skip"}], 0, "has an injection -1"),
     ],
 )  # fmt: skip

@@ -63,11 +63,14 @@ def test_a_brokers_own_words_are_understood() -> None:
     entries: list[dict[str, object]] = []
     told = UnderMinIsr(PLACE, lambda event, details: entries.append({"event": event, "monotonic_ns": 5, **details}))
     leader = SimpleNamespace(
-        leader_epoch=3, isr=SimpleNamespace(committed=frozenset({1})), followers={2: None, 3: None}
+        leader_epoch=3,
+        epoch_start_offset=50,
+        isr=SimpleNamespace(committed=frozenset({1})),
+        followers={2: None, 3: None},
     )
     for each in (leader, None):
-        told.look(each, 2)  # type: ignore[arg-type]
-    assert list(noted_times(1, entries)) == [NOTED._replace(start_ns=5, end_ns=5)]
+        told.look(each, 2, 40)  # type: ignore[arg-type]
+    assert list(noted_times(1, entries)) == [NOTED._replace(start_ns=5, end_ns=5, told=50)]
     assert NEW_LIFE == LOADED
 
 

@@ -15,6 +15,7 @@ from verifier.report.junit import junit_xml
 from verifier.report.summary import summary_md
 from verifier.report.words import headline
 
+IN_SYNC = {"under-min-isr", "watermark-under-min-isr"}
 BESIDE = {"torn-tail", "checkpoint-mismatch", "snapshot-mismatch", "aborted-index-audit", "index-mismatch"}
 
 
@@ -54,15 +55,15 @@ def test_a_leaders_log_suffices_and_the_verdict_says_what_it_does_not_tell(tmp_p
     verdict = decide(run, Audit(logs(leader)), without_ids())
     assert (verdict.verdict, verdict.doubts) == ("valid", ())
     unasked = {check.name for check in verdict.checks.values() if check.unasked}
-    assert unasked == {*BESIDE, "unknown-producer-id", "under-min-isr", "log-divergence", "internal-divergence"}
+    assert unasked == {*BESIDE, "unknown-producer-id", *IN_SYNC, "log-divergence", "internal-divergence"}
     assert all(verdict.checks[name].state == "unknown" for name in unasked)
     written = verdict.to_json()
     assert written["narrowed"] == list(verdict.narrowed) and written["checks"]["torn-tail"]["valid"] == "unknown"
-    assert "9 checks were not asked" in headline(verdict)
+    assert "10 checks were not asked" in headline(verdict)
     summary = summary_md(run, (), verdict)
     assert "What this verdict says nothing about" in summary and "log-divergence" in summary
     suite = ET.fromstring(junit_xml(tmp_path, run, verdict))
-    assert suite.get("skipped") == "9" and suite.get("errors") == "0"
+    assert suite.get("skipped") == "10" and suite.get("errors") == "0"
 
 
 def test_replica_files_that_were_given_are_due():

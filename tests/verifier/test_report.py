@@ -309,6 +309,9 @@ def test_a_fault_that_was_not_seen_to_be_over_is_not_said_to_be(bad: Verdict) ->
             assert ("not seen to be over" in said) == is_told
     assert "over at" not in report_html(a_run(), [left], bad, [])
     assert "over at" in report_html(a_run(), [over], bad, [])
+    late = replace(left, late=True)
+    for text in (report_html(a_run(), [late], bad, []), summary_md(a_run(), [late], bad)):
+        assert "seen to be over only when all was healed" in text
 
 
 def test_the_page_links_locust_histories_and_logs(bad: Verdict) -> None:

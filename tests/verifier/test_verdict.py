@@ -235,7 +235,10 @@ def test_a_journal_that_cannot_be_read_accuses_no_follower() -> None:
     assert verdict.doubts[0] == unreadable.reason
     verdict = decide(a_run(), audit(lacking), closing(), [unreadable])
     assert (verdict.verdict, verdict.doubts[0]) == ("invalid", unreadable.reason)
-    assert [name for name, check in verdict.checks.items() if check.withheld] == ["under-min-isr"]
+    assert [name for name, check in verdict.checks.items() if check.withheld] == [
+        "under-min-isr",
+        "watermark-under-min-isr",
+    ]
 
 
 @pytest.mark.parametrize("excuse", EXCUSES)

@@ -17,4 +17,10 @@ ANOMALIES: tuple[Anomaly, ...] = (
         needs=IN_SYNC,
         asks_spark=False,
     ),
+    Anomaly(
+        "watermark-under-min-isr",
+        "the high watermark moved while fewer than min.insync.replicas replicas were in sync",
+        needs=IN_SYNC,
+        asks_spark=False,
+    ),
 )

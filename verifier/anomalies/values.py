@@ -75,11 +75,12 @@ ANOMALIES: tuple[Anomaly, ...] = (
     ),
     Anomaly(
         "log-divergence",
-        "a replica's batches differ from the final leader's",
+        "a replica's batches differ from the final leader's, or from another replica's",
         {
             "missing": "the replica lacks a batch",
             "extra": "the replica has a batch that the leader lacks",
             "different": "both have the batch, with different content",
+            "before": "replicas that never settled have the same batch, and different ones before it",
         },
         needs=REPLICAS,
     ),

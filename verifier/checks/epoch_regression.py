@@ -1,9 +1,10 @@
 """epoch-regression: a batch has a lower leader epoch than one before it.
 
-Definition. In the files of any replica, below the limit up to which it may be compared: a batch whose leader epoch is
-lower than that of an earlier batch. Every leader writes its own epoch, and followers copy it, so epochs never decrease.
-Two leaders that wrote into one log, or a batch that was moved, are found even if all replicas agree. Corrupt batches
-are ``log-corrupt``. Legal: an epoch without any batch, and anything above the limit.
+Definition. In the files of any replica, below the limit up to which it may be compared (anywhere, if its partition
+never settled): a batch whose leader epoch is lower than that of an earlier batch. Every leader writes its own epoch,
+and followers copy it, so epochs never decrease. Two leaders that wrote into one log, or a batch that was moved, are
+found even if all replicas agree. Corrupt batches are ``log-corrupt``. Legal: an epoch without any batch, and anything
+above the limit.
 
     file: [0..9 epoch 1] [10..19 epoch 3] [20..29 epoch 2]       epoch 2 was already over
 """
@@ -21,9 +22,10 @@ _LOG = ["place", "broker"]
 
 def find(tables: Tables) -> DataFrame:
     """One anomaly per replica and batch; ``offset`` is the batch's base offset."""
-    batches = tables.segments.filter(
-        (F.col("kind") == "batch") & F.col("problem").isNull() & (F.col("base_offset") < F.col("limit"))
-    ).select(*_LOG, "leader_epoch", "base_offset", "next_offset", F.struct("segment", "position").alias("at"))
+    sound = tables.segments.filter((F.col("kind") == "batch") & F.col("problem").isNull())
+    batches = tables.with_unsettled(sound.filter(F.col("base_offset") < F.col("limit"))).select(
+        *_LOG, "leader_epoch", "base_offset", "next_offset", F.struct("segment", "position").alias("at")
+    )
     # epochs are few: where each begins is known at little cost, and only what comes after a higher one is examined
     higher = Window.partitionBy(*_LOG).orderBy(F.desc("leader_epoch")).rowsBetween(Window.unboundedPreceding, -1)
     late = (

@@ -1,4 +1,4 @@
-"""log-divergence: a replica has other batches than the final leader.
+"""log-divergence: a replica has other batches than the final leader, or than another one before a batch of both.
 
 Definition. From the start (that of the leader's log, or a later one of the replica's own up to which records were to be
 deleted) to the limit (the smaller of the final high watermark and the replica's own log end offset), batch by batch, by
@@ -7,12 +7,18 @@ the leader does not have (cause ``extra``), or one that both have with a differe
 ``different``; the CRC covers neither base offset nor epoch, so these are compared separately). Batches that are corrupt
 on either side are ``log-corrupt``. Anything above the limit is legal: it is an unreplicated tail.
 
+Where the replicas never settled, there is no limit to go by. There, two logs that have the same batch, by leader epoch,
+base offset, CRC and size, must have the same one right before it (cause ``before``): a follower appends behind a batch
+only if its leader has that one too. Legal: a replica that ends earlier, and a tail of an older epoch that was not cut
+off yet, since no batch of another replica follows it.
+
     leader b1: [0..9 crc A] [10..19 crc B]      b2: [0..9 crc A] [10..19 crc C]         b2 diverges at offset 10
+    b1: [0..9 epoch 1] [10..19 epoch 2]         b2: [0..9 epoch 0] [10..19 epoch 2]     not settled: before 10
 """
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from verifier.checks.common import anomalies
@@ -22,7 +28,12 @@ _COMPARED = ("crc", "leader_epoch", "next_offset", "size_bytes")
 
 
 def find(tables: Tables) -> DataFrame:
-    """One anomaly per replica and batch; ``offset`` is the batch's base offset."""
+    """One anomaly per replica and batch, or per batch of several; ``offset`` is the batch's base offset."""
+    found = _from_leader(tables)
+    return found if tables.unsettled is None else found.union(_before(tables.unsettled))
+
+
+def _from_leader(tables: Tables) -> DataFrame:
     compared = (F.col("base_offset") < F.col("limit")) & (F.col("next_offset") > F.col("start"))
     batches = tables.segments.filter((F.col("kind") == "batch") & compared)
     # one row per base offset, also when a damaged log holds it twice: both ends are compared
@@ -61,6 +72,39 @@ def find(tables: Tables) -> DataFrame:
         offset="base_offset",
         detail=[*detail],
     )
+
+
+def _before(unsettled: DataFrame) -> DataFrame:
+    """Each batch of several logs that follows different batches in them. A hole before it says nothing."""
+    own = Window.partitionBy("place", "broker").orderBy("segment", "position")
+    earlier = F.struct("leader_epoch", "base_offset", "crc", "size_bytes", "next_offset")
+    follows = unsettled.withColumn("earlier", F.lag(earlier).over(own)).filter(
+        F.col("earlier.next_offset") == F.col("base_offset")
+    )
+    found = (
+        follows.groupBy("place", "leader_epoch", "base_offset", "crc", "size_bytes", "next_offset")
+        .agg(
+            F.min("earlier").alias("least"),
+            F.max("earlier").alias("most"),
+            F.min_by("broker", "earlier").alias("least_broker"),
+            F.max_by("broker", "earlier").alias("most_broker"),
+        )
+        .filter(F.col("least") != F.col("most"))
+    )
+    detail = [
+        "leader_epoch",
+        *(
+            column
+            for end in ("least", "most")
+            for column in (
+                F.col(f"{end}_broker"),
+                F.col(f"{end}.leader_epoch").alias(f"{end}_epoch"),
+                F.col(f"{end}.base_offset").alias(f"{end}_base_offset"),
+                F.col(f"{end}.crc").alias(f"{end}_crc"),
+            )
+        ),
+    ]
+    return anomalies(found, cause=F.lit("before"), stream=None, sequence=None, offset="base_offset", detail=[*detail])
 
 
 def _renamed(side: str) -> list[F.Column]:

@@ -3,7 +3,7 @@
 Definition. (a) In the final leader's log, a value (its first copy) comes after a value of its stream that the same
 producer sent later (``verifier.checks.order``); cause ``values``. (b) In a file of any replica, a batch begins below an
 offset that an earlier batch already reached; cause ``offsets``. Only below the limit up to which the replica may be
-compared.
+compared; if its partition never settled, anywhere among its sound batches.
 
     log: 8:(s1/5) 9:(s1/4)                          s1/4 comes after s1/5
     file: [0..9] [20..29] [10..19]                  the third batch goes back to offset 10
@@ -37,7 +37,9 @@ def _batches(tables: Tables) -> DataFrame:
         Window.partitionBy("place", "broker").orderBy("segment", "position").rowsBetween(Window.unboundedPreceding, -1)
     )
     backwards = (
-        tables.segments.filter((F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit")))
+        tables.with_unsettled(
+            tables.segments.filter((F.col("kind") == "batch") & (F.col("base_offset") < F.col("limit")))
+        )
         .withColumn("reached", F.max("next_offset").over(written))
         .filter(F.col("base_offset") < F.col("reached"))
     )

@@ -1,10 +1,10 @@
 """split-brain: two different batches have the same leader epoch and base offset.
 
-Definition. Anywhere in the files of a partition's replicas, even above the high watermark: batches with the same leader
-epoch and the same base offset whose CRC, size or last offset differ. An epoch has one leader, which writes each offset
-once, so an epoch and an offset identify one batch forever. Two batches mean that two brokers believed they were the
-leader, or that one broker wrote twice. Corrupt batches are ``log-corrupt``. Legal: the same offset in another epoch,
-which is what a truncated tail leaves on the replica that was isolated.
+Definition. Anywhere in the files of a partition's replicas, even above the high watermark, and even if they never
+settled: batches with the same leader epoch and the same base offset whose CRC, size or last offset differ. An epoch has
+one leader, which writes each offset once, so an epoch and an offset identify one batch forever. Two batches mean that
+two brokers believed they were the leader, or that one broker wrote twice. Corrupt batches are ``log-corrupt``. Legal:
+the same offset in another epoch, which is what a truncated tail leaves on the replica that was isolated.
 
     b1: [0..9 epoch 1] [10..19 epoch 1, crc A]      b2: [0..9 epoch 1] [10..19 epoch 1, crc B]      two leaders at 10
 """
@@ -26,7 +26,7 @@ def find(tables: Tables) -> DataFrame:
     for name in _COMPARED:
         differs = differs | (F.col(f"least_{name}") != F.col(f"most_{name}"))
     found = (
-        tables.segments.filter((F.col("kind") == "batch") & F.col("problem").isNull())
+        tables.with_unsettled(tables.segments.filter((F.col("kind") == "batch") & F.col("problem").isNull()))
         .groupBy("place", "leader_epoch", "base_offset")
         .agg(
             *(F.min(name).alias(f"least_{name}") for name in _COMPARED),

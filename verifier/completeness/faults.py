@@ -11,7 +11,7 @@ from verifier.completeness.load import unreadable
 from verifier.completeness.targets import misnamed
 from verifier.completeness.together import together
 from verifier.doubts import EXCUSES, Doubt
-from verifier.effectiveness import Injected
+from verifier.effectiveness import NOT_OVER, Injected
 from verifier.evidence.phases import HEAL
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ns
@@ -29,6 +29,9 @@ def doubts(run: RunModel, closing: Closing) -> Iterator[Doubt]:
     for each in closing.faults.injected:
         if not each.skipped and each.fault not in run.faults_requested:
             yield Doubt(f"injection {each.number} is {each.fault}, which was not asked for", EXCUSES)
+    for each in closing.faults.injected:
+        if not each.skipped and each.end_ns is not None and not (each.healed or each.late):
+            yield Doubt(f"injection {each.number} ({each.fault} on {each.target}) was {NOT_OVER} by the end", EXCUSES)
     for reason in [*_times(run, closing), *misnamed(closing), *unwitnessed(closing), *_elections(run, closing)]:
         yield Doubt(reason, EXCUSES)
     if not unreadable(run, closing, "producers"):
@@ -48,7 +51,8 @@ def _times(run: RunModel, closing: Closing) -> Iterator[str]:
     healed = run.phase(HEAL)
     healed_ns = None if healed is None else healed.end_ns
     for each in closing.faults.injected:
-        times = [at for at in (each.start_ns, each.probed_ns, each.healed_ns, each.end_ns) if at is not None]
+        known = (each.start_ns, each.probed_ns, each.healed_ns, each.end_ns, each.again_ns)
+        times = [at for at in known if at is not None]
         if not each.skipped and not first <= min(times) <= max(times) <= last:
             yield f"injection {each.number} ({each.fault}) has times that lie outside the phases of the run"
         elif healed_ns is not None and each.end_ns is not None and each.end_ns > healed_ns:

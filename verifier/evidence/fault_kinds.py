@@ -8,6 +8,8 @@ KILLING_MACHINES = frozenset(("power-loss", "truncate-tail", "lose-checkpoint", 
 FAILING_DISKS = frozenset(("full-disk", "disk-error"))
 #: The broker gets no more memory, and halts.
 HALTING = frozenset(("memory-pressure",))
+#: A broker may come back with less of a log than it had.
+LOSING_RECORDS = KILLING_MACHINES | FAILING_DISKS | {"bit-flip", "kill-and-wipe"}
 #: What calls of a disk fail with, as its probe names it -> as a log has it.
 DISK_ERRORS = {"ENOSPC": "No space left on device", "EIO": "Input/output error"}
 #: What the log of a broker says that got no more memory, and its name beside those errors.

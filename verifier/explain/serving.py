@@ -31,4 +31,19 @@ def _under_min_isr(found: Found) -> str:
     )
 
 
-SENTENCES: Mapping[str, Callable[[Found], str]] = {"stalled": _stalled, "under-min-isr": _under_min_isr}
+def _watermark_under_min_isr(found: Found) -> str:
+    detail = found.detail
+    later = ms_of_ns(detail["complete_ns"] - detail["since_ns"])
+    return (
+        f"session {detail['session']} of {detail['process']} was told of a high watermark {detail['high_watermark']} "
+        f"{later:,.3f} ms or more after broker {detail['broker']} had noted that in leader epoch "
+        f"{detail['leader_epoch']} only {detail['isr']} is in sync, of {detail['wanted']} that must be, and that no "
+        f"more than what is below {detail['committed']} is committed"
+    )
+
+
+SENTENCES: Mapping[str, Callable[[Found], str]] = {
+    "stalled": _stalled,
+    "under-min-isr": _under_min_isr,
+    "watermark-under-min-isr": _watermark_under_min_isr,
+}

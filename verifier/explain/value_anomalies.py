@@ -102,6 +102,14 @@ def _log_corrupt(found: Found) -> str:
 
 
 def _log_divergence(found: Found) -> str:
+    if found.cause == "before":
+        held = [
+            f"broker {found.detail[f'{end}_broker']} one of epoch {found.detail[f'{end}_epoch']} from offset "
+            f"{found.detail[f'{end}_base_offset']} on (CRC {found.detail[f'{end}_crc']})"
+            for end in ("least", "most")
+        ]
+        batch = f"the same batch of leader epoch {found.detail['leader_epoch']} at offset {found.offset}"
+        return f"two brokers have {batch}, and before it others: {', '.join(held)}"
     broker = found.detail["broker"]
     if found.cause == "missing":
         return f"broker {broker} lacks the leader's batch at offset {found.offset}"

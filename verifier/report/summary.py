@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from verifier.anomalies import BY_NAME
-from verifier.effectiveness import NOT_OVER, Injected
+from verifier.effectiveness import LATE, NOT_OVER, Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ms
 from verifier.markdown import anomaly, code, inline, reasons, table
@@ -191,4 +191,5 @@ def _allowed(check: CheckResult, occasions: Occasions) -> Iterator[str]:
 
 def _bit(injected: Injected) -> str:
     told = "skipped" if injected.skipped else "yes" if injected.effective else "no"
-    return f"{told}, {NOT_OVER}" if injected.effect.endswith(NOT_OVER) else told
+    how = next((how for how in (NOT_OVER, LATE) if injected.effect.endswith(how)), None)
+    return told if how is None else f"{told}, {how}"

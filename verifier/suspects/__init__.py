@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from verifier.files.model import ABORTED_INDEX, CHECKPOINT, INDEX, SNAPSHOT, TAIL
 from verifier.suspects.clients import of_history, of_jumps
-from verifier.suspects.headers import of_batches, of_spans
+from verifier.suspects.headers import of_batches, of_spans, of_unsettled
 from verifier.suspects.rows import ExaminedRows, Places, examine, merged
 from verifier.suspects.values import of_claims, of_ledger
 
@@ -28,6 +28,7 @@ def suspects(rows: ExaminedRows) -> dict[str, Places]:
     """The places in which each check may find something, by the check's name."""
     return merged(
         of_batches(rows.batches, rows.replicas),
+        of_unsettled(rows.unsettled),
         of_spans(rows.spans),
         of_ledger(rows.ledger),
         of_claims(rows.claims),

@@ -37,6 +37,16 @@ def of_batches(rows: Rows, replicas: Rows) -> dict[str, Places]:
     }
 
 
+def of_unsettled(rows: Rows) -> dict[str, Places]:
+    """Of rows that describe sound batches of replicas that did not settle."""
+    return {
+        "log-reorder": _reordered(rows),
+        "epoch-regression": _regressed(rows),
+        "split-brain": _split(rows),
+        "log-divergence": _preceded(rows),
+    }
+
+
 def of_spans(rows: Rows) -> dict[str, Places]:
     """Of rows that describe values."""
     return {
@@ -109,6 +119,25 @@ def _split(batches: Rows) -> Places:
     differs = np.zeros(len(rows), dtype=np.bool_)
     for name in ("crc", "size_bytes", "next_offset"):
         differs |= ~begins & (rows.ints(name) != before(rows.ints(name), begins, 0))
+    return rows.places(differs)
+
+
+def _preceded(batches: Rows) -> Places:
+    """The same epoch and offset stand behind different batches in two logs."""
+    log = ("place", "broker")
+    ordered = batches.ordered(*log, "segment", "position")
+    begins = ordered.begins(*log)
+    names = ("leader_epoch", "base_offset", "crc", "size_bytes")
+    for name in names:
+        ordered = ordered.having(f"before_{name}", before(ordered.ints(name), begins, LEAST))
+    # what follows nothing, or does not follow right behind, has no one before it
+    follows = ~begins & (before(ordered.ints("next_offset"), begins, LEAST) == ordered.ints("base_offset"))
+    rows = ordered.where(follows).ordered("place", "leader_epoch", "base_offset")
+    same = rows.begins("place", "leader_epoch", "base_offset")
+    differs = np.zeros(len(rows), dtype=np.bool_)
+    for name in names:
+        earlier = rows.ints(f"before_{name}")
+        differs |= ~same & (earlier != before(earlier, same, 0))
     return rows.places(differs)
 
 

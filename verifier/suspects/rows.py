@@ -118,11 +118,13 @@ def reached(values: Ints, begins: Flags, none: int = LEAST) -> Ints:
 class ExaminedRows:
     """What is examined. ``batches`` and ``spans`` are those of ``segments``, with what is known of their replica.
 
-    ``replicas`` has a row for each. ``contradictable``: where clients may contradict each other about deleted offsets.
+    ``replicas`` has a row for each. ``unsettled`` are the sound batches of those that did not settle.
+    ``contradictable``: where clients may contradict each other about deleted offsets.
     """
 
     replicas: Rows
     batches: Rows
+    unsettled: Rows
     spans: Rows
     files: Rows
     history: Rows
@@ -134,18 +136,22 @@ class ExaminedRows:
     @property
     def is_reliable(self) -> bool:
         """Whether no number is so large that a suspicion could come out wrong: evidence may say anything."""
-        tables = (self.replicas, self.batches, self.spans, self.files, self.history, self.claims, self.ledger)
-        return all(_is_small(column) for rows in (*tables, self.jumps) for column in rows.table.itercolumns())
+        batches = (self.replicas, self.batches, self.unsettled, self.spans, self.files)
+        tables = (*batches, self.history, self.claims, self.ledger, self.jumps)
+        return all(_is_small(column) for rows in tables for column in rows.table.itercolumns())
 
 
-def examine(staged: Staged, replicas: pa.Table, partitions: pa.Table) -> ExaminedRows:
-    """All rows of judged partitions. ``replicas`` and ``partitions`` are those of ``verifier.places``."""
-    own = Rows(_read(staged.segments).join(replicas, _REPLICA, join_type="inner"))
+def examine(staged: Staged, replicas: pa.Table, partitions: pa.Table, unsettled: pa.Table) -> ExaminedRows:
+    """All rows of judged partitions. The three tables are those of ``verifier.places``."""
+    segments = _read(staged.segments)
+    own = Rows(segments.join(replicas, _REPLICA, join_type="inner"))
+    rest = Rows(segments.join(unsettled, _REPLICA, join_type="inner"))
     whole = Rows(partitions)
     deleted = whole.flags("judges_deleted") & (whole.ints("from_offset", 0) > 0)
     return ExaminedRows(
         replicas=Rows(replicas),
         batches=own.where(own.equal("kind", "batch", "file")),
+        unsettled=rest.where(rest.equal("kind", "batch") & ~rest.known("problem")),
         spans=own.where(own.equal("kind", "span")),
         files=Rows(_read(staged.files).join(replicas.select([*_REPLICA, "place"]), _REPLICA, join_type="inner")),
         history=Rows(

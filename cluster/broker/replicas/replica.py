@@ -115,10 +115,10 @@ class Replica:
             topic=self.topic,
             partition=self.partition,
         )
-        self.leader = leader
+        high_watermark, self.leader = leader.high_watermark, leader
         self._take_over(role)
         leader.advance(log_end_offset, now_ms)
-        self._role_changed()
+        self._role_changed(high_watermark)
 
     def follow(self, role: Role) -> None:
         """Become a follower in ``role.leader_epoch`` (of no broker if there is no leader). Raises ``LogError``: then it
@@ -130,13 +130,14 @@ class Replica:
             # Not before: a request that failed is news when it is repeated.
             self._take_over(role)
         finally:
-            self._role_changed()
+            self._role_changed(self.high_watermark)
 
     def told_again(self, role: Role, now_ms: int) -> None:
         """The controller speaks of the leader epoch that we are in already: only the ISR may be news."""
         if self.leader is not None:
+            high_watermark = self.leader.high_watermark
             moved = self.leader.told(role.isr, role.partition_epoch, self.log.log_end_offset, now_ms)
-            self._under_min_isr.look(self.leader, self.settings.min_insync_replicas)
+            self._under_min_isr.look(self.leader, self.settings.min_insync_replicas, high_watermark)
             if moved:
                 self.waiters.committed(self.leader)
         self.partition_epoch = max(self.partition_epoch, role.partition_epoch)
@@ -145,9 +146,8 @@ class Replica:
     def stop(self) -> None:
         """Neither lead nor follow anymore: every waiter is told so."""
         self._follower_log.high_watermark = self.high_watermark
-        self.leader = None
-        self.leader_id = -1
-        self._role_changed()
+        self.leader, self.leader_id = None, -1
+        self._role_changed(self.high_watermark)
 
     def configure(self, settings: TopicSettings, now_ms: int) -> None:
         """The topic's configuration has changed."""
@@ -155,7 +155,7 @@ class Replica:
         self.log.update_config(settings.log)
         if self.leader is not None:
             self.leader.configure(settings.min_insync_replicas)
-            self._under_min_isr.look(self.leader, settings.min_insync_replicas)
+            self._under_min_isr.look(self.leader, settings.min_insync_replicas, self.leader.high_watermark)
             if self.leader.advance(self.log.log_end_offset, now_ms):
                 self.waiters.committed(self.leader)
 
@@ -228,8 +228,8 @@ class Replica:
         if leader.advance(self.log.log_end_offset, now_ms):
             self.waiters.committed(leader)
 
-    def _role_changed(self) -> None:
-        self._under_min_isr.look(self.leader, self.settings.min_insync_replicas)
+    def _role_changed(self, high_watermark: int) -> None:
+        self._under_min_isr.look(self.leader, self.settings.min_insync_replicas, high_watermark)
         self.waiters.settle_produces(self.leader)
         self.settle_deletions()
         self.waiters.wake_all()
@@ -310,10 +310,10 @@ class Replica:
         leader = self.leader
         if leader is None or leader.leader_epoch != proposal.leader_epoch:
             return IsrOutcome.STALE
-        before = leader.isr.committed
+        before, high_watermark = leader.isr.committed, leader.high_watermark
         self.waiters.tell_followers()
         outcome, moved = leader.answered(proposal, answer, self.log.log_end_offset, now_ms)
-        self._under_min_isr.look(leader, self.settings.min_insync_replicas)
+        self._under_min_isr.look(leader, self.settings.min_insync_replicas, high_watermark)
         if outcome is IsrOutcome.COMMITTED:
             self.partition_epoch = leader.isr.partition_epoch
             self._host.counters.isr_changed(before, leader.isr.committed)

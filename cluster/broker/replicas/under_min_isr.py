@@ -2,7 +2,8 @@
 
 Owns when there is news, and what is told. A line says what its leader has adopted already, and of what follows from
 that, no one has been told yet: so it is written before any request that waits is answered. What is asked for are the
-topic's settings, and not what the leadership makes of them: a witness of a defect must not share it.
+topic's settings, and not what the leadership makes of them: a witness of a defect must not share it. For the same
+reason the high watermark is the one from before the change: with too few in sync it does not move.
 """
 
 from __future__ import annotations
@@ -29,15 +30,19 @@ class UnderMinIsr:
     def __repr__(self) -> str:
         return f"<UnderMinIsr {self._key}: {self._told}>"
 
-    def look(self, leader: LeaderState | None, min_insync_replicas: int) -> None:
-        """The leadership has changed, or its ISR, or what its topic asks for."""
+    def look(self, leader: LeaderState | None, min_insync_replicas: int, high_watermark: int) -> None:
+        """The leadership has changed, or its ISR, or what its topic asks for; the watermark is the one before that."""
         now = None if leader is None else _lack(leader, min_insync_replicas)
         if now == self._told:
             return
         self._told = now
         topic, partition = self._key
-        event = UNDER_MIN_ISR_OVER if now is None else UNDER_MIN_ISR
-        self._journal(event, {"topic": topic, "partition": partition, **(now or {})})
+        place: dict[str, object] = {"topic": topic, "partition": partition}
+        if leader is None or now is None:
+            self._journal(UNDER_MIN_ISR_OVER, place)
+        else:
+            where = {"high_watermark": high_watermark, "epoch_start_offset": leader.epoch_start_offset}
+            self._journal(UNDER_MIN_ISR, place | now | where)
 
 
 def _lack(leader: LeaderState, min_insync_replicas: int) -> dict[str, object] | None:

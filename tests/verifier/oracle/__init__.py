@@ -20,6 +20,7 @@ from tests.verifier.oracle import (
     serving,
     timing,
     transactions,
+    unsettled,
     values,
 )
 from tests.verifier.oracle.model import Anomaly, Evidence
@@ -43,6 +44,7 @@ def find_all(directory: RunDirectory) -> list[Anomaly]:
             found += excuses.within_attempts(evidence, each)
     found += [*serving.stalled(run, rows), *transactions.find_all(directory, run, rows)]
     found += in_sync.find_all(directory, run, rows)
+    found += unsettled.find_all(directory, run)
     found += timing.wrong_ends(run, rows, transactions.logs_of(directory))
     return [*found, *groups.find_all(directory, run, rows), *internal.find_all(directory, run)]
 

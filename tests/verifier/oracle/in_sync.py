@@ -1,4 +1,6 @@
-"""``under-min-isr`` once more, slow and obvious: each send beside every line, every look and every fault of its run."""
+"""``under-min-isr`` and ``watermark-under-min-isr`` once more, slow and obvious: each send, and each poll, beside every
+line, every look and every fault of its run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.verifier.oracle.model import Anomaly
-from verifier.evidence.fault_kinds import ON_THE_LOAD
+from verifier.evidence.fault_kinds import LOSING_RECORDS, ON_THE_LOAD
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 
@@ -17,21 +19,43 @@ Line = dict[str, Any]
 
 
 def find_all(directory: RunDirectory, run: RunModel, rows: list[Line]) -> Iterator[Anomaly]:
-    if run.settings.acks != "all":
-        return
     journals = {int(home.name): lines(home / "control.jsonl") for home in directory.nodes_dir.glob("*")}
     looks = [{"topic": run.topics[0].name} | each for each in lines(directory.leaders_jsonl)]
     faults = lines(directory.faults_jsonl)
+    loses = run.settings.unclean_leader_election or any(each["fault"] in LOSING_RECORDS for each in faults)
     for row in rows:
-        if (row["f"], row["type"]) == ("send", "ok") and any(
-            is_under(row, line, rest, journals)
-            and leads_alone(
-                row, broker, line["leader_epoch"], [each for each in looks if at(each) == at(row)], faults, journals
+        if row["f"] in ("poll", "idle") and row["type"] == "ok":
+            own = [each for each in looks if at(each) == at(row)]
+            instant = row | {"invoke_ns": row["complete_ns"]}
+            above = [
+                told_before(line)
+                for broker, line, rest in noted(journals)
+                if "high_watermark" in line
+                and not (loses and own[0]["leader_epoch"] != line["leader_epoch"])
+                and row["high_watermark"] > told_before(line)
+                and is_under(instant, line, rest, journals)
+                and leads_alone(instant, broker, line["leader_epoch"], own, faults, journals)
+            ]
+            if above:
+                yield Anomaly("watermark-under-min-isr", None, row["partition"], None, None, above[0])
+        if (
+            run.settings.acks == "all"
+            and (row["f"], row["type"]) == ("send", "ok")
+            and any(
+                is_under(row, line, rest, journals)
+                and leads_alone(
+                    row, broker, line["leader_epoch"], [each for each in looks if at(each) == at(row)], faults, journals
+                )
+                for broker, line, rest in noted(journals)
             )
-            for broker, line, rest in noted(journals)
         ):
             offset = row["first_offset"] if row["first_offset"] >= 0 else None
             yield Anomaly("under-min-isr", None, row["partition"], None, None, offset)
+
+
+def told_before(line: Line) -> int:
+    """By this leader, or by a former one."""
+    return max(int(line["high_watermark"]), int(line["epoch_start_offset"]))
 
 
 def lines(path: Path) -> list[Line]:

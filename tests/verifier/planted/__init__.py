@@ -27,8 +27,10 @@ from tests.verifier.planted import (
     replicas,
     serving,
     timing,
+    told_in_sync,
     transactions,
     unclean,
+    unsettled,
 )
 from tests.verifier.planted.model import Planted
 
@@ -49,7 +51,9 @@ _GROUPS = (
     timing,
     serving,
     in_sync,
+    told_in_sync,
     unclean,
+    unsettled,
     transactions,
     groups,
     internal,

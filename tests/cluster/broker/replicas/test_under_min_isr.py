@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from random import Random
 from typing import Any
 
 import pytest
 
 from cluster.broker.replicas.under_min_isr import UNDER_MIN_ISR, UNDER_MIN_ISR_OVER, UnderMinIsr
 from cluster.broker.rules import Rules
+from cluster.defects import advance_alone
 from cluster.defects.firings import Firings
 from cluster.defects.one_is_enough import with_one
 from cluster.protocol.errors import ErrorCode
@@ -20,6 +22,9 @@ from tests.simulation.client import batch
 from tests.simulation.nodes import MemoryCluster
 from tests.support.virtual_time import run
 
+#: The watermark before the change.
+WATERMARK = 40
+
 
 def leadership(*isr: int, epoch: int = 3, replicas: tuple[int, ...] = (1, 2, 3)) -> LeaderState:
     return LeaderState(
@@ -28,7 +33,7 @@ def leadership(*isr: int, epoch: int = 3, replicas: tuple[int, ...] = (1, 2, 3))
         isr=isr,
         leader_epoch=epoch,
         partition_epoch=0,
-        log_end_offset=0,
+        log_end_offset=30,
         high_watermark=0,
         min_insync_replicas=2,
         lag_time_max_ms=1000,
@@ -44,7 +49,8 @@ def noting() -> tuple[UnderMinIsr, list[tuple[str, dict[str, Any]]]]:
 
 def under(*isr: int, epoch: int = 3) -> tuple[str, dict[str, Any]]:
     place = {"topic": "t", "partition": 0}
-    return UNDER_MIN_ISR, {**place, "leader_epoch": epoch, "isr": list(isr), "min_insync_replicas": 2}
+    lack = {"leader_epoch": epoch, "isr": list(isr), "min_insync_replicas": 2}
+    return UNDER_MIN_ISR, {**place, **lack, "high_watermark": WATERMARK, "epoch_start_offset": 30}
 
 
 OVER = UNDER_MIN_ISR_OVER, {"topic": "t", "partition": 0}
@@ -54,25 +60,27 @@ def test_only_news_is_told() -> None:
     """A leader with enough tells nothing; one with too few tells it once for each epoch, and when it is over."""
     note, told = noting()
     for leader in (None, leadership(1, 2), leadership(1), leadership(1), leadership(1, epoch=4), leadership(1, 2)):
-        note.look(leader, 2)
-    assert told == [under(1), under(1, epoch=4), OVER]
+        note.look(leader, 2, WATERMARK)
+    note.look(leadership(1), 2, WATERMARK)
+    note.look(leadership(1), 2, WATERMARK + 1)
+    assert told == [under(1), under(1, epoch=4), OVER, under(1)]
 
 
 def test_who_leads_no_more_lacks_nothing() -> None:
     """That another one leads ends it."""
     note, told = noting()
-    note.look(leadership(1), 2)
-    note.look(None, 2)
+    note.look(leadership(1), 2, WATERMARK)
+    note.look(None, 2, WATERMARK)
     assert told == [under(1), OVER]
 
 
 def test_what_the_topic_asks_for_counts() -> None:
     """Not more than there are replicas; and a new setting is news, though the ISR stays."""
     note, told = noting()
-    note.look(leadership(1, replicas=(1,)), 2)
+    note.look(leadership(1, replicas=(1,)), 2, WATERMARK)
     assert told == []
     for wanted in (1, 2, 1):
-        note.look(leadership(1), wanted)
+        note.look(leadership(1), wanted, WATERMARK)
     assert told == [under(1), OVER]
 
 
@@ -105,6 +113,33 @@ def test_it_says_when_the_isr_of_a_leader_was_too_small(is_planted: bool) -> Non
             assert (under["leader_epoch"], under["min_insync_replicas"]) == (0, 2)
             assert under["monotonic_ns"] < over["monotonic_ns"]
             assert not any(lines(cluster, other) for other in cluster.broker_ids if other != leader)
+
+    run(check())
+
+
+@pytest.mark.parametrize("is_planted", [False, True])
+def test_the_watermark_that_is_noted_is_the_one_before_the_isr_shrank(is_planted: bool) -> None:
+    """A correct leader does not move it with too few in sync; a defect that does moves away from what is noted."""
+
+    async def check() -> None:
+        rules = Rules()
+        if is_planted:
+            noted = MemoryStorage()
+            noted.makedirs("/d")
+            firings = Firings("/d", 1, noted, ManualClock())
+            rules = advance_alone.plant(rules, 1.0, Random(1), firings)
+        properties = {"min.insync.replicas": "2", "replica.lag.time.max.ms": "1000"}
+        async with MemoryCluster(3, properties, rules) as cluster:
+            await cluster.create_topic(TOPIC)
+            client, leader = await client_of_leader(cluster), cluster.leader(TOPIC)
+            assert (await client.produce(TOPIC, batch(b"a"))).error is ErrorCode.NONE
+            cut_followers(cluster)
+            # it is appended, and no one else gets it
+            assert (await client.produce(TOPIC, batch(b"b"), acks=1)).error is ErrorCode.NONE
+            await cluster.until(lambda: bool(lines(cluster, leader)))
+            (line,) = lines(cluster, leader)
+            assert (line["high_watermark"], line["epoch_start_offset"]) == (1, 0)
+            assert (await client.fetch(TOPIC, 0)).high_watermark == (2 if is_planted else 1)
 
     run(check())
 

@@ -1,0 +1,67 @@
+"""watermark-under-min-isr: the high watermark moved while fewer than min.insync.replicas replicas were in sync.
+
+Definition. After the leader of a partition had noted in its journal that it adopted an ISR of fewer than
+``min.insync.replicas`` members (or replicas, if there are fewer), and before it noted a larger one, or that it leads no
+more, a reader was told a high watermark above the one that it noted with it. Readers are then handed what the next
+election may remove. (Kafka: KAFKA-15583, KIP-966.) Only where no other broker can have led at the time, as with
+``under-min-isr``, and only watermarks above the offset at which the leader's epoch begins: one below it may be a former
+leader's, in an answer that was late, or as a client remembers it. Where an election may cut off what is committed, or a
+fault took records from a disk, only the partition's first epoch is judged, before which nothing was told. Legal:
+what the leader had committed before, no matter who is told about it later; what moves when the ISR has grown. A missing
+journal shows nothing.
+
+    b1 at 2.0 s: 1 of 2 wanted is in sync, high watermark 40     reader at 2.2 s: high watermark 55     b1, 9.0 s: over
+"""
+
+# From the brokers' journals and the rows of histories, in this process. Pure.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from verifier.in_sync import TooFew
+from verifier.transactions.model import Anomalous
+from verifier.transactions.state_records import TopicPartition
+
+NAME = "watermark-under-min-isr"
+
+
+class ToldWatermark(NamedTuple):
+    """What a reader knew when a poll had returned."""
+
+    place: TopicPartition
+    process: str
+    session: int
+    high_watermark: int
+    complete_ns: int
+
+
+def watermark_under_min_isr(times: Sequence[TooFew], told: Iterable[ToldWatermark]) -> Iterator[Anomalous]:
+    """One anomaly per row; ``offset`` is the first that was not committed."""
+    for each in told:
+        for time in times:
+            if (
+                time.told is not None
+                and each.place == time.place
+                and each.high_watermark > time.told
+                and time.start_ns < each.complete_ns < time.end_ns
+            ):
+                yield _anomalous(time, time.told, each)
+                break
+
+
+def _anomalous(time: TooFew, committed: int, each: ToldWatermark) -> Anomalous:
+    detail = {
+        "broker": time.broker,
+        "leader_epoch": time.leader_epoch,
+        "isr": ", ".join(map(str, time.isr)),
+        "wanted": time.wanted,
+        "since_ns": time.start_ns,
+        "committed": committed,
+        "process": each.process,
+        "session": each.session,
+        "high_watermark": each.high_watermark,
+        "complete_ns": each.complete_ns,
+    }
+    return Anomalous(NAME, None, *each.place, committed, detail)
