@@ -71,7 +71,7 @@ def too_few_in_sync(directory: RunDirectory, run: RunModel) -> list[TooFew]:
         changes = [each for entries in journals.values() for each in _changes(entries)]
     except (OSError, ValueError, TypeError, KeyError):
         return []
-    return list(alone(noted, changes, witness(directory, topics), keeps=not run.settings.unclean_leader_election))
+    return list(alone(noted, changes, witness(directory, topics), keeps=not run.may_elect_uncleanly))
 
 
 def noted_times(broker: int, entries: Iterable[Mapping[str, object]]) -> Iterator[TooFew]:

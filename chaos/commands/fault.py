@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -53,7 +53,7 @@ def fault(
         raise BadRequest(f"the cluster in {data} accepts no manual faults: {error.strerror or error}") from error
 
 
-def _asked(request: dict[str, Any], data: Path) -> int:
+def _asked(request: dict[str, object], data: Path) -> int:
     for answer in ask(request, data):
         if "end" in answer:
             return _end(str(answer["end"]), str(answer["text"]), data)

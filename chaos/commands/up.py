@@ -216,7 +216,7 @@ class _Serving:
     def _written(self) -> dict[str, Any]:
         state = self._state()
         write_json_atomic(self._data / STATE, state)
-        write_nodes(state, self._data.resolve())
+        write_nodes({each["id"]: each["pid"] for each in state["brokers"]}, self._data.resolve())
         return state
 
     def _state(self) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def running(data: Path) -> psutil.Process | None:
     return _told_by_file(data) or _behind_socket(data)
 
 
-def ask(request: Mapping[str, Any], data: Path) -> Iterator[dict[str, Any]]:
+def ask(request: Mapping[str, object], data: Path) -> Iterator[dict[str, object]]:
     """What the cluster of this directory answers, line by line (``chaos.conductor.manual_faults``). Raises OSError."""
     with connect(data) as connection, connection.makefile("rwb") as stream:
         stream.write(json.dumps(request).encode() + b"\n")

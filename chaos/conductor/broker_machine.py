@@ -29,7 +29,7 @@ from cluster.seams.os_storage import OsStorage
 from cluster.seams.out_of_memory import LINE
 from cluster.seams.power_loss import POWER_LOSS, UnsyncedLoss
 from cluster.seams.randomness import derive
-from cluster.seams.units import ms_of_ns
+from cluster.seams.units import ms_of_ns, ns_of_seconds
 from verifier.evidence.run_directory import RunDirectory
 
 logger = logging.getLogger(__name__)
@@ -37,6 +37,8 @@ logger = logging.getLogger(__name__)
 #: The name under which a broker reports its fault port (``cluster.broker.main``).
 FAULT_PORT = "FAULTS"
 ASK_S = 3.0
+#: A broker begins to carry out what it is asked within this, or not at all.
+_CARRIED_OUT_S = 2.0
 #: What a broker writes to its standard error.
 OUTPUT = "process.log"
 #: The last words of code that is not Python's, a codec's, when it gets no more memory.
@@ -107,7 +109,7 @@ class BrokerMachine:
         )
 
     async def lose_power(self, seed: int, word: str) -> int:
-        with contextlib.suppress(ConnectionError):  # the process is gone
+        with contextlib.suppress(ConnectionError, TimeoutError):  # the process is gone, or on its way
             await self._ask({"do": "lose-power", "seed": seed, "word": word})
         deadline_ms = self._clock.monotonic_ms() + _END_MS
         while self._process.is_running():
@@ -241,7 +243,9 @@ class BrokerMachine:
     async def _ask(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
         if not self._address:
             raise NoFaultPort(f"broker {self._broker_id} has no fault port (gapless.fault.port)")
-        return await asyncio.to_thread(ask_json, self._address, request, ASK_S)
+        # A broker that another fault has paused reads this when it continues, and no one knows of the fault by then.
+        until_ns = self._clock.monotonic_ns() + ns_of_seconds(_CARRIED_OUT_S)
+        return await asyncio.to_thread(ask_json, self._address, {**request, "until_ns": until_ns}, ASK_S)
 
 
 def ports_for(schedule: Schedule) -> FixedPorts:

@@ -253,7 +253,7 @@ class ByHand:
             }
         return {"end": BIT, "text": last.detail}
 
-    async def _start(self, broker_id: object) -> dict[str, Any]:
+    async def _start(self, broker_id: object) -> dict[str, object]:
         brokers = self._cluster.broker_ids
         if not isinstance(broker_id, int) or broker_id not in brokers:
             raise FaultRefused(f"the cluster has no broker {broker_id}, it has {', '.join(map(str, sorted(brokers)))}")

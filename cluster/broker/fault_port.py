@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -62,9 +63,12 @@ class FaultPort:
         self._port.close()
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out a request. Raises ``ValueError``, ``KeyError`` or ``TypeError`` if it is not one."""
+        """Carry out a request. Raises ``ValueError``, ``KeyError`` or ``TypeError`` if it is not one, or ``ValueError``
+        after its ``until_ns`` (monotonic): who asked has given up, and counts the process as well."""
         action = self._actions[request["do"]]
         if action != self._see:
+            if self._clock.monotonic_ns() > int(request.get("until_ns", sys.maxsize)):
+                raise ValueError("it was asked too late")
             logger.warning("the fault port is asked to %s", json.dumps(request))
         return action(request)
 

@@ -26,6 +26,7 @@ LEFT = {
     "loadgen.users.program": "Locust takes no class for its parser; it is replaced once, before Locust starts",
     "verifier.spark": "PySpark and tempfile have globals, which are set for a session and taken back after it",
     "cluster.seams.memory_selector": "a circle is cut: it is polled by the one that it tells of its events",
+    "cluster.seams.out_of_memory": "Python's hooks for what no caller sees are globals, set once as a process begins",
     "loadgen.users.whole_csv": "Locust takes no class for its CSV files; it is replaced once, before Locust starts",
 }
 

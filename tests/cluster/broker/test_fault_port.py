@@ -163,6 +163,16 @@ def test_what_is_no_request_closes_its_connection(on: Bench, line: bytes) -> Non
     assert seen["is_well"] is True
 
 
+def test_what_is_read_too_late_is_not_carried_out(on: Bench) -> None:
+    """A broker that was stopped reads a request when it continues: who asked has given up, and would not know why the
+    disk fails."""
+    now_ns = on.clock.monotonic_ns()
+    assert on.ask(do="fail", errno="EIO", seed=1, until_ns=now_ns - 1) is None
+    assert on.ask(do="see", until_ns=now_ns - 1)["is_well"] is True
+    assert on.ask(do="fail", errno="EIO", seed=1, until_ns=now_ns + 60 * 10**9) is not None
+    assert on.ask(do="see")["is_well"] is False
+
+
 def test_no_answer_is_none() -> None:
     """As of a process that ends while it is asked."""
     port = JsonPort(lambda _: (_ for _ in ()).throw(ValueError("no")), 0)
