@@ -144,15 +144,6 @@ EXERCISES: Mapping[str, Exercise] = {
         options={"partitions": 1, "rate": 1000, "broker_config": ("unclean.leader.election.enable=true",)},
     ),
     "all-crash": Exercise(14.0, (Injection(5.0, "kill-all", 2.0),), options={"partitions": 1, "rate": 1000}),
-    "slow-elections": Exercise(
-        14.0,
-        (
-            *slow_copies(1.0, 9.0, 300),
-            Injection(3.0, "kill-leader", 2.0, _FIRST, overlap=True),
-            Injection(7.0, "kill-leader", 2.0, _FIRST, overlap=True),
-        ),
-        options={"partitions": 1, "rate": 1000},
-    ),
 }
 
 _LOSS = ("lost-write", "inconsistent-offsets", "log-divergence", "log-gap")
@@ -196,7 +187,6 @@ DEFECTS: Mapping[str, Planted] = {
     "lose-unsynced": Planted("all-crash", _LOSS, source="KIP-966"),
     "one-is-enough": Planted("jepsen-2013-unclean", ("under-min-isr", *_LOSS), source="KAFKA-1555"),
     "advance-alone": Planted("jepsen-2013-unclean", ("watermark-under-min-isr", *_LOSS), source="KAFKA-15583"),
-    "take-late-answers": Planted("slow-elections", (*_LOSS, "epoch-regression"), source="KAFKA-18723"),
 }
 
 

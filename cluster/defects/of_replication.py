@@ -14,7 +14,6 @@ from cluster.defects import (
     one_is_enough,
     read_to_the_end,
     reuse_epochs,
-    take_late_answers,
 )
 from cluster.defects.model import Defect
 
@@ -50,9 +49,6 @@ OF_REPLICATION = (
         False,
     ),
     Defect(read_to_the_end.NAME, "return records above the high watermark to consumers", read_to_the_end.plant, True),
-    Defect(
-        take_late_answers.NAME, "a follower appends the response to an earlier fetch", take_late_answers.plant, False
-    ),
     Defect(reuse_epochs.NAME, "a new leader stores under its predecessor's epoch", reuse_epochs.plant, False),
     Defect(damage_copies.NAME, "a follower stores a damaged batch, with a valid checksum", damage_copies.plant, True),
 )

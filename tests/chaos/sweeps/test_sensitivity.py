@@ -48,10 +48,10 @@ def outcomes(told: Mapping[str, CellOutcome]) -> dict[str, CellOutcome]:
 
 
 def test_every_defect_without_transactions_is_planted() -> None:
-    """One that breaks no promise is planted only beside others; 30 of the catalogue are in it."""
+    """One that breaks no promise is planted only beside others; 29 of the catalogue are in it."""
     here = {defect.name for defect in (*OF_PRODUCERS, *OF_REPLICATION, *OF_STORAGE)} - {"refuse-batches"}
     assert DEFECTS.keys() == here | {"end-one-later"}
-    assert len(DEFECTS) == 30
+    assert len(DEFECTS) == 29
     assert {each.exercise for each in DEFECTS.values()} == EXERCISES.keys()
     for defect, each in DEFECTS.items():
         assert each.finds and set(each.finds) <= set(NAMES)

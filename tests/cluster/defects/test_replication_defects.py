@@ -14,7 +14,6 @@ from cluster.log.partition_log import PartitionLog
 from cluster.protocol.batch import CODEC_GZIP, CODEC_NONE, crc_ok, parse_header
 from cluster.protocol.errors import ErrorCode
 from cluster.protocol.records import NewRecord, build_batch, decode_records
-from cluster.replication.follower import FetchPosition, Reaction
 from cluster.replication.leader import LeaderState
 from cluster.seams.memory_storage import MemoryStorage
 from tests.cluster.defects.journal import fired, planted
@@ -134,17 +133,6 @@ def test_confirm_on_stepping_down() -> None:
     assert Rules().acknowledgement(None, 4, 60) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert rules.acknowledgement(None, 4, 60) is ErrorCode.NONE
     assert [(line["leader_epoch"], line["offset"]) for line in fired(storage)] == [(4, 60)]
-
-
-def test_take_late_answers() -> None:
-    """An answer of another time is appended; one that failed is not."""
-    rules, storage = with_defect("take-late-answers")
-    sent, here = FetchPosition(3, 10, 3), FetchPosition(4, 10, 3)
-    assert Rules().react(sent, here, ErrorCode.NONE, diverges=False) is Reaction.IGNORE
-    assert rules.react(sent, here, ErrorCode.NONE, diverges=False) is Reaction.APPEND
-    assert rules.react(sent, here, ErrorCode.NOT_LEADER_OR_FOLLOWER, diverges=False) is Reaction.IGNORE
-    assert rules.react(here, here, ErrorCode.NONE, diverges=False) is Reaction.APPEND
-    assert len(fired(storage)) == 1
 
 
 @pytest.mark.parametrize(("name", "first_read"), [("", 2), ("begin-one-batch-late", 3)])
