@@ -6,8 +6,10 @@ collects them (recovery after a kill is to take less than a second per 100 MB of
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from cluster.broker.checkpoints import Blocking
 from cluster.log.manager import LogManager
 from cluster.seams.clock import Clock
 from cluster.seams.units import ms_of_ns
@@ -15,17 +17,27 @@ from cluster.seams.units import ms_of_ns
 LOADED = "logs-loaded"
 
 
-def load_logs(logs: LogManager, clock: Clock) -> dict[str, Any]:
-    """Load all logs; what the journal says about it.
+async def load_logs(logs: LogManager, clock: Clock, blocking: Blocking) -> dict[str, Any]:
+    """Load all logs, off the loop; what the journal says about it.
+
+    After a crash that may take longer than the session with ZooKeeper, which needs its heartbeats. If it is canceled,
+    it ends only when the logs are loaded: no one is to close what a thread is opening.
 
     ``clean``: the stop before was clean; ``logs``, ``bytes``: how many; ``unflushed_bytes``: the size of the
     segments from each log's recovery point on, as the recovery found them; ``elapsed_ms``. Raises ``LogError``.
     """
     began_ns = clock.monotonic_ns()
-    clean = logs.load()
+    stops: list[bool] = []
+    loading = asyncio.ensure_future(blocking(lambda: stops.append(logs.load())))
+    try:
+        await asyncio.shield(loading)
+    except asyncio.CancelledError:
+        await asyncio.wait([loading])
+        loading.exception()  # heard of, and of no use anymore
+        raise
     elapsed_ms = ms_of_ns(clock.monotonic_ns() - began_ns)
     return {
-        "clean": clean,
+        "clean": stops == [True],
         "logs": len(logs),
         "bytes": sum(log.size_bytes for log in logs),
         "unflushed_bytes": sum(log.verified_bytes for log in logs),

@@ -181,7 +181,7 @@ class Node:
         self.logs.lock()
         control = self._control = self._make_control()
         self.logs.claim(self.config.broker_id, await control.open())
-        self._journal.write(LOADED, loaded := load_logs(self.logs, self._seams.clock))
+        self._journal.write(LOADED, loaded := await load_logs(self.logs, self._seams.clock, self._seams.blocking))
         self.counters.log_load_ns = int(loaded["elapsed_ms"] * 1_000_000)
         loop = asyncio.get_running_loop()
         config, clock = self.config, self._seams.clock

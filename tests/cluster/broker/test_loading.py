@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import threading
+from collections.abc import Mapping
 
 import pytest
 
+from cluster.broker.checkpoints import in_place, in_thread
 from cluster.broker.loading import load_logs
 from cluster.log.config import LogConfig
 from cluster.log.manager import LogManager
@@ -37,7 +41,7 @@ def _append(log: PartitionLog, batches: int) -> None:
 
 
 def _report(storage: MemoryStorage) -> dict[str, object]:
-    return load_logs(_manager(storage), ManualClock())
+    return asyncio.run(load_logs(_manager(storage), ManualClock(), in_place))
 
 
 def test_after_a_crash_the_segments_from_the_recovery_point_on_are_unflushed() -> None:
@@ -98,3 +102,35 @@ def test_the_log_says_how_the_broker_stopped_if_it_ever_ran(caplog: pytest.LogCa
     (fresh, again, unclean, _) = [record.getMessage() for record in caplog.records]
     assert (fresh, again) == ("data: 0 logs", "data: 0 logs")
     assert unclean == "data: 1 logs after an unclean stop"
+
+
+class _Slow(LogManager):
+    """One whose logs are loaded when it is told so."""
+
+    def __init__(self) -> None:
+        super().__init__("data", MemoryStorage(), ManualClock(), SMALL)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def load(self, configs: Mapping[str, LogConfig] | None = None) -> bool:
+        self.begun.set()
+        assert self.go_on.wait(20)
+        return super().load(configs)
+
+
+def test_the_loop_goes_on_while_logs_are_loaded() -> None:
+    """A recovery may take longer than a session, which ends without heartbeats; whoever stops the broker meanwhile
+    waits for the thread that has the logs."""
+
+    async def main() -> None:
+        logs = _Slow()
+        loading = asyncio.ensure_future(load_logs(logs, ManualClock(), in_thread))
+        assert await asyncio.to_thread(logs.begun.wait, 20)
+        loading.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not loading.done()
+        logs.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await loading
+
+    asyncio.run(main())
