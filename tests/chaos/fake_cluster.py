@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -267,6 +268,7 @@ class FakeCluster:
         self.marked_clean: set[int] = set()
         #: Followers that are out of the ISR.
         self.left_isr: set[int] = set()
+        self._looks: Counter[int] = Counter()
         self.restarts = 0
         self._zookeeper_links = {name for name in self.link_names if name.endswith("-zk")}
         self.own_load = FakeLoad()
@@ -335,10 +337,11 @@ class FakeCluster:
         return self.broker_ids
 
     async def isr(self, partition: int) -> frozenset[int]:
-        """Without those that could not fetch from the leader when they were looked at."""
+        """Without those that could not fetch from the leader at three looks: in the end they leave it."""
         reachable = self._reachable()
         leader = next((each for each in reachable if each not in self.left_isr), 0)
-        self.left_isr |= {each for each in reachable if self.links.holds_frames(f"b{each}-b{leader}")}
+        self._looks.update(each for each in reachable if self.links.holds_frames(f"b{each}-b{leader}"))
+        self.left_isr |= {each for each, looks in self._looks.items() if looks >= 3}
         return frozenset(reachable) - self.left_isr
 
     async def reaction(self) -> ClusterReaction:

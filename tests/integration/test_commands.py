@@ -222,9 +222,11 @@ def test_data_of_more_brokers_and_fixed_metrics_ports(place: Place) -> None:
     port = fixed_port()
     words = ("--brokers", "1", "--data", "kept", "--metrics-port", str(port), "--detach")
     assert place.run("up", *words, timeout_s=LONG_S) == 0, place.err
-    servers, attempt, metrics, data = place.out.splitlines()
+    servers, attempt, metrics, judging, data = place.out.splitlines()
     assert attempt.startswith(f"try: echo hello | kcat -b {servers.removeprefix('bootstrap.servers=')} -P")
     assert metrics == f"metrics: http://127.0.0.1:{port}/metrics" and data.startswith("data: kept, kept when")
+    target = servers.replace("bootstrap.servers=", "kafka://")
+    assert judging.endswith(f"run --target {target} --nodes kept/nodes.yaml")
     assert "warning: kept holds the data of 3 brokers and 1 is started" in place.err
     assert "status --data kept' and '" in place.err and "down --data kept'" in place.err
     assert place.run("status", "--data", "kept", timeout_s=LONG_S) == 0

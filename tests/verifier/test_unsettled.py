@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from tests.support.stories import Story, clean
 from tests.verifier.planted import planted_story
 from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier import explain
+from verifier.evidence.run_directory import read_json
 from verifier.evidence.run_model import RunModel, TopicSpec
 from verifier.facts import Found
 from verifier.places import NO_LIMIT, partition_rows, replica_rows, unsettled_rows
@@ -112,11 +115,11 @@ def test_what_stands_before_a_batch_of_both_in_words() -> None:
 @pytest.mark.integration
 @pytest.mark.timeout(600)
 def test_a_whole_run_that_never_settled_is_invalid(tmp_path: Path) -> None:
-    """From the files to the verdict: accused, with the anomaly's file beside it."""
-    from verifier.verify_runs import verify
-
+    """From the files to the verdict, in a process of its own: accused, with the anomaly's file beside it."""
     directory = planted_story("two leaders of one epoch, and nothing settled").write(tmp_path / "run")
-    verdict = verify(directory)
-    assert verdict.verdict == "invalid"
-    assert [name for name, check in verdict.checks.items() if check.count] == ["split-brain"]
+    command = [sys.executable, "-m", "verifier.main", str(directory.path)]
+    assert subprocess.run(command, timeout=400, check=False, capture_output=True).returncode == 0
+    verdict = read_json(directory.verdict_json)
+    assert verdict["verdict"] == "invalid"
+    assert [name for name, check in verdict["checks"].items() if check["count"]] == ["split-brain"]
     assert (directory.anomalies_dir / "split-brain.csv").exists()
