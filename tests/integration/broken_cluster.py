@@ -78,11 +78,12 @@ def break_in_turn(
     brokers: int = REPLICAS,
     topic: Mapping[str, str] | None = None,
     is_breakable: bool = False,
+    is_idempotent: bool = True,
 ) -> RunDirectory:
     """Inject all of them; each must bite by what its probes saw, and be healed.
 
-    ``topic``: its settings. ``is_breakable``: the brokers' machines can be broken too. ``in_the_end`` looks at the
-    cluster before it stops.
+    ``topic``: its settings. ``is_breakable``: the brokers' machines can be broken too. ``is_idempotent``: so
+    is the load. ``in_the_end`` looks at the cluster before it stops.
     """
     settings, _ = resolve(Asked(seed=SEED, faults="none", partitions=PARTITIONS, brokers=brokers))
     run = RunDirectory(directory).prepare()
@@ -98,7 +99,8 @@ def break_in_turn(
             await admin.close()
             session_ms = settings.broker_config["zookeeper.session.timeout.ms"]
             cluster = BreakableCluster(deployment, observer, run, TOPIC, PARTITIONS, session_ms)
-            scene = Scene(deployment, observer, cluster, Writer(deployment.topology.bootstrap("producers")))
+            writer = Writer(deployment.topology.bootstrap("producers"), is_idempotent=is_idempotent)
+            scene = Scene(deployment, observer, cluster, writer)
             await _inject(scene, [each[:2] for each in wanted], str(run.faults_jsonl))
             await in_the_end(scene)
         finally:

@@ -27,9 +27,13 @@ pytestmark = [pytest.mark.integration, pytest.mark.full, pytest.mark.timeout(240
 
 class Writer:
     """Writes to all partitions in turn until it is told to end; what was acknowledged, by partition, in order, and what
-    has failed: it may be stored nevertheless."""
+    has failed: it may be stored nevertheless.
 
-    def __init__(self, bootstrap: str) -> None:
+    If sequences are lost with the records of a partition, a producer with idempotence ends, so there may be none.
+    """
+
+    def __init__(self, bootstrap: str, *, is_idempotent: bool = True) -> None:
+        self._is_idempotent = is_idempotent
         self.acknowledged: dict[int, list[int]] = defaultdict(list)
         self.failed: dict[int, dict[int, str]] = defaultdict(dict)
         self._ending = threading.Event()
@@ -52,7 +56,8 @@ class Writer:
         producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
+                "enable.idempotence": self._is_idempotent,
+                "acks": "all",
                 "linger.ms": 5,
                 "queue.buffering.max.ms": 5,
                 # what waited for a leader fits into small segments
