@@ -20,7 +20,7 @@ def nodes_yaml(brokers: Iterable[int], data: Path) -> str:
     """The file for the cluster of these brokers in this directory, an absolute path. Pure."""
     shared = {
         "pid_file": str(data / "nodes" / "{id}" / PID_FILE),
-        "start": invocation.absolute(["start", "ID", "--data", str(data)]).replace(" ID ", " {id} "),
+        "start": invocation.absolute(["start", "{id}", "--data", str(data)]),
     }
     # a text in JSON is one in YAML
     commands = "".join(f"  {name}: {json.dumps(value)}\n" for name, value in shared.items())

@@ -463,13 +463,14 @@ def test_a_broker_that_does_not_come_up_is_said_not_to(tmp_path: Path) -> None:
 
 def test_the_nodes_of_a_cluster_that_is_up_are_told(tmp_path: Path) -> None:
     """For ``gapless run --target --nodes``: the pid of each broker that runs now, and how each is started again."""
-    write_nodes({1: 11, 2: 12}, tmp_path)
-    nodes = parse((tmp_path / NODES).read_text())
+    data = tmp_path / "with an ID in it"
+    write_nodes({1: 11, 2: 12}, data)
+    nodes = parse((data / NODES).read_text())
     assert [Path(node.pid_file).read_text() for node in nodes.values()] == ["11\n", "12\n"]
-    write_nodes({1: 11, 2: 13}, tmp_path)
+    write_nodes({1: 11, 2: 13}, data)
     assert Path(nodes[2].pid_file).read_text() == "13\n"
     program, *words = shlex.split(nodes[2].start)
-    assert Path(program).is_absolute() and words[-4:] == ["start", "2", "--data", str(tmp_path)]
+    assert Path(program).is_absolute() and words[-4:] == ["start", "2", "--data", str(data)]
 
 
 @pytest.mark.parametrize("request_", [b"{\n", b"[]\n", b"\n", b"x" * 100_000 + b"\n", b"[" * 60_000 + b"\n"])

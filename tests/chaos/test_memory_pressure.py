@@ -77,7 +77,7 @@ def test_a_limit_that_stays_is_not_healed() -> None:
 
 
 def test_halts_are_counted_over_all_lives(tmp_path: Path) -> None:
-    """By the line that the broker leaves, or the last words of a codec; whatever else it prints is none."""
+    """A halt is counted by the line that the broker or a codec writes last; other output does not count."""
     directory = RunDirectory(tmp_path)
     machine = BrokerMachine(1, {}, FakeProcess(7), directory, SystemClock())
     assert asyncio.run(machine.halts()) == 0

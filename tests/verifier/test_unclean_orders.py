@@ -42,7 +42,7 @@ def test_an_order_permits_what_the_setting_permits(check: str) -> None:
 
 
 def test_orders_are_known_by_their_partition_and_their_time() -> None:
-    """The first one of each partition; one that was skipped, and what other faults name, is none."""
+    """Only the first order of each partition counts, not one that was skipped, nor what other faults name."""
     again = replace(ORDER, start_ns=40 * SECOND)
     elsewhere = replace(ORDER, target="partition a-b-7, from brokers 1 to replica 2", start_ns=30 * SECOND)
     skipped = replace(ORDER, target="partition t-1, from brokers 1 to replica 2", skipped=True)
