@@ -106,6 +106,18 @@ def as_planted(cell: Cell, outcome: CellOutcome) -> CellOutcome:
     return replace(outcome, exit_status=int(status))
 
 
+def sentence(outcome: CellOutcome) -> str:
+    """A cell's line on the terminal: what made it invalid or unknown, or the effects that were counted."""
+    if outcome.status != "judged":
+        return f"{outcome.status}: {'; '.join(outcome.reasons)}"
+    anomalies = ", ".join(f"{name} {count:,}" for name, count in outcome.forbidden.items())
+    effects = ", ".join(f"{name} {outcome.found[name]:,}" for name in COUNTED if outcome.found.get(name))
+    nothing = "not counted" if len(outcome.found) < len(COUNTED) else "nothing lost, duplicated or out of order"
+    why = "; ".join(outcome.reasons) if outcome.verdict == "unknown" else ""
+    speed = "" if outcome.records_per_s is None else f", {outcome.records_per_s:,.0f} records/s"
+    return f"{outcome.verdict}: {anomalies or why or effects or nothing}{speed}"
+
+
 def judged_outcome(cell: Cell, directory: RunDirectory) -> CellOutcome:
     """The outcome of a cell whose run is judged. Raises as ``outcome_of`` does."""
     outcome = outcome_of(directory)

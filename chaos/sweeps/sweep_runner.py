@@ -23,7 +23,7 @@ from chaos.exits import Exit
 from chaos.schedules.model import to_yaml
 from chaos.sweeps.belonging import is_run_of
 from chaos.sweeps.directory import CELLS, SweepDirectory
-from chaos.sweeps.model import COUNTED, Cell, Sweep
+from chaos.sweeps.model import Cell, Sweep
 from chaos.sweeps.outcome import (
     CellOutcome,
     interrupted,
@@ -32,6 +32,7 @@ from chaos.sweeps.outcome import (
     is_unjudged,
     judged_outcome,
     made_by,
+    sentence,
 )
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.summary import sweep_json
@@ -123,7 +124,7 @@ class SweepRunner:
             done = self._judge_together(cells, at_least=self._sweep.judged_at_once if self._left else 1)
             if self.outcomes[cell.name] is not UNJUDGED and cell not in done:
                 done.append(cell)
-                self._progress.note("  " + _sentence(self.outcomes[cell.name]))
+                self._progress.note("  " + sentence(self.outcomes[cell.name]))
             statuses = {self.outcomes[each.name].exit_status for each in done}
             if self._fail_fast and self._left and not statuses <= {Exit.VALID, Exit.UNKNOWN}:
                 self._progress.note(f"--fail-fast: {self._left} cells are not run; --resume continues with them")
@@ -145,7 +146,7 @@ class SweepRunner:
             self._judging_s += seconds_of_ms(self._clock.monotonic_ms() - started_ms)
             self.record()
         for cell in pending:
-            self._progress.note(f"  {cell.name}: {_sentence(self.outcomes[cell.name])}")
+            self._progress.note(f"  {cell.name}: {sentence(self.outcomes[cell.name])}")
         return pending
 
     def finish(self) -> dict[str, Any]:
@@ -239,15 +240,6 @@ def stored(directory: SweepDirectory) -> dict[str, Any]:
     if not isinstance(whole.get("sweep"), str) or not isinstance(whole.get("wanted"), dict):
         raise ValueError(f"{directory.sweep_json} is not a sweep's: {json.dumps(whole)[:80]}")
     return whole
-
-
-def _sentence(outcome: CellOutcome) -> str:
-    if outcome.status != "judged":
-        return f"{outcome.status}: {'; '.join(outcome.reasons)}"
-    found = ", ".join(f"{name} {outcome.found[name]:,}" for name in COUNTED if outcome.found.get(name))
-    speed = "" if outcome.records_per_s is None else f", {outcome.records_per_s:,.0f} records/s"
-    nothing = "not counted" if len(outcome.found) < len(COUNTED) else "nothing lost, duplicated or out of order"
-    return f"{outcome.verdict}: {found or nothing}{speed}"
 
 
 def _now(clock: Clock) -> str:

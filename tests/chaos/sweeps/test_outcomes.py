@@ -16,7 +16,15 @@ from chaos.commands.main import run_command
 from chaos.sweeps.catalogue import find_sweep
 from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.model import Cell, Sweep, Wanted
-from chaos.sweeps.outcome import CellOutcome, Status, interrupted, is_judged, outcome_of, shows_what_is_claimed
+from chaos.sweeps.outcome import (
+    CellOutcome,
+    Status,
+    interrupted,
+    is_judged,
+    outcome_of,
+    sentence,
+    shows_what_is_claimed,
+)
 from chaos.sweeps.report import words, write_reports
 from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.table import tables
@@ -60,6 +68,19 @@ def test_an_outcome_is_what_the_run_left(directory: SweepDirectory) -> None:
     assert outcome.forbidden == {}
     assert outcome.records_per_s == 500.0
     assert (outcome.faults_injected, outcome.faults_effective) == (3, 2)
+
+
+def test_the_line_of_an_invalid_run_names_its_anomalies(directory: SweepDirectory) -> None:
+    """Also where none of the effects that a sweep counts was found; an unknown run says why."""
+    ended, unknown, allowed = SAFE[0], SAFE[1], LOSING[0]
+    finish(directory, ended, verdict="invalid", forbidden={"wrong-end-offset": 2_000}, records_per_s=500)
+    finish(directory, unknown, verdict="unknown", records_per_s=500)
+    finish(directory, allowed, allowed={"lost-write": 9}, records_per_s=500)
+    lines = {cell.name: sentence(outcome_of(directory.run(cell))) for cell in (ended, unknown, allowed)}
+    assert lines[ended.name] == "invalid: wrong-end-offset 2,000, 500 records/s"
+    assert lines[unknown.name] == "unknown: unknown on purpose, 500 records/s"
+    assert lines[allowed.name] == "valid: lost 9, unknown 5, 500 records/s"
+    assert sentence(interrupted(directory.run(ended))).startswith("interrupted: ")
 
 
 def test_what_was_not_counted_is_no_zero(directory: SweepDirectory) -> None:
