@@ -19,7 +19,7 @@ from verifier.witness import OUTSTANDING_NS
 
 
 def refused(tables: Tables) -> DataFrame:
-    """Values that are in the log under two epochs of one producer id, the later copy under the higher one, for this reason.
+    """Values that are in the log twice, under rising epochs of one producer id, for this reason.
 
     A later batch of the stream was refused while the value was outstanding, and rightly: what comes before that batch
     is not in the log under the epoch of the first copy. Before that, an attempt that had the value failed so that it
