@@ -19,17 +19,15 @@ from verifier.checks.copies import TIMED_OUT
 from verifier.claims import cut, pieces, well_formed
 from verifier.elections import JudgedElections
 from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, UNANSWERED
+from verifier.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, RETURNED, UNANSWERED
 from verifier.late import returned, unanswered
 from verifier.outcomes import stored_nothing
+from verifier.refusals import refused
 from verifier.tables import Tables
-from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
+from verifier.witness import CLOSED_NS, CONNECTION_NS, OUTSTANDING_NS, SLACK_NS, Span
 
 #: Of the retries, those that may have left a copy: the attempt that failed had perhaps stored its records.
 COPIED = "copied"
-
-#: A value was outstanding as a delivery timed out if it was so within this time of it.
-TIMEOUT_NS = 1_000_000_000
 
 
 class Events:
@@ -67,6 +65,8 @@ class Events:
             return unanswered(self._spark, self._tables, self.grounds)
         if kind == RETURNED:
             return returned(self._spark, self._tables, self.grounds)
+        if kind == REFUSAL:
+            return refused(self._tables)
         if kind == COPIED:
             return self._retried_after(self._doubtful)
         return self._retried_after(self._retries) if kind == RETRY else self._timed_out
@@ -172,8 +172,8 @@ class Events:
         timeouts = sends.filter((F.col("type") == "info") & F.col("error").rlike(TIMED_OUT)).select(
             "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text")
         )
-        outstanding = (F.col("invoke_ns") <= F.col("at") + TIMEOUT_NS) & (
-            F.col("complete_ns") >= F.col("at") - TIMEOUT_NS
+        outstanding = (F.col("invoke_ns") <= F.col("at") + OUTSTANDING_NS) & (
+            F.col("complete_ns") >= F.col("at") - OUTSTANDING_NS
         )
         columns = ["place", "stream", "first_sequence", "last_sequence"]
         joined = sends.drop("error").join(timeouts, ["place", "stream"]).filter(outstanding)

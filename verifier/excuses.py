@@ -15,7 +15,11 @@ Each event is a stretch of sequences of one stream:
 - ``retry``      sequences that the client says it sent again, or may have, without having an outcome of them.
   No more copies than the attempts that failed had records: of retries that overlap, all count together, and if they
   excuse more, they excuse none. After an error that is answered before anything is stored they excuse no copies.
-- ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``TIMEOUT_NS`` around it).
+- ``timeout``    sequences that were outstanding when a delivery of their stream timed out (``OUTSTANDING_NS`` around
+  it).
+- ``refusal``    copies under a raised epoch of what an attempt may have stored before a later batch was refused as out
+  of order (``verifier.refusals``). No more than those attempts had records: as with retries, all that overlap count
+  together, and if they excuse more, they excuse none.
 - ``unanswered`` sequences whose outcome their client never learned, under way when it lost a connection, where the
   settings let them arrive late (``verifier.late``). A connection delivers in order: of sends whose times overlap, all
   count together, and if what is late of them takes more connections than were lost, none is excused.
@@ -50,7 +54,8 @@ from verifier.by_partition import by_partition, unexcused
 from verifier.claims import ACK, LOG, READ, cut, pieces
 from verifier.event_rows import EVENT
 from verifier.events import COPIED, Events
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, TIMEOUT, UNANSWERED
+from verifier.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, RETURNED, TIMEOUT, UNANSWERED
+from verifier.late import in_order
 from verifier.tables import Tables
 
 #: The identity of a claim: by how much its offset is ahead of its sequence; this one if its offset is unknown.
@@ -68,6 +73,7 @@ _EXCUSED = {
     COPIED: _COPIED,
     RETRY: _MOVED,
     TIMEOUT: _REPEATED,
+    REFUSAL: _COPIED,
     UNANSWERED: _MOVED,
     RETURNED: _MOVED,
 }
@@ -211,7 +217,7 @@ def _pieces(together: DataFrame, key: list[str], first: str) -> DataFrame:
         *(who(kind).alias(f"who_{kind}") for kind in (ELECTION, DISCONNECT)),
         *(
             F.min(F.when(F.col("kind") == kind, F.col("event"))).alias(kind)
-            for kind in (ELECTION, DISCONNECT, RETRY, TIMEOUT, UNANSWERED, RETURNED)
+            for kind in (ELECTION, DISCONNECT, RETRY, TIMEOUT, REFUSAL, UNANSWERED, RETURNED)
         ),
     )
     return parts.withColumn("stretch", F.coalesce(stands, F.lit(-1))).filter(F.col("whole").isNotNull())
@@ -230,17 +236,19 @@ def _judged(parts: DataFrame) -> DataFrame:
     elected = all_in(F.col(f"who_{ELECTION}"))
     lost = all_in(F.array_union(f"who_{ELECTION}", f"who_{DISCONNECT}"))
     vanished = (F.col("whole.cause") == "vanished") & elected
-    # what librdkafka sends again after a timeout is known by its cause
-    resent = F.coalesce(F.col("whole.cause") == "client-resend-after-error", F.lit(False)) & is_known(TIMEOUT)
+    # what librdkafka sends again after a timeout, or a refusal, is known by its cause
+    resent = F.coalesce(F.col("whole.cause") == "client-resend-after-error", F.lit(False))
     of_lost = F.when(elected, ELECTION).when(lost, DISCONNECT)
-    of_repeated = F.when(vanished, ELECTION).when(resent, TIMEOUT)
+    of_repeated = F.when(vanished, ELECTION)
+    for kind in (TIMEOUT, REFUSAL):
+        of_repeated = of_repeated.when(resent & is_known(kind), kind)
     for kind in (UNANSWERED, RETRY, TIMEOUT, RETURNED):
         of_repeated = of_repeated.when(is_known(kind), kind)
     excuse = F.when(F.col("check").isin(*_LOST), of_lost).when(F.col("check").isin(*_REPEATED), of_repeated)
     excuse = excuse.when((F.col("check") == _AT_OFFSETS) & elected, ELECTION)
     event = reduce(
         lambda column, kind: column.when(F.col("excuse") == kind, F.col(kind)),
-        (DISCONNECT, RETRY, TIMEOUT, UNANSWERED, RETURNED),
+        (DISCONNECT, RETRY, TIMEOUT, REFUSAL, UNANSWERED, RETURNED),
         F.when(F.col("excuse") == ELECTION, F.col(ELECTION)),
     )
     return parts.withColumn("excuse", excuse).withColumn("event", event)
@@ -261,26 +269,12 @@ def _within_bounds(parts: DataFrame, key: list[str]) -> DataFrame:
     late = F.when(F.col("excuse") == UNANSWERED, F.struct("sequence", at.alias("at")))
     done = (
         F.when(F.col("excuse") == DISCONNECT, stretches)
-        .when(F.col("excuse") == UNANSWERED, _in_order(F.sort_array(F.collect_list(late).over(bout))))
+        .when(F.col("excuse") == UNANSWERED, in_order(F.sort_array(F.collect_list(late).over(bout))))
         .otherwise(F.sum(records).over(bout))
     )
-    too_much = F.col("excuse").isin(RETRY, DISCONNECT, UNANSWERED) & (done > F.col("event.most"))
+    too_much = F.col("excuse").isin(RETRY, REFUSAL, DISCONNECT, UNANSWERED) & (done > F.col("event.most"))
     judged = parts.withColumn("kept", F.coalesce(~too_much, F.lit(True)))
     return judged.withColumns({name: F.when(F.col("kept"), F.col(name)) for name in ("excuse", "event")}).drop("kept")
-
-
-def _in_order(late: Column) -> Column:
-    """Into how few parts these values fall, by their sequences, so that the positions of each part rise.
-
-    Each value goes to the part that ends closest below it; where there is none, it begins another.
-    """
-
-    def with_next(ends: Column, value: Column) -> Column:
-        at = value["at"]
-        below = F.array_max(F.filter(ends, lambda end: end < at))
-        return F.array_append(F.when(below.isNull(), ends).otherwise(F.array_remove(ends, below)), at)
-
-    return F.size(F.aggregate(late, F.array().cast("array<bigint>"), with_next))
 
 
 def _result(parts: DataFrame, step: Column, count: Column, size: Column, detail: Column) -> DataFrame:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
@@ -79,6 +79,20 @@ def returned(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]
     waited = sends.join(known, "place").filter(meanwhile).select(*columns)
     found = _where_it_stands(tables, waited).filter(F.col("leader_epoch") == F.col("back_in"))
     return ranges(found.withColumn("event", event(F.col("back_ns"), text=F.col("leader_epoch").cast("string"))))
+
+
+def in_order(late: Column) -> Column:
+    """Into how few parts these values fall, by their sequences, so that the positions of each part rise.
+
+    Each value goes to the part that ends closest below it; where there is none, it begins another.
+    """
+
+    def with_next(ends: Column, value: Column) -> Column:
+        at = value["at"]
+        below = F.array_max(F.filter(ends, lambda end: end < at))
+        return F.array_append(F.when(below.isNull(), ends).otherwise(F.array_remove(ends, below)), at)
+
+    return F.size(F.aggregate(late, F.array().cast("array<bigint>"), with_next))
 
 
 def _places(tables: Tables, grounds: Mapping[str, Grounds], excuse: str, client: str | None = None) -> list[int]:

@@ -46,13 +46,28 @@ _REFUSED_FOR_NOW = frozenset(("NOT_ENOUGH_REPLICAS", "CORRUPT_MESSAGE", "THROTTL
 _REFUSED_AT_ONCE = frozenset(("NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"))
 
 
+#: librdkafka's words for a batch that was refused since the one before it is missing. It has them from the broker, and
+#: a history has them only of what is sent again.
+OUT_OF_ORDER = "Broker: Broker received an out of order sequence number"
+#: librdkafka's words for the end of an attempt after which its records may be in the log: no answer came, or the answer
+#: of a leader that waits for its followers. A leader that loses its office meanwhile says that it does not lead.
+MAY_BE_STORED = (
+    "Local: Broker transport failure",
+    "Local: Timed out",
+    "Broker: Broker disconnected before response received",
+    "Broker: Request timed out",
+    "Broker: Message(s) written to insufficient number of in-sync replicas",
+    "Broker: Not leader for partition",
+)
+
+
 def stored_nothing(client: str, acks: str) -> frozenset[str]:
     """The errors of a failed attempt after which its records are certainly not in the log.
 
-    librdkafka's words for an answer and for what it made of it are not told apart: none of them is certain.
+    librdkafka's words for an answer and for what it made of it are not told apart: only one of them is certain.
     """
     if client == "confluent":
-        return frozenset()
+        return frozenset((OUT_OF_ORDER,))
     return REFUSALS | _REFUSED_FOR_NOW | (frozenset() if acks == "all" else _REFUSED_AT_ONCE)
 
 

@@ -17,7 +17,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.evidence.standalone import ByHandError, LoadStart, ReadBack, read_read_back, read_starts
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, TIMEOUT, UNANSWERED, Expectation
+from verifier.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, RETURNED, TIMEOUT, UNANSWERED, Expectation
 from verifier.operations.anomalies import BY_NAME
 from verifier.operations.export import Export, export_run
 from verifier.operations.model import HistoryBuilder, OperationsError
@@ -187,7 +187,7 @@ def _events(run: RunDirectory) -> Iterator[str]:
         for part in stream_history(path)[1]:
             for row in part.select(["f", "type"]).group_by(["f", "type"]).aggregate([]).to_pylist():
                 if row["f"] == "retry":
-                    yield RETRY
+                    yield from (RETRY, REFUSAL)
                 elif row["f"] == "disconnect":
                     yield DISCONNECT
                 elif (row["f"], row["type"]) == ("send", "info"):

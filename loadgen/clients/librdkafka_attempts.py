@@ -3,6 +3,10 @@
 Owns the words by which they are known (seen with 2.16; a test forces a retry and waits for the line). Its counters do
 not tell about a batch that a broker refused and that is sent again; the debugging context ``msg`` tells about every
 attempt that failed, in three lines a batch, which cost it a few microseconds.
+
+A batch that is refused as out of order is called a permanent failure at first, whatever becomes of it. If librdkafka
+takes an earlier batch of the partition for the cause, another line says so: it raises its producer epoch, and sends
+everything again.
 """
 
 from __future__ import annotations
@@ -21,9 +25,19 @@ client_logger = logging.getLogger("librdkafka")
 ATTEMPTS = "msg"
 _FAILED_ATTEMPT = re.compile(
     r"\[(?P<partition>\d+)\]: MessageSet with (?P<records>\d+) message\(s\) "
-    r"\(MsgId (?P<message_id>\d+), BaseSeq -?\d+\) "
+    r"\(MsgId (?P<message_id>\d+), BaseSeq (?P<sequence>-?\d+)\) "
     r"encountered error: (?P<error>.*) \(actions (?P<actions>[^)]*)\)"
 )
+_OUT_OF_ORDER = "Broker: Broker received an out of order sequence number"
+#: A batch that was refused as out of order, and is sent again.
+_SKIPPED = re.compile(
+    r"\[(?P<partition>\d+)\] with \d+ message\(s\) failed due to skipped sequence numbers "
+    r"\(PID\{[^}]*\}, base seq (?P<sequence>\d+) > "
+)
+
+#: The error, how many records, the number of the first (1 is the first record that this producer sent to the partition;
+#: 0 stands for not told, which is so without idempotence), and the partition.
+Attempt = tuple[str, int, int, int]
 
 
 class AttemptListener:
@@ -36,15 +50,33 @@ class AttemptListener:
     def __init__(self, on_failed_attempt: Callable[[str, int, int, int], None], *, is_debugged: bool) -> None:
         self._on_failed_attempt = on_failed_attempt
         self._is_debugged = is_debugged
+        #: Out of order, by partition and first sequence: another line says that it is sent again, or the client ends.
+        self._refused: dict[tuple[int, int], Attempt] = {}
 
     def log(self, level: int, text: str, *arguments: Any) -> None:
         """One line: facility, name of the client, and what it says."""
         if level > logging.DEBUG or self._is_debugged:
             client_logger.log(level, text, *arguments)
-        if len(arguments) == 3 and arguments[0] == "MSGSET":
-            failed = failed_attempt(arguments[0], str(arguments[2]))
+        if len(arguments) == 3:
+            failed = self._failed(str(arguments[0]), str(arguments[2]))
             if failed is not None:
                 self._on_failed_attempt(*failed)
+
+    def _failed(self, facility: str, line: str) -> Attempt | None:
+        """The attempt that failed and may be repeated, as is known by this line."""
+        if facility == "ERRSEQ":
+            batch = skipped(line)
+            return None if batch is None else self._refused.pop(batch, None)
+        match = _FAILED_ATTEMPT.search(line) if facility == "MSGSET" else None
+        if match is None:
+            return None
+        attempt = match["error"], int(match["records"]), int(match["message_id"]), int(match["partition"])
+        # one whose connection broke is only said to need a refresh, and is repeated anyway
+        if "Permanent" not in match["actions"]:
+            return attempt
+        if attempt[0] == _OUT_OF_ORDER:
+            self._refused[attempt[3], int(match["sequence"])] = attempt
+        return None
 
 
 class KeptLines:
@@ -67,17 +99,10 @@ class KeptLines:
             self._listener.log(*self._lines.popleft())
 
 
-def failed_attempt(facility: str, line: str) -> tuple[str, int, int, int] | None:
-    """A failed attempt that may be repeated, by a line of librdkafka's log; None for any other line.
-
-    The error, how many records, the number of the first, and the partition: 1 is the first record that this producer
-    sent to the partition; 0 stands for not told, which is so without idempotence.
-    """
-    match = _FAILED_ATTEMPT.search(line) if facility == "MSGSET" else None
-    # one whose connection broke is only said to need a refresh, and is repeated anyway
-    if match is None or "Permanent" in match["actions"]:
-        return None
-    return match["error"], int(match["records"]), int(match["message_id"]), int(match["partition"])
+def skipped(line: str) -> tuple[int, int] | None:
+    """Of a batch that was refused as out of order and is sent again, the partition and the first sequence."""
+    match = _SKIPPED.search(line)
+    return None if match is None else (int(match["partition"]), int(match["sequence"]))
 
 
 class LostConnections:

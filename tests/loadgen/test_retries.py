@@ -14,7 +14,7 @@ from cluster.seams.clock import SystemClock
 from loadgen.choices import Sizes
 from loadgen.clients import confluent, native
 from loadgen.clients.base import ProducerFactory
-from loadgen.clients.librdkafka_attempts import AttemptListener, KeptLines, LostConnections, failed_attempt
+from loadgen.clients.librdkafka_attempts import AttemptListener, KeptLines, LostConnections
 from loadgen.recorder import Recorder
 from loadgen.records import StreamRecords
 from loadgen.settings import ConfigValue
@@ -28,6 +28,7 @@ LINE = (
     "[thrd:h:1/1]: h:1/1: t [0]: MessageSet with 17 message(s) (MsgId 101, BaseSeq 100) encountered error: "
     "Local: Broker transport failure (actions Refresh,MsgPossiblyPersisted)"
 )
+OUT_OF_ORDER = "Broker: Broker received an out of order sequence number"
 CONFIG: dict[str, ConfigValue] = {
     "request.timeout.ms": 500,
     "socket.timeout.ms": 500,
@@ -87,12 +88,44 @@ def _native() -> Factory:
     return native.producer_factory
 
 
+def attempts(*lines: tuple[str, str]) -> list[tuple[str, int, int, int]]:
+    """The failed attempts that these lines tell."""
+    told: list[tuple[str, int, int, int]] = []
+
+    def tell(*attempt: Any) -> None:
+        told.append(attempt)
+
+    listener = AttemptListener(tell, is_debugged=False)
+    for facility, line in lines:
+        listener.log(10, "%s [%s] %s", facility, "p", line)
+    return told
+
+
 def test_a_failed_attempt_is_known_by_its_line() -> None:
     """Also one whose connection broke; not one that is given up, nor one that was delivered."""
-    assert failed_attempt("MSGSET", LINE) == ("Local: Broker transport failure", 17, 101, 0)
-    assert failed_attempt("MSGSET", LINE.replace("Refresh,", "Permanent,")) is None
-    assert failed_attempt("MSGSET", LINE.partition(" encountered")[0] + " delivered") is None
-    assert failed_attempt("FAIL", LINE) is None
+    assert attempts(("MSGSET", LINE)) == [("Local: Broker transport failure", 17, 101, 0)]
+    assert attempts(("MSGSET", LINE.replace("Refresh,", "Permanent,"))) == []
+    assert attempts(("MSGSET", LINE.partition(" encountered")[0] + " delivered")) == []
+    assert attempts(("FAIL", LINE)) == []
+
+
+REFUSED = LINE.partition(" Local:")[0] + f" {OUT_OF_ORDER} (actions Permanent,MsgPossiblyPersisted)"
+AGAIN = (
+    "[thrd:h:1/1]: h:1/1: ProduceRequest for t [0] with 17 message(s) failed due to skipped sequence numbers "
+    "(PID{Id:1001,Epoch:0}, base seq 100 > next seq 98) caused by previous failed request (NOT_LEADER_FOR_PARTITION, "
+    "actions Refresh,MsgNotPersisted, base seq 98..98, base msgid 99, 0ms ago): recovering and retrying"
+)
+
+
+def test_what_is_refused_as_out_of_order_and_sent_again_is_a_failed_attempt() -> None:
+    """It is called a permanent failure first; without the line that follows it is one, and the client ends."""
+    assert attempts(("MSGSET", REFUSED), ("ERRSEQ", AGAIN)) == [(OUT_OF_ORDER, 17, 101, 0)]
+    assert attempts(("MSGSET", REFUSED), ("ERRSEQ", AGAIN), ("ERRSEQ", AGAIN)) == [(OUT_OF_ORDER, 17, 101, 0)]
+    assert attempts(("MSGSET", REFUSED)) == []
+    assert attempts(("MSGSET", REFUSED), ("ERRSEQ", AGAIN.replace("t [0]", "t [1]"))) == []
+    assert attempts(("MSGSET", REFUSED), ("ERRSEQ", AGAIN.replace("seq 100", "seq 120"))) == []
+    given_up = REFUSED.replace(OUT_OF_ORDER, "Broker: Message size too large")
+    assert attempts(("MSGSET", given_up), ("ERRSEQ", AGAIN)) == []
 
 
 def test_debugging_lines_are_for_the_listener_alone(caplog: pytest.LogCaptureFixture) -> None:

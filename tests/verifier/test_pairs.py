@@ -7,16 +7,18 @@ A planted example names its neighbor; the names of these tests are the table. Th
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from chaos.commands.main import run_command
 from tests.verifier import oracle
 from tests.verifier.conftest import Judged
-from tests.verifier.planted import PLANTED
+from tests.verifier.planted import PLANTED, refusals
 from tests.verifier.planted.pairs import Pair, pairs
 from verifier import explain
 from verifier.anomalies import BY_NAME
+from verifier.expectation import Expectation
 
 PAIRS = pairs()
 
@@ -58,6 +60,24 @@ def test_the_one_is_red_and_the_other_silent(
         accused = {name: {(each.check, each.cause) for each in found[name] if each.excuse is None} for name in found}
         assert (pair.check, pair.cause) in accused[planted]
         assert pair.check not in {check for check, _ in accused[neighbor]}
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", refusals.PLANTED)
+def test_an_idempotent_producer_has_copies_only_since_a_batch_was_refused(
+    judged: dict[str, Judged], twins: dict[str, list[oracle.Anomaly]], name: str
+) -> None:
+    """That alone allows them, in these stories without a timeout: no retry does, and librdkafka alone does so."""
+    run = judged[f"planted: {name}"]
+    copies = [each for each in run.audit.found if each.check in ("duplicate", "log-duplicate")]
+    twin = [each for each in twins[f"planted: {name}"] if each.check in ("duplicate", "log-duplicate")]
+    assert copies and twin
+    for client in ("confluent", "native"):
+        expectation = Expectation(replace(run.story.settings, client=client))
+        for each in (*copies, *twin):
+            allowed = expectation.reason(each.check, each.cause, each.excuse) is not None
+            assert allowed is (each.excuse == "refusal" and client == "confluent")
 
 
 @pytest.mark.integration

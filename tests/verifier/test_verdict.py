@@ -23,7 +23,17 @@ from verifier.doubts import JOURNALS, Doubt
 from verifier.effectiveness import FaultRecord, Injected
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
-from verifier.expectation import DISCONNECT, ELECTION, EXCUSES, RETRY, RETURNED, TIMEOUT, UNANSWERED, Expectation
+from verifier.expectation import (
+    DISCONNECT,
+    ELECTION,
+    EXCUSES,
+    REFUSAL,
+    RETRY,
+    RETURNED,
+    TIMEOUT,
+    UNANSWERED,
+    Expectation,
+)
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.report.summary import summary_md
 from verifier.report.tiles import tiles
@@ -429,10 +439,17 @@ UNCLEAN = {
     ],
 )
 def test_the_expectation_matrix(settings: RunSettings, allowed: set[tuple[str, str | None, str]]) -> None:
-    """Which anomalies which settings permit, by which event; beside it librdkafka's own resend after a timeout."""
+    """Which anomalies which settings permit, by which event; beside it what librdkafka itself sends again.
+
+    It does so after a timeout, and after a refusal that only idempotence brings.
+    """
     expectation = Expectation(settings)
     matrix = {(each.check, each.cause, each.excuse) for each in expectation.allowances}
-    resent = {(check, "client-resend-after-error", TIMEOUT) for check in ("duplicate", "log-duplicate")}
+    resent = {
+        (check, "client-resend-after-error", event)
+        for check in ("duplicate", "log-duplicate")
+        for event in (TIMEOUT, *([REFUSAL] if settings.idempotence else []))
+    }
     assert matrix == (allowed | resent if settings.client == "confluent" and settings.retries else allowed)
     for check, cause, excuse in matrix:
         assert check in NAMES

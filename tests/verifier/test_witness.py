@@ -215,4 +215,6 @@ def test_events_are_told_with_their_time() -> None:
     assert event_text("disconnect", event, run) == "connection lost about 12:00:03.1 (told)"
     back = "its leader was replaced, and led again from epoch 3 on, about 12:00:03.1"
     assert event_text("returned", {**event, "text": "3"}, run) == back
+    refused = "told, and then sequences 4 to 9 were refused as out of order, about 12:00:03.1"
+    assert event_text("refusal", event, run) == refused
     assert event_text("timeout", event, run) == "delivery timed out about 12:00:03.1 (told)"

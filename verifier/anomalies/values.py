@@ -7,7 +7,7 @@ from verifier.anomalies.model import CLIENTS_AND_LOG, LOG_ALONE, REPLICAS, Anoma
 _COPIES = {
     "broker": "the copies carry the same producer id and epoch: the broker failed to recognize the duplicate",
     "client-resend": "each copy has a producer id or epoch of its own: the client sent the value again",
-    "client-resend-after-error": "the same, not under an older epoch, and the client had timed out before",
+    "client-resend-after-error": "the same, not under an older epoch, after a timeout or the refusal of a later batch",
     "mixed": "three or more copies under several identities: the client resent it, and the broker may have failed, too",
     "unidentified": "the copies carry no producer id (idempotence is off): no one can tell who repeated them",
 }

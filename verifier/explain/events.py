@@ -7,7 +7,7 @@ from typing import Any
 
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ns
-from verifier.expectation import DISCONNECT, ELECTION, RETRY, RETURNED, UNANSWERED
+from verifier.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, RETURNED, UNANSWERED
 from verifier.wall_clock import clock
 
 
@@ -20,6 +20,9 @@ def event_text(excuse: str, event: Mapping[str, Any], run: RunModel) -> str:
         return f"connection lost {when} ({event['text']})"
     if excuse == RETRY:
         return f"{event['text']} of sequences {event['first']} to {event['last']}, {when}"
+    if excuse == REFUSAL:
+        later = f"sequences {event['first']} to {event['last']} were refused as out of order, {when}"
+        return f"{event['text']}, and then {later}"
     if excuse == UNANSWERED:
         return f"its client gave it up {when} ({event['text']}), and it may have arrived later"
     if excuse == RETURNED:

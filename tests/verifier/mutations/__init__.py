@@ -28,6 +28,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     cluster.raise_epoch, cluster.elect, cluster.break_link, clients.send_again, clients.tell_no_offsets,
     headers.change_epoch, headers.change_sequence, headers.change_producer, headers.change_time, cluster.two_tails,
     cluster.stop_otherwise, files.index_otherwise, files.damage_side_file, headers.raise_producer_epoch,
+    clients.resend_under_a_raised_epoch,
 )  # fmt: skip
 
 

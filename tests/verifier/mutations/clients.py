@@ -7,12 +7,16 @@ from random import Random
 
 from tests.support.stories import (
     SECOND,
+    Partition,
     Story,
 )
 from tests.verifier.mutations.model import (
     a_history,
+    a_partition,
     a_row,
+    leader_log,
     one_of,
+    written_replicas,
 )
 from verifier.evidence.history import HistoryRow
 
@@ -124,6 +128,42 @@ def send_again(story: Story, random: Random, target: tuple[list[HistoryRow], int
     rows.append(again)
     if random.random() < 0.5:
         story.settings = replace(story.settings, idempotence=False)
+
+
+@one_of(a_partition(lambda place: any(batch.producer_id >= 0 and batch.values for batch in leader_log(place))))
+def resend_under_a_raised_epoch(story: Story, random: Random, place: Partition) -> None:
+    """A batch stands again under another identity; attempts failed before, or about then, and some were refused."""
+    log = leader_log(place)
+    first = random.choice([batch for batch in log if batch.producer_id >= 0 and batch.values and not batch.sentinel])
+    copy = replace(
+        first, base_offset=place.high_watermark, producer_id=first.producer_id + random.choice([0, 0, 0, 0, 1]),
+        producer_epoch=max(0, first.producer_epoch + random.choice([1, 1, 1, 2, 0, -1])), base_sequence=0,
+    )  # fmt: skip
+    for batches in written_replicas(place):
+        batches.append(copy)
+    place.high_watermark = copy.next_offset
+    place.log_end_offsets = {broker: max(end, copy.next_offset) for broker, end in place.log_end_offsets.items()}
+    stream, sequence = copy.values[0]
+    for name, rows in story.rows.items():
+        own = [each for each in rows if each.f == "send" and (each.stream, each.first_sequence) == (stream, sequence)]
+        if name.startswith("producer") and own:
+            rows += [_failed(random, own[0], number) for number in range(random.randrange(4) + 1)]
+
+
+def _failed(random: Random, sent: HistoryRow, number: int) -> HistoryRow:
+    """An attempt of these values that failed about then; or of later ones, that were refused."""
+    refused = number > 0 and random.random() < 0.7
+    size = sent.last_sequence - sent.first_sequence + 1
+    first = max(0, sent.first_sequence + (random.choice([size, size, size + 1, size + 2, 0, -size]) if refused else 0))
+    error = random.choice(["Local: Broker transport failure", "Broker: Not leader for partition", "told"])
+    if refused:
+        error = "Broker: Broker received an out of order sequence number"
+    at_ns = sent.complete_ns + random.choice([-1, 0, 0, 0, 0, 3]) * SECOND
+    return sent._replace(
+        f="retry", type="info", first_offset=-1, last_offset=-1, first_sequence=first,
+        last_sequence=first + random.choice([size, size, 1, size + 1]) - 1, invoke_ns=sent.invoke_ns,
+        complete_ns=max(at_ns, 0), count=random.choice([0, 1, size, size, size]), error=f"retry: {error}",
+    )  # fmt: skip
 
 
 def _told_offsets(story: Story) -> list[list[HistoryRow]]:

@@ -45,6 +45,8 @@ REFUSED = {
     "UNKNOWN_PRODUCER_ID", "UNSUPPORTED_COMPRESSION_TYPE", "INVALID_RECORD",
     "NOT_ENOUGH_REPLICAS", "CORRUPT_MESSAGE", "THROTTLING_QUOTA_EXCEEDED",
 }  # fmt: skip
+#: librdkafka's word for it; its others leave it open.
+OUT_OF_ORDER = "Broker: Broker received an out of order sequence number"
 REFUSED_WITHOUT_WAITING = {"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
@@ -54,7 +56,9 @@ def doubtful_retries(evidence: Evidence) -> list[dict[str, Any]]:
     for row in retries(evidence):
         name = (row["error"] or "").removeprefix("retry: ")
         refused = name in REFUSED or (settings.acks != "all" and name in REFUSED_WITHOUT_WAITING)
-        if settings.client == "confluent" or not refused:
+        if settings.client == "confluent":
+            refused = name == OUT_OF_ORDER
+        if not refused:
             found.append(row)
     return found
 

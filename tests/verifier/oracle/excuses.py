@@ -17,6 +17,7 @@ from tests.verifier.oracle.elections import (
     told,
 )
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
+from tests.verifier.oracle.resent import in_doubt, sent_under_a_raised_epoch
 
 
 class Excuse(NamedTuple):
@@ -108,8 +109,13 @@ def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
         each._replace(excuse=None) if each.excuse == "unanswered" and (each.stream, each.sequence) in overdue else each
         for each in found
     ]
+    found = within_records(evidence, found, "retry", retries_of(evidence, found[0].check) if found else [])
+    return within_records(evidence, found, "refusal", in_doubt(evidence))
+
+
+def within_records(evidence: Evidence, found: list[Anomaly], excuse: str, again: list[dict[str, Any]]) -> list[Anomaly]:
+    """Of one check: attempts that overlap excuse no more copies than they had records together, or none."""
     refused: set[Value] = set()
-    again = retries_of(evidence, found[0].check) if found else []
     for stream in {row["stream"] for row in again}:
         bouts: list[list[int]] = []  # first, last, records
         for row in sorted(again, key=lambda row: (row["first_sequence"], row["last_sequence"])):
@@ -122,13 +128,13 @@ def within_attempts(evidence: Evidence, found: list[Anomaly]) -> list[Anomaly]:
         for first, last, records in bouts:
             excused = [
                 each for each in found
-                if each.excuse == "retry" and each.stream == stream
+                if each.excuse == excuse and each.stream == stream
                 and each.sequence is not None and first <= each.sequence <= last
             ]  # fmt: skip
             if sum(copies(evidence, each) for each in excused) > records:
                 refused |= {(stream, each.sequence) for each in excused if each.sequence is not None}
     return [
-        each._replace(excuse=None) if each.excuse == "retry" and (each.stream, each.sequence) in refused else each
+        each._replace(excuse=None) if each.excuse == excuse and (each.stream, each.sequence) in refused else each
         for each in found
     ]
 
@@ -305,6 +311,8 @@ def of_repeated(evidence: Evidence, value: Value, check: str, cause: str | None)
             return _earliest(election for _, election in by_election)
     if cause == "client-resend-after-error" and value in timed_out(evidence):
         return Excuse("timeout")
+    if cause == "client-resend-after-error" and sent_under_a_raised_epoch(evidence, value):
+        return Excuse("refusal")
     if check in ("nonmonotonic-send", "log-reorder") and may_be_late(evidence, value):
         return Excuse("unanswered")
     if value in retried(evidence, retries_of(evidence, check)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Iterator
 
+from tests.verifier.oracle.elections import OUT_OF_ORDER
 from tests.verifier.oracle.excuses import Excuse, more_than_lost, of_lost
 from tests.verifier.oracle.model import Anomaly, Batch, Evidence, Replica, Value, makes_sense
 
@@ -60,6 +61,10 @@ def cause_of_copies(evidence: Evidence, value: Value) -> str:
         and (row["error"] or "").startswith("_MSG_TIMED_OUT")
         for row in evidence.rows
     )  # fmt: skip
+    refused = any(
+        row["f"] == "retry" and row["stream"] == value[0] and row["error"] == f"retry: {OUT_OF_ORDER}"
+        for row in evidence.rows
+    )
     if len(copies) < 2:
         return "vanished"
     if any(producer_id < 0 for producer_id, _ in producers):
@@ -69,8 +74,10 @@ def cause_of_copies(evidence: Evidence, value: Value) -> str:
     if len(copies) > 2:
         return "mixed"
     (_, earlier), (_, later) = sorted(copies, key=lambda copy: copy[0])
-    stale = earlier.producer[0] == later.producer[0] and earlier.producer[1] > later.producer[1]
-    return "client-resend-after-error" if timed_out and not stale else "client-resend"
+    same_id, (_, epoch), (_, then) = earlier.producer[0] == later.producer[0], earlier.producer, later.producer
+    stale, raised = same_id and epoch > then, same_id and epoch < then
+    after_error = (timed_out and not stale) or (refused and raised)
+    return "client-resend-after-error" if after_error else "client-resend"
 
 
 def duplicate(evidence: Evidence) -> Iterator[Anomaly]:
