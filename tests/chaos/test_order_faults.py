@@ -14,10 +14,10 @@ from chaos.faults.base import Fault, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.reaction import ClusterReaction, epochs_for
 from chaos.schedules.model import Injection
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster
 from tests.chaos.fake_machine import FakeMachine
 from tests.chaos.fake_orders import FakeOrders
-from tests.chaos.test_faults import FastClock
 from verifier.evidence.fault_kinds import NOT_ORDERED
 
 
