@@ -10,6 +10,8 @@ from typing import cast
 
 import pytest
 
+from chaos.commands import start
+from chaos.commands.main import run_command
 from chaos.conductor.deployed import Deployed
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.manual_faults import ByHand
@@ -123,3 +125,17 @@ def test_whatever_keeps_a_broker_from_starting_is_told(failure: Exception, tmp_p
             assert told == []
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("answers", [[], [{"end": "cut short", "text": "cut short, and healed"}]])
+def test_a_start_in_a_cluster_that_stops_says_so(
+    answers: list[dict[str, object]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    """Nothing was healed, and no log tells more; the cluster may have gone without another word, too."""
+    monkeypatch.setattr(start, "running", lambda _: object())
+    monkeypatch.setattr(start, "ask", lambda *_: iter(answers))
+    assert run_command(["start", "2", "--data", str(tmp_path)]) == 255
+    assert capsys.readouterr().err == f"gapless: the cluster in {tmp_path} stopped before broker 2 ran\n"
