@@ -53,7 +53,7 @@ class TooFew(NamedTuple):
 
     @property
     def detail(self) -> dict[str, object]:
-        """What an anomaly at this time says of the leader."""
+        """What an anomaly at this time tells about the leader."""
         return {
             "broker": self.broker,
             "leader_epoch": self.leader_epoch,

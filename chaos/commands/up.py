@@ -222,7 +222,7 @@ class _Serving:
         return state
 
     def _written_again(self) -> None:
-        """Whoever had a broker started may read at once which process it is."""
+        """The one who asked for it may read at once which process the broker is."""
         try:
             self._written()
         except OSError as error:

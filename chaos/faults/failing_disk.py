@@ -10,11 +10,11 @@ from abc import abstractmethod
 from collections.abc import Collection, Mapping
 
 from chaos.faults.base import Probe
-from chaos.faults.ends_by_itself import EndsByItself
+from chaos.faults.ends_on_its_own import EndsOnItsOwn
 from chaos.faults.machine import Machine
 
 
-class FailingDisk(EndsByItself):
+class FailingDisk(EndsOnItsOwn):
     """Bites when calls failed, the process exited on its own, and another broker leads the partition."""
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from chaos.faults.accepted import integer
 from chaos.faults.base import Probe
-from chaos.faults.ends_by_itself import EndsByItself
+from chaos.faults.ends_on_its_own import EndsOnItsOwn
 from chaos.faults.machine import Machine
 
 #: What is left to it, in KiB, where nothing is said; and the most that may be.
@@ -21,7 +21,7 @@ MOST_SPARE_KB = 65_536
 _ANSWER_MS = 5_000
 
 
-class MemoryPressure(EndsByItself):
+class MemoryPressure(EndsOnItsOwn):
     """Bites when the broker was refused memory and said so, its process ended, and another broker leads the partition.
 
     That it ended alone proves no lack of memory.

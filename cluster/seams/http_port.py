@@ -180,7 +180,7 @@ class _Rested:
                     self._answer = self._ask(environ)
                     self._request = request
                 except MemoryError as error:
-                    # who called would print a traceback, and go on
+                    # its caller would print a traceback, and continue
                     halt_if_out_of_memory(error)
                     raise
                 finally:

@@ -62,8 +62,8 @@ class _JsonServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """The server goes on without this connection; out of memory, no one does."""
+    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+        """The server continues without this connection, unless there is no memory."""
         halt_if_out_of_memory(sys.exc_info()[1])
         super().handle_error(request, client_address)
 

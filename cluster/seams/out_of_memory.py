@@ -19,8 +19,9 @@ import os
 import sys
 import threading
 from collections.abc import Coroutine, Generator, Iterator
+from contextvars import Context
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 logger = logging.getLogger(__name__)
 _Result = TypeVar("_Result")
@@ -49,7 +50,7 @@ def halt_without_memory() -> None:
     threading.excepthook = _on_thread_error
     sys.unraisablehook = _on_unraisable
     # the first one: what halts the process leaves no traceback of something else in its log
-    logging.getLogger().handlers.insert(0, _Listener())
+    logging.getLogger().handlers.insert(0, _ErrorsLogged())
     # kazoo, executors and servers of the standard library start threads: there is no other place that all of them pass
     setattr(threading.Thread, "start", _start)  # noqa: B010
 
@@ -69,10 +70,12 @@ def watch(loop: asyncio.AbstractEventLoop) -> None:
 def _watched(
     loop: asyncio.AbstractEventLoop,
     work: Coroutine[object, object, _Result] | Generator[asyncio.Future[object] | None, None, _Result],
-    **more: Any,
+    context: Context | None = None,
+    name: str | None = None,
+    **_more: object,
 ) -> asyncio.Task[_Result]:
-    """``more``: the context, in later Pythons also the name and whatever else a task can be made with."""
-    task = asyncio.Task(work, loop=loop, **more)
+    """Up to Python 3.12 asyncio passes the context alone, and sets the name afterwards."""
+    task = asyncio.Task(work, loop=loop, context=context, name=name)
     task.add_done_callback(_look)
     return task
 
@@ -89,8 +92,8 @@ def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) 
     loop.default_exception_handler(context)
 
 
-class _Listener(logging.Handler):
-    """Looks at the errors that are logged: an executor or kazoo logs what fails in a callback, and goes on."""
+class _ErrorsLogged(logging.Handler):
+    """Looks at the errors that are logged: an executor or kazoo logs what fails in a callback, and continues."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info:

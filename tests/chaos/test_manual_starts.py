@@ -1,4 +1,4 @@
-"""``gapless start``: a broker of a cluster that is up runs again, or whoever asked is told why not."""
+"""``gapless start``: a broker of a cluster that is up runs again, or the one who asked is told why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``gapless up`` without a cluster: its ports, how it is found, and what is said of its state."""
+"""``gapless up`` without a cluster: its ports, how it is found, and what it tells about its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What faults share after which the leader of a partition ends by itself: it must not continue, and others take over.
+"""What faults share after which the leader of a partition ends on its own: it must not continue, and others take over.
 
 Owns that its process is seen to end, for the right reason, and that it is started again. What is done to it, and how
 it shows that this was the reason, is each fault's own.
@@ -15,7 +15,7 @@ from chaos.faults.base import Fault, Probe, Reach, until
 from chaos.faults.machine import Machine
 
 
-class EndsByItself(Fault):
+class EndsOnItsOwn(Fault):
     """Bites when the broker met the reason, its process ended, and another broker leads the partition."""
 
     reach: ClassVar[Reach] = "machines"
