@@ -51,6 +51,17 @@ class TooFew(NamedTuple):
     end_ns: int
     told: int | None = None
 
+    @property
+    def detail(self) -> dict[str, object]:
+        """What an anomaly at this time tells about the leader."""
+        return {
+            "broker": self.broker,
+            "leader_epoch": self.leader_epoch,
+            "isr": ", ".join(map(str, self.isr)),
+            "wanted": self.wanted,
+            "since_ns": self.start_ns,
+        }
+
 
 class IsrChange(NamedTuple):
     """A controller wrote this."""

@@ -27,6 +27,7 @@ from verifier.evidence.fault_kinds import (
     HALTING,
     KILLING_MACHINES,
     KILLING_SEVERAL,
+    NOT_ORDERED,
     ON_THE_LOAD,
     UNCLEAN_ORDER,
 )
@@ -283,11 +284,13 @@ def spans(happened: Iterable[Injected]) -> tuple[Span, ...]:
 
 
 def unclean_orders(happened: Iterable[Injected]) -> dict[tuple[str, int], int]:
-    """The partitions in which an unclean election was ordered, and when the first such fault began in each."""
+    """The partitions in which an unclean election was ordered, and when the first such fault began in each. An order
+    counts whatever its answer, which may have been lost."""
     found: dict[tuple[str, int], int] = {}
     for each in happened:
         named = _PARTITION.match(each.target)
-        if each.fault == UNCLEAN_ORDER and not each.skipped and named is not None:
+        was_ordered = not each.skipped and each.probe.get("answer") != NOT_ORDERED
+        if each.fault == UNCLEAN_ORDER and was_ordered and named is not None:
             place = named[1], int(named[2])
             found[place] = min(each.start_ns, found.get(place, each.start_ns))
     return found

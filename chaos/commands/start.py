@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from chaos.commands.up_state import DATA, Data, ask, nothing_up, running
-from chaos.conductor.manual_faults import REFUSED, STARTED
+from chaos.conductor.manual_faults import CUT_SHORT, REFUSED, STARTED
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable
 
@@ -37,13 +37,15 @@ def start(
     if running(data) is None:
         raise BadRequest(nothing_up(data))
     try:
-        *_, end = ask({"start": broker}, data)
+        answers = list(ask({"start": broker}, data))
     except OSError as error:
         raise BadRequest(f"the cluster in {data} starts no broker: {error.strerror or error}") from error
     except ValueError:
+        answers = []
+    how, text = (answers[-1]["end"], printable(str(answers[-1]["text"]))) if answers else (CUT_SHORT, "")
+    if how == CUT_SHORT:
         print(f"gapless: the cluster in {data} stopped before broker {broker} ran", file=sys.stderr)
         return int(Exit.HARNESS_FAILED)
-    how, text = end["end"], printable(str(end["text"]))
     if how == REFUSED:
         raise BadRequest(text)
     if how != STARTED:

@@ -177,7 +177,9 @@ class _Serving:
         self._creates_topics = settings.broker_config["auto.create.topics.enable"]
         session_ms = settings.broker_config["zookeeper.session.timeout.ms"]
         directory = RunDirectory(data.resolve())
-        cluster = Deployed(deployment, observer, directory, session_ms, behind_links=behind_links)
+        cluster = Deployed(
+            deployment, observer, directory, session_ms, behind_links=behind_links, started=self._written_again
+        )
         self._by_hand = ByHand(cluster, directory, SystemClock(), OsStorage(), settings.asked.seed, _note)
 
     async def run(self, as_json: bool, quiet: bool) -> int:
@@ -218,6 +220,13 @@ class _Serving:
         write_json_atomic(self._data / STATE, state)
         write_nodes({each["id"]: each["pid"] for each in state["brokers"]}, self._data.resolve())
         return state
+
+    def _written_again(self) -> None:
+        """The one who asked for it may read at once which process the broker is."""
+        try:
+            self._written()
+        except OSError as error:
+            _note(f"warning: {self._data / STATE} does not name the broker's new process: {reason(error)}")
 
     def _state(self) -> dict[str, Any]:
         links, creates = self._behind_links, self._creates_topics

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.manual_faults import ClusterFacts, FaultRefused
 from chaos.conductor.observer import Observer
+from chaos.conductor.starting import StartFailure
 from chaos.faults.under_test import ClusterUnderTest
 from verifier.evidence.run_directory import RunDirectory
 
@@ -14,7 +15,8 @@ ASK_TIMEOUT_MS = 5_000
 
 
 class Deployed:
-    """``Broken`` over the real thing. A broker that is paused counts as running."""
+    """``Broken`` over the real thing. A broker that is paused counts as running. ``started`` is called when one that
+    was asked for runs, before the request is answered."""
 
     def __init__(
         self,
@@ -24,8 +26,10 @@ class Deployed:
         session_timeout_ms: int,
         *,
         behind_links: bool,
+        started: Callable[[], object],
     ) -> None:
         self._deployment = deployment
+        self._started = started
         self._observer = observer
         self._directory = directory
         self._session_timeout_ms = session_timeout_ms
@@ -54,7 +58,13 @@ class Deployed:
         return self._deployment.broker_ids
 
     def is_running(self, broker_id: int) -> bool:
-        return self._deployment.process(broker_id).is_running()
+        return self._deployment.process(broker_id).is_running() and not self._deployment.is_starting(broker_id)
 
     async def start(self, broker_id: int) -> None:
-        await self._deployment.restart(broker_id)
+        from chaos.links import LinkError
+
+        try:
+            await self._deployment.restart(broker_id)
+        except (LinkError, OSError) as error:
+            raise StartFailure(f"broker {broker_id} did not come up: {error}") from error
+        self._started()

@@ -117,6 +117,11 @@ class Deployment:
 
         await self._once(f"broker-{broker_id}", start)
 
+    def is_starting(self, broker_id: int) -> bool:
+        """Whether it is being restarted: it has a process, and does not serve yet."""
+        task = self._restarting.get(f"broker-{broker_id}")
+        return task is not None and not task.done()
+
     @property
     def zookeeper(self) -> ZooKeeperHandle | None:
         """ZooKeeper's process and address; None if it is not ours."""

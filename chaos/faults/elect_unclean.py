@@ -17,6 +17,7 @@ from chaos.faults.drop_response import BATCHES
 from chaos.faults.kill_several import KillSeveral
 from cluster.protocol.apis import ApiKey
 from cluster.seams.units import seconds_of_ms
+from verifier.evidence.fault_kinds import NOT_ORDERED
 
 #: How the controller's journal names it.
 REASON = "unclean election on request"
@@ -99,7 +100,7 @@ class ElectUnclean(KillSeveral):
             "left_isr": self._is_out,
             "written_without": self._was_written,
             "leaderless": self._was_alone,
-            "answer": self._said or "nothing",
+            "answer": self._said or NOT_ORDERED,
             "elected": self._left,
             "leader_moved": led,
             "elections": began,

@@ -6,10 +6,9 @@ collects them (recovery after a kill is to take less than a second per 100 MB of
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
-from cluster.broker.checkpoints import Blocking
+from cluster.broker.checkpoints import Blocking, unbroken
 from cluster.log.manager import LogManager
 from cluster.seams.clock import Clock
 from cluster.seams.units import ms_of_ns
@@ -28,13 +27,7 @@ async def load_logs(logs: LogManager, clock: Clock, blocking: Blocking) -> dict[
     """
     began_ns = clock.monotonic_ns()
     stops: list[bool] = []
-    loading = asyncio.ensure_future(blocking(lambda: stops.append(logs.load())))
-    try:
-        await asyncio.shield(loading)
-    except asyncio.CancelledError:
-        await asyncio.wait([loading])
-        loading.exception()  # heard of, and of no use anymore
-        raise
+    await unbroken(blocking, lambda: stops.append(logs.load()))
     elapsed_ms = ms_of_ns(clock.monotonic_ns() - began_ns)
     return {
         "clean": stops == [True],

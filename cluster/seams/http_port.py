@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import io
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
 from socketserver import ThreadingMixIn
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 
 Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -112,7 +115,8 @@ class _PageServer(ThreadingMixIn, WSGIServer):
         self._without_request.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away, or was too slow, is no error of ours."""
+        """A client that went away, or was too slow, is no error of ours; that there is no memory is."""
+        halt_if_out_of_memory(sys.exc_info()[1])
 
 
 class _PageHandler(WSGIRequestHandler):
@@ -175,6 +179,10 @@ class _Rested:
                 try:
                     self._answer = self._ask(environ)
                     self._request = request
+                except MemoryError as error:
+                    # its caller would print a traceback, and continue
+                    halt_if_out_of_memory(error)
+                    raise
                 finally:
                     self._rested_s = time.monotonic() + RESTS * (time.thread_time() - worked_s)
             status, headers, body = self._answer

@@ -11,10 +11,13 @@ import json
 import logging
 import socket
 import socketserver
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
+
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +61,11 @@ def ask_json(address: str, request: Mapping[str, Any], timeout_s: float) -> dict
 class _JsonServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
+
+    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+        """The server continues without this connection, unless there is no memory."""
+        halt_if_out_of_memory(sys.exc_info()[1])
+        super().handle_error(request, client_address)
 
 
 class _JsonHandler(socketserver.StreamRequestHandler):

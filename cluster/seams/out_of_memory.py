@@ -4,9 +4,10 @@
 it, a lock is taken and not given back. A broker that continued might acknowledge what it does not have. As after a
 kill, what it had written is in the page cache, and the next start recovers its logs.
 
-Owns the end, and the places that no caller sees: callbacks and tasks of the event loop, threads, finalizers. Code that
-catches every exception passes it to ``halt_if_out_of_memory`` first; a test holds that all of it does. Nothing of this
-happens in a process that did not ask for it (``halt_without_memory``), such as a simulation.
+Owns the end, and the places that no caller sees: callbacks and tasks of the event loop, threads, finalizers, and what
+libraries log instead of raising it. Code that catches every exception passes it to ``halt_if_out_of_memory`` first; a
+test holds that all of it does. Nothing of this happens in a process that did not ask for it (``halt_without_memory``),
+such as a simulation.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ _FRAMES = 6
 #: Small pieces: what they leave is of use although the process gets no more from the system.
 _PIECES, _PIECE_BYTES = 4096, 400
 
+#: Of the errors behind an error; one may be its own cause.
+_MOST_CAUSES = 100
+
 _reserve: list[bytes] = []
 
 
@@ -45,6 +49,8 @@ def halt_without_memory() -> None:
     _reserve.extend(bytes(_PIECE_BYTES) for _ in range(_PIECES))
     threading.excepthook = _on_thread_error
     sys.unraisablehook = _on_unraisable
+    # the first one: what halts the process leaves no traceback of something else in its log
+    logging.getLogger().handlers.insert(0, _ErrorsLogged())
     # kazoo, executors and servers of the standard library start threads: there is no other place that all of them pass
     setattr(threading.Thread, "start", _start)  # noqa: B010
 
@@ -65,8 +71,11 @@ def _watched(
     loop: asyncio.AbstractEventLoop,
     work: Coroutine[object, object, _Result] | Generator[asyncio.Future[object] | None, None, _Result],
     context: Context | None = None,
+    name: str | None = None,
+    **_more: object,
 ) -> asyncio.Task[_Result]:
-    task = asyncio.Task(work, loop=loop, context=context)
+    """Up to Python 3.12 asyncio passes the context alone, and sets the name afterwards."""
+    task = asyncio.Task(work, loop=loop, context=context, name=name)
     task.add_done_callback(_look)
     return task
 
@@ -83,8 +92,18 @@ def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, object]) 
     loop.default_exception_handler(context)
 
 
+class _ErrorsLogged(logging.Handler):
+    """Looks at the errors that are logged: an executor or kazoo logs what fails in a callback, and continues."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            halt_if_out_of_memory(record.exc_info[1])
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
+    for _ in range(_MOST_CAUSES):
+        if error is None:
+            return
         yield error
         error = error.__cause__ or error.__context__
 

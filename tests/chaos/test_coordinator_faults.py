@@ -17,8 +17,8 @@ from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
 from cluster.protocol.apis import ApiKey
 from cluster.seams.clock import Clock, SystemClock
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
-from tests.chaos.test_faults import FastClock
 from tests.support.faults import of_coordinators
 
 AT_STEPS = [name for name in of_coordinators() if name.startswith(("kill-", "pause-"))]

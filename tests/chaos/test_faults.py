@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import replace
 from random import Random
 from types import SimpleNamespace
@@ -11,33 +10,21 @@ from typing import cast
 
 import pytest
 
-from chaos.conductor.injector import Injector, NotHealed
+from chaos.conductor.injector import Injector
 from chaos.faults.base import Probe
 from chaos.faults.catalogue import FAULTS
-from chaos.faults.damage import LinkTraffic, Marks
-from chaos.faults.drop_response import DUPLICATES, RETRIES, DropResponse
+from chaos.faults.damage import LinkTraffic
 from chaos.faults.machine import MachineState
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import SystemClock
 from cluster.seams.memory_storage import MemoryStorage
+from tests.chaos.conducted import RECORD, FastClock, conduct, conduct_with_little_patience
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
 from tests.chaos.fake_machine import FakeMachine
 from tests.support.faults import of_zookeeper
 from verifier.closing import Closing
 from verifier.completeness.targets import misnamed
 from verifier.effectiveness import fault_record
-
-RECORD = "/run/faults.jsonl"
-
-
-class FastClock(SystemClock):
-    """A hundred times as fast, so that waits for what never comes are short."""
-
-    def monotonic_ns(self) -> int:
-        return super().monotonic_ns() * 100
-
-    def monotonic_ms(self) -> int:
-        return self.monotonic_ns() // 1_000_000
 
 
 def _cluster_for(name: str) -> FakeCluster:
@@ -48,22 +35,11 @@ def _cluster_for(name: str) -> FakeCluster:
     return cluster
 
 
-def _conduct(cluster: FakeCluster, *injections: Injection) -> list[dict[str, object]]:
-    """Work a schedule off and return the record."""
-    storage = MemoryStorage()
-    storage.makedirs("/run")
-    clock = SystemClock()
-    injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
-    asyncio.run(injector.run(Schedule(3, injections), clock.monotonic_ms()))
-    assert injector.active == ""
-    return [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
-
-
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_a_fault_bites_and_leaves_nothing(name: str) -> None:
     """Injected, probed, healed, probed again; both steps are on record, and the cluster is whole afterwards."""
     cluster = _cluster_for(name)
-    record = _conduct(cluster, Injection(0.0, name, 0.01, {"partition": 1}))
+    record = conduct(cluster, Injection(0.0, name, 0.01, {"partition": 1}))
     assert [(entry["fault"], entry["phase"]) for entry in record] == [(name, "inject"), (name, "heal")]
     assert record[-1]["effective"] is True
     assert asyncio.run(cluster.in_sync())
@@ -75,7 +51,7 @@ def test_a_fault_bites_and_leaves_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(FAULTS))
 def test_the_verifier_finds_that_a_fault_hit_what_it_named(name: str) -> None:
     """Target and probe name the same brokers and links: otherwise the run would be unknown."""
-    record = fault_record(_conduct(_cluster_for(name), Injection(0.0, name, 0.01, {"partition": 1})), 1)
+    record = fault_record(conduct(_cluster_for(name), Injection(0.0, name, 0.01, {"partition": 1})), 1)
     closing = SimpleNamespace(faults=record, looks={})
     assert [*misnamed(cast(Closing, closing))] == []
 
@@ -93,115 +69,8 @@ def test_a_fault_that_does_nothing_is_seen_not_to_bite(name: str) -> None:
     fault = FAULTS[name]
     patience = FakeCluster.session_timeout_ms + 6_000
     assert patience > 0
-    record = _conduct_with_little_patience(cluster, Injection(0.0, name, 0.01, {"partition": 0}))
+    record = conduct_with_little_patience(cluster, Injection(0.0, name, 0.01, {"partition": 0}))
     assert record[-1]["effective"] is False, (fault, record)
-
-
-def _conduct_with_little_patience(cluster: FakeCluster, injection: Injection) -> list[dict[str, object]]:
-    """The same with a fast clock."""
-    storage = MemoryStorage()
-    storage.makedirs("/run")
-
-    clock = FastClock()
-    injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
-    asyncio.run(injector.run(Schedule(3, (injection,)), clock.monotonic_ms()))
-    return [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
-
-
-def test_faults_that_overlap_on_one_link_heal_each_its_own() -> None:
-    """The end of the shorter cut leaves the longer one in place, which still bites when it is looked at again."""
-
-    class Watched(FakeLinks):
-        """Notes after each heal whether the link is still cut."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.cut_after_heal: list[bool] = []
-
-        async def heal(self, marks: Marks) -> None:
-            await super().heal(marks)
-            self.cut_after_heal.append(self.is_cut("b2-b1"))
-
-    cluster = FakeCluster()
-    links = cluster.links = Watched()
-
-    async def conduct() -> list[dict[str, object]]:
-        storage, clock = MemoryStorage(), SystemClock()
-        storage.makedirs("/run")
-        injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
-        target, how = {"link": "b2-b1"}, {"direction": "response", "lossless": True}
-        both = (
-            Injection(0.0, "cut-link", 0.9, target, how),
-            Injection(0.0, "cut-link", 0.01, target, how, overlap=True),
-        )
-        await injector.run(Schedule(3, both), clock.monotonic_ms())
-        return [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
-
-    record = asyncio.run(asyncio.wait_for(conduct(), 10))
-    assert links.cut_after_heal == [True, False]
-    assert [entry["effective"] for entry in record] == [True] * 4
-
-
-def test_a_fault_that_cannot_be_undone_ends_the_schedule_with_its_name() -> None:
-    """A broker that does not come up again is no cluster to go on with; what is on record says why."""
-
-    class Broken(FakeCluster):
-        async def restart(self, broker_id: int) -> None:
-            raise OSError("it does not come up")
-
-    storage, clock = MemoryStorage(), SystemClock()
-    storage.makedirs("/run")
-    injector = Injector(Broken(), clock, storage, RECORD, lambda _: None)
-    schedule = Schedule(3, (Injection(0.0, "kill-follower", 0.01, {"partition": 0}),))
-    with pytest.raises(NotHealed, match=r"kill-follower on broker \d, .*could not be healed: it does not come up"):
-        asyncio.run(injector.run(schedule, clock.monotonic_ms()))
-    asyncio.run(injector.heal_all())
-    assert [(each.fault, each.effect, each.detail) for each in injector.past] == [
-        ("kill-follower", "not healed", "it does not come up")
-    ]
-    assert injector.lasting == ()
-    last = json.loads(storage.read(RECORD).decode().splitlines()[-1])
-    assert "it does not come up" in last["probe"]["error"]
-
-
-def test_who_watches_sees_a_fault_come_recover_and_pass() -> None:
-    """Told at each change: active, healed and recovering, over with its effect; one that finds nothing is skipped."""
-    storage, clock = MemoryStorage(), SystemClock()
-    storage.makedirs("/run")
-    told: list[tuple[list[tuple[str, bool]], list[tuple[str, str]]]] = []
-
-    def changed() -> None:
-        lasting = [(each.fault, each.healed) for each in injector.lasting]
-        told.append((lasting, [(each.fault, each.effect) for each in injector.past]))
-
-    injector = Injector(FakeCluster(), clock, storage, RECORD, lambda _: None, changed)
-    schedule = Schedule(3, (Injection(0.0, "kill-leader", 0.01, {"partition": 1}),))
-    asyncio.run(injector.run(schedule, clock.monotonic_ms()))
-    assert told == [
-        ([("kill-leader", False)], []),
-        ([("kill-leader", True)], []),
-        ([], [("kill-leader", "bit")]),
-    ]
-    (past,) = injector.past
-    assert "leader of" in past.target and past.start_ns < past.end_ns and past.detail.startswith("healed")
-
-
-def test_what_comes_too_late_is_left_out_unless_its_kind_has_not_bitten() -> None:
-    """A slow machine makes a run no longer than its kinds need; one that never bites is not tried for ever."""
-    storage, clock = MemoryStorage(), FastClock()
-    storage.makedirs("/run")
-    said: list[str] = []
-    cluster = FakeCluster()
-    cluster.retries_after_cut = False
-    injector = Injector(cluster, clock, storage, RECORD, said.append)
-    kinds = ("kill-leader", "kill-leader", *["drop-response"] * 5, "kill-follower", "kill-follower")
-    schedule = Schedule(3, tuple(Injection(0.0, kind, 0.01) for kind in kinds))
-    asyncio.run(injector.run(schedule, clock.monotonic_ms(), until_ms=clock.monotonic_ms()))
-    record = [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
-    assert [entry["fault"] for entry in record if entry["phase"] == "inject"] == [
-        "kill-leader", *["drop-response"] * 3, "kill-follower",
-    ]  # fmt: skip
-    assert said[-1].startswith("4 planned faults were left out")
 
 
 def test_faults_of_zookeeper_need_a_zookeeper_of_our_own() -> None:
@@ -209,7 +78,7 @@ def test_faults_of_zookeeper_need_a_zookeeper_of_our_own() -> None:
     cluster = FakeCluster()
     cluster.own_zookeeper = None
     for name in of_zookeeper():
-        (record,) = _conduct_with_little_patience(cluster, Injection(0.0, name, 0.01))
+        (record,) = conduct_with_little_patience(cluster, Injection(0.0, name, 0.01))
         assert record["phase"] == "skip"
         assert "--zookeeper" in str(record["probe"])
 
@@ -231,7 +100,7 @@ def test_a_pause_of_zookeeper_waits_for_the_ping_of_a_long_session() -> None:
     """Kafka's 18 s: a broker pings after up to 6 s, and until then nothing can show that requests stall."""
     cluster = FakeCluster()
     cluster.links, cluster.session_timeout_ms = SeldomAsked(), 18_000
-    record = _conduct(cluster, Injection(0.0, "pause-zookeeper", 0.01, {"partition": 0}))
+    record = conduct(cluster, Injection(0.0, "pause-zookeeper", 0.01, {"partition": 0}))
     assert record[0]["effective"] is True, record
 
 
@@ -266,110 +135,13 @@ def test_a_rolling_restart_that_is_cut_short_leaves_every_broker_running() -> No
     assert all(process.running for process in cluster.processes.values())
 
 
-def _probe(entry: dict[str, object]) -> dict[str, object]:
-    return cast(dict[str, object], entry["probe"])
-
-
-def test_drop_response_needs_a_retry_to_have_bitten() -> None:
-    """An answer that was lost and never asked for again proves nothing."""
-    cluster = FakeCluster()
-    cluster.retries_after_cut = False
-    record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
-    assert record[0]["effective"] is True
-    assert record[-1]["effective"] is False
-
-
-def test_drop_response_bites_when_the_retry_comes_to_another_leader() -> None:
-    """That broker did not see the batch before: to it, the retry is a duplicate by its sequence. The first leader was
-    killed, and its counts begin again."""
-    cluster = FakeCluster()
-    counted = cluster.counter
-
-    async def counter(broker_id: int, name: str) -> float | None:
-        is_over = cluster.links.made > 0 and not cluster.links.holds_frames("producers-b1")
-        if name == RETRIES:
-            return 7.0 if broker_id == 1 and not is_over else 0.0
-        if name == DUPLICATES:
-            return 2.0 if broker_id == 2 and is_over else 0.0
-        return await counted(broker_id, name)
-
-    cluster.counter = counter  # type: ignore[method-assign]
-    record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
-    assert record[-1]["effective"] is True and _probe(record[-1])["retries"] == 2
-
-
-def test_drop_response_bites_when_the_response_is_lost_after_the_probe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy broker answers later than the probe waits: what counts is what was lost until the heal."""
-    cluster = FakeCluster()
-    cluster.links.without_frames = {"producers-b1"}
-    heal = DropResponse.heal
-
-    async def answered_late(fault: DropResponse) -> None:
-        cluster.links.without_frames.clear()
-        await heal(fault)
-
-    monkeypatch.setattr(DropResponse, "heal", answered_late)
-    record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
-    assert [record[0]["effective"], record[-1]["effective"]] == [False, True]
-    assert _probe(record[-1])["responses_lost"] == 1
-
-
-def test_drop_response_without_a_lost_response_did_not_bite() -> None:
-    """What was resent then was resent for another reason."""
-    cluster = FakeCluster()
-    cluster.links.without_frames = {"producers-b1"}
-    record = _conduct_with_little_patience(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
-    assert _probe(record[-1])["retries"]
-    assert record[-1]["effective"] is False
-
-
-def test_drop_response_needs_no_frames_with_an_external_toxiproxy() -> None:
-    """It has no counters either: batches that came while all responses were dropped, and a retry, show it."""
-    cluster = FakeCluster()
-
-    async def uncounted(_link: str) -> None:
-        return None
-
-    cluster.links.stats = uncounted  # type: ignore[method-assign, assignment]
-    record = _conduct(cluster, Injection(0.0, "drop-response", 0.01, {"partition": 0}))
-    assert [entry["effective"] for entry in record] == [True, True]
-    assert "responses_lost" not in _probe(record[-1])
-
-
-def test_faults_wait_for_those_before_unless_they_overlap() -> None:
-    """Composed faults run at once, all others one after the other."""
-    apart = _conduct(
-        FakeCluster(),
-        Injection(0.0, "cut-link", 0.05, {"link": "followers"}),
-        Injection(0.0, "kill-leader", 0.01, {"partition": 0}),
-    )
-    assert [entry["fault"] for entry in apart] == ["cut-link", "cut-link", "kill-leader", "kill-leader"]
-    together = _conduct(
-        FakeCluster(),
-        Injection(0.0, "cut-link", 0.6, {"link": "followers"}, {"direction": "response", "lossless": True}),
-        Injection(0.0, "kill-leader", 0.01, {"partition": 0}, overlap=True),
-    )
-    assert [entry["fault"] for entry in together] == ["kill-leader", "kill-leader", "cut-link", "cut-link"]
-
-
-def test_a_fault_without_its_precondition_is_skipped_with_the_reason() -> None:
-    """No leader, no kill; the record says why."""
-    cluster = FakeCluster()
-    for process in cluster.processes.values():
-        process.running = False
-    record = _conduct_with_little_patience(cluster, Injection(0.0, "kill-leader", 0.01, {"partition": 1}))
-    assert record[0]["phase"] == "skip"
-    assert "no leader" in str(record[0]["probe"])
-    assert record[0]["effective"] is False
-
-
 @pytest.mark.parametrize("dead", [2, 3])
 def test_a_link_of_a_dead_broker_is_not_cut(dead: int) -> None:
     """Nothing flows on it, so that a cut would not bite: of the followers, only one that runs has its link cut."""
     cluster = FakeCluster()
     cluster.processes[dead].running = False
     how = {"direction": "response", "lossless": True}
-    first = _conduct(cluster, Injection(0.0, "cut-link", 0.01, {"link": "followers"}, how))[0]
+    first = conduct(cluster, Injection(0.0, "cut-link", 0.01, {"link": "followers"}, how))[0]
     assert first["target"] == f"b{5 - dead}-b1, responses only, lossless"
 
 
@@ -377,7 +149,7 @@ def test_without_a_follower_there_is_no_link_to_cut() -> None:
     """That is on record as a skipped injection."""
     cluster = FakeCluster()
     cluster.processes[2].running = cluster.processes[3].running = False
-    record = _conduct_with_little_patience(cluster, Injection(0.0, "cut-link", 0.01, {"link": "followers"}))
+    record = conduct_with_little_patience(cluster, Injection(0.0, "cut-link", 0.01, {"link": "followers"}))
     assert (record[0]["phase"], record[0]["effective"]) == ("skip", False)
     assert "no follower of broker 1 runs" in str(record[0]["probe"])
 
@@ -389,7 +161,7 @@ def test_an_expiry_that_no_journal_tells_has_not_bitten() -> None:
         async def journaled(self, event: str, broker_id: int | None = None) -> int:
             return 3
 
-    record = _conduct_with_little_patience(Silent(), Injection(0.0, "expire-session", 0.01, {"partition": 0}))
+    record = conduct_with_little_patience(Silent(), Injection(0.0, "expire-session", 0.01, {"partition": 0}))
     probe = record[-1]["probe"]
     assert isinstance(probe, dict) and probe["sessions_expired"] == 0
     assert record[0]["effective"] is True and record[-1]["effective"] is False
@@ -398,7 +170,7 @@ def test_an_expiry_that_no_journal_tells_has_not_bitten() -> None:
 def test_a_starved_broker_is_left_running_and_was_stopped_for_its_share() -> None:
     """Stopped again and again, and never after the heal; the probe measures the share that was taken."""
     cluster = FakeCluster()
-    record = _conduct(cluster, Injection(0.0, "starve-cpu", 0.01, {"partition": 0}, {"percent": 80}))
+    record = conduct(cluster, Injection(0.0, "starve-cpu", 0.01, {"partition": 0}, {"percent": 80}))
     probe = record[0]["probe"]
     assert isinstance(probe, dict) and 40 <= probe["taken_percent"] <= 100 and probe["longest_answer_ms"] >= 100
     assert record[-1]["effective"] is True and record[-1]["healed"] is True
@@ -410,7 +182,7 @@ def test_the_last_process_of_its_kind_is_not_killed(name: str, left: str) -> Non
     """The rest of the run would prove nothing: skipped, with the reason."""
     cluster = FakeCluster()
     cluster.own_load.all = {left: cluster.own_load.all[left]}
-    (record,) = _conduct_with_little_patience(cluster, Injection(0.0, name, 0.01))
+    (record,) = conduct_with_little_patience(cluster, Injection(0.0, name, 0.01))
     assert record["phase"] == "skip" and "fewer than two processes" in str(record["probe"])
     assert cluster.own_load.all[left].running
 
@@ -419,7 +191,7 @@ def test_a_kill_of_load_bites_when_the_others_do_more() -> None:
     """The record has the process, what it had done, and what the others did afterwards."""
     cluster = _cluster_for("kill-producers")
     target = {"process": "producers-2"}
-    during, after = _conduct(cluster, Injection(0.0, "kill-producers", 0.01, target))
+    during, after = conduct(cluster, Injection(0.0, "kill-producers", 0.01, target))
     probe, later = during["probe"], after["probe"]
     assert isinstance(probe, dict) and isinstance(later, dict)
     assert probe["process"] == "producers-2" and probe["dead"] is True and probe["records_before"] > 0
@@ -478,38 +250,8 @@ def test_a_broker_that_did_not_stay_up_is_not_healed() -> None:
         async def in_sync(self) -> bool:
             return True
 
-    record = _conduct_with_little_patience(Dying(), Injection(0.0, "kill-controller", 0.01))
+    record = conduct_with_little_patience(Dying(), Injection(0.0, "kill-controller", 0.01))
     assert (record[-1]["effective"], record[-1]["healed"]) == (True, False)
-
-
-@pytest.mark.parametrize("comes_back", [True, False])
-def test_a_fault_that_was_slow_to_pass_is_looked_at_again(comes_back: bool) -> None:
-    """When all is healed, only what was not seen to be over; the record says what is seen of it then."""
-
-    class Slow(FakeCluster):
-        is_slow = True
-
-        async def in_sync(self) -> bool:
-            return not self.is_slow and await super().in_sync()
-
-    storage, cluster, clock = MemoryStorage(), Slow(), FastClock()
-    storage.makedirs("/run")
-    injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
-    faults = (Injection(0.0, "kill-follower", 0.01, {"partition": 1}), Injection(0.0, "cut-link", 0.01))
-
-    async def conduct() -> None:
-        await injector.run(Schedule(3, faults), clock.monotonic_ms())
-        cluster.is_slow = not comes_back
-        await injector.look_again()
-        await injector.look_again()
-
-    asyncio.run(conduct())
-    record = [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
-    assert [(line["number"], line["phase"], line.get("healed")) for line in record if "healed" in line] == [
-        (0, "heal", False), (1, "heal", True), (0, "over", comes_back),
-    ]  # fmt: skip
-    slow, quick = fault_record(record, 2).injected
-    assert (slow.healed, slow.late, slow.effective) == (False, comes_back, True) and quick.healed
 
 
 def test_a_link_that_nothing_is_sent_on_is_not_cut() -> None:

@@ -12,8 +12,8 @@ from chaos.faults.base import Fault, PreconditionMissing
 from chaos.faults.breakable import ProducerSeen
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster
-from tests.chaos.test_faults import FastClock
 from tests.support.faults import of_loads
 
 

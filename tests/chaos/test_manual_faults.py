@@ -3,40 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import os
-import shlex
-import socket
-import stat
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chaos.commands import up_state
-from chaos.commands.main import run_command
-from chaos.commands.status import lines
-from chaos.commands.up import check_ports
-from chaos.commands.up_nodes import NODES, write_nodes
-from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers, running
-from chaos.conductor.deployment import Deployment
-from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
 from chaos.conductor.manual_faults import ByHand, ClusterFacts, FaultRefused, planned
-from chaos.conductor.nodes_file import parse
-from chaos.conductor.observer import Observer
 from chaos.conductor.starting import StartFailure
-from chaos.exits import BadRequest
-from chaos.experiment.asked import Asked
-from chaos.experiment.resolve import resolve
 from chaos.faults.base import until
 from chaos.faults.catalogue import FAULTS
-from cluster.process.local_socket import NAME, connect, listening, peer_pid
-from cluster.process.supervisor import Supervisor
-from cluster.process.topology import Topology, link_names
-from cluster.seams.asyncio_transport import AsyncioTransport
+from cluster.process.local_socket import NAME, connect
+from cluster.process.topology import link_names
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from tests.chaos.fake_cluster import FakeCluster
@@ -48,42 +28,6 @@ LINKS = [str(name) for name in link_names((1, 2), ("producers", "readers"))]
 CLUSTER = ClusterFacts(LINKS, 2, 2_000, clients_behind_links=True)
 #: What faults on coordinators take, in words.
 TAKES = {"transaction": "a transactional ID", "group": "a group"}
-STATE: dict[str, Any] = {
-    "bootstrap.servers": "127.0.0.1:9092,127.0.0.1:9093",
-    "metrics": ["http://127.0.0.1:1/metrics", "http://127.0.0.1:2/metrics"],
-    "creates_topics": True,
-    "brokers": [
-        {"id": 1, "address": "127.0.0.1:9092", "metrics": "http://127.0.0.1:1/metrics", "pid": 11},
-        {"id": 2, "address": "127.0.0.1:9093", "metrics": "http://127.0.0.1:2/metrics", "pid": 12},
-    ],
-    "pid": 10,
-}
-
-
-@pytest.mark.parametrize(
-    ("ports", "control", "metrics"),
-    [
-        (FixedPorts(are_kept=True), "4711", "4712"),
-        (FixedPorts(9092, 9192, are_kept=True), "4711", "4712"),
-        (FREE_PORTS, "0", "0"),
-    ],
-)
-def test_a_restarted_broker_has_its_former_ports(ports: FixedPorts, control: str, metrics: str, tmp_path: Path) -> None:
-    """In a cluster by hand: the addresses that a client was given stay true. In a run its links do that."""
-    settings, _ = resolve(Asked(seed=1, brokers=1, replication_factor=1, faults="none"))
-    observer = Observer(AsyncioTransport(), SystemClock(), settings.topic)
-    with Supervisor(str(tmp_path), lambda _: None) as supervisor:
-        deployment = Deployment(settings, RunDirectory(tmp_path), supervisor, observer, ports)
-        links = dict.fromkeys(deployment.link_names, "127.0.0.1:1")
-        before = Topology((1,), links)
-        deployment.topology = before
-        first = deployment.properties(1)
-        assert f"CONTROL://127.0.0.1:{ports.control(1)}" in first["listeners"].split(",")
-        bound = {"CONTROL": "127.0.0.1:4711", "METRICS": "127.0.0.1:4712"}
-        deployment.topology = replace(before, listeners={1: bound})
-        again = deployment.properties(1)
-    assert f"CONTROL://127.0.0.1:{control}" in again["listeners"].split(",")
-    assert again["gapless.metrics.port"] == metrics
 
 
 @pytest.mark.parametrize(
@@ -202,137 +146,6 @@ def test_a_cluster_without_topics_has_nothing_to_probe() -> None:
         planned({"fault": "kill-leader"}, {}, CLUSTER)
 
 
-def test_ports_follow_each_other() -> None:
-    """Broker by broker from the first; behind links they are the links', and all other proxies stay on free ports."""
-    direct, linked = FixedPorts(9092, 9192), FixedPorts(9092, 9192, behind_links=True)
-    assert [direct.control(each) for each in (1, 2, 3)] == [9092, 9093, 9094]
-    assert [direct.metrics_of(each) for each in (1, 3)] == [9192, 9194]
-    assert {direct.listen(link) for link in LINKS} == {"127.0.0.1:0"}
-    assert linked.control(2) == 0
-    fixed = {link: linked.listen(link) for link in LINKS if linked.listen(link) != "127.0.0.1:0"}
-    assert fixed == {"producers-b1": "127.0.0.1:9092", "producers-b2": "127.0.0.1:9093"}
-    assert (FREE_PORTS.control(3), FREE_PORTS.metrics_of(3)) == (0, 0)
-
-
-def test_a_cluster_that_is_up_says_how_it_is_used_and_what_stays() -> None:
-    """A line to paste, and where the data lies that the next one finds again."""
-    said = list(announcement(STATE, DATA))
-    assert said[0] == "bootstrap.servers=127.0.0.1:9092,127.0.0.1:9093"
-    assert said[1].startswith("try: echo hello | kcat -b 127.0.0.1:9092 -P -t hello && kcat -b 127.0.0.1:9092 -C")
-    assert said[-1].startswith("data: results/up, kept when the cluster stops")
-    assert "try: kcat -b 127.0.0.1:9092 -L" in announcement({**STATE, "creates_topics": False}, DATA)
-
-
-@pytest.mark.parametrize(
-    ("existing", "brokers", "said"),
-    [
-        ([], 3, None),
-        ([1, 2, 3], 3, None),
-        (
-            [1, 2, 3],
-            1,
-            "of 3 brokers and 1 is started: the partitions on the others lack those replicas; use --brokers 3",
-        ),
-        ([1], 3, "of 1 brokers and 3 are started: the new ones are still empty"),
-    ],
-)
-def test_data_of_another_number_of_brokers_is_warned_of(existing: list[int], brokers: int, said: str | None) -> None:
-    """The cluster would come up, and its topics would not."""
-    warning = other_brokers(existing, brokers, DATA)
-    assert (warning is None) if said is None else (warning is not None and said in warning)
-
-
-def _is_free(port: int) -> bool:
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
-
-
-@contextlib.contextmanager
-def two_free_ports() -> Iterator[socket.socket]:
-    """A listener on the second of them: next to a port that is free there may be one that another process has."""
-    with contextlib.ExitStack() as stack:
-        for _ in range(100):
-            taken = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-            if _is_free(taken.getsockname()[1] - 1):
-                break
-        yield taken
-
-
-def test_ports_are_checked_beforehand_by_number() -> None:
-    """One of the following brokers' is named, and so are two options that take the same."""
-    with two_free_ports() as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(BadRequest, match=f"--port {port - 1}: port {port}, of broker 2: address already in use"):
-            check_ports(3, {"--port": port - 1, "--metrics-port": 0})
-    with pytest.raises(BadRequest, match=f"--metrics-port {port - 1}: port {port}, of broker 2: --port {port} takes"):
-        check_ports(2, {"--port": port, "--metrics-port": port - 1})
-
-
-def test_a_cluster_is_found_by_the_socket_of_its_directory(tmp_path: Path) -> None:
-    """The process that listens there; it is told by the kernel."""
-    with listening(tmp_path) as made:
-        made.listen()
-        with connect(tmp_path) as ours:
-            assert peer_pid(ours) == os.getpid()
-        assert running(tmp_path) is None, "this process is no cluster"
-
-
-def test_a_socket_whose_listener_takes_no_one_holds_no_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be anyone's, where others filled the directory."""
-    monkeypatch.setattr(up_state, "LISTENER_TIMEOUT_S", 0.1)
-    with listening(tmp_path) as made, contextlib.ExitStack() as taken:
-        made.listen(0)
-        with contextlib.suppress(OSError):
-            for _ in range(10):
-                taken.enter_context(connect(tmp_path, 0.1))
-        assert running(tmp_path) is None
-
-
-def test_a_directory_that_is_not_there_has_no_cluster_to_stop(capsys: pytest.CaptureFixture[str]) -> None:
-    """The name is mistyped: "no cluster is running" would be taken for an end."""
-    assert run_command(["down", "--data", "no such"]) == 254
-    assert capsys.readouterr().err == "gapless: --data no such: there is no such directory\n"
-
-
-def test_nothing_up_is_one_line_with_the_way_out() -> None:
-    """With the directory that was asked about."""
-    assert "gapless up --detach'" in nothing_up(DATA)
-    assert """gapless up --detach --data 'my data''""" in nothing_up(Path("my data"))
-
-
-def test_status_names_the_dead_with_pid_and_log() -> None:
-    """A line for each broker in words; what does not run has its log beside it."""
-    lacking = {"http://127.0.0.1:1/metrics": 1, "http://127.0.0.1:2/metrics": None}
-    said = list(lines(STATE, {1: "running", 2: "dead"}, lacking, DATA))
-    assert said[0].startswith("1 of 2 brokers run (gapless up: pid 10, data: results/up)")
-    assert said[2] == "broker 1  127.0.0.1:9092  pid 11  running, 1 of its partitions lacks a replica"
-    assert said[3] == "broker 2  127.0.0.1:9093  pid 12  dead; its log: results/up/nodes/2/broker.log"
-    assert "does not respond" in list(lines(STATE, {1: "running", 2: "running"}, lacking, DATA))[3]
-
-
-def test_a_socket_of_a_directory_is_its_owners_alone(tmp_path: Path) -> None:
-    """However long the path is; one that was left behind is replaced, and nothing stays."""
-    deep = tmp_path / ("d" * 120)
-    deep.mkdir()
-    with socket.socket(socket.AF_UNIX) as left:
-        before = Path.cwd()
-        os.chdir(deep)
-        left.bind(NAME)
-        os.chdir(before)
-    with pytest.raises(OSError, match="refused"):
-        connect(deep)
-    with listening(deep) as made:
-        made.listen()
-        assert stat.S_IMODE((deep / NAME).stat().st_mode) & 0o077 == 0
-        with connect(deep) as ours, made.accept()[0] as theirs:
-            ours.sendall(b"x")
-            assert theirs.recv(1) == b"x"
-    assert list(deep.iterdir()) == []
-
-
 class Handled:
     """A cluster of numbers, with one topic."""
 
@@ -428,49 +241,6 @@ def test_a_fault_by_hand_that_does_nothing_is_said_not_to_bite(tmp_path: Path) -
         assert end["text"] == "cut-link did not bite: the probe saw no effect"
 
     assert [each["effective"] for each in by_hand(tmp_path, work)] == [False, False]
-
-
-def test_a_broker_that_died_is_started_again(tmp_path: Path) -> None:
-    """On request, whatever killed it; one that runs is left alone, and one that does not exist is refused."""
-
-    async def work(handled: Handled, hand: ByHand) -> None:
-        handled.cluster.processes[2].running = False
-        assert await answered(tmp_path, asked(start=2)) == [{"end": "started", "text": "broker 2 runs"}]
-        assert handled.is_running(2)
-        assert await answered(tmp_path, asked(start=2)) == [{"end": "started", "text": "broker 2 was running"}]
-        (end,) = await answered(tmp_path, asked(start="2"))
-        assert end["end"] == "refused"
-        (end,) = await answered(tmp_path, asked(start=9))
-        assert end == {"end": "refused", "text": "the cluster has no broker 9, it has 1, 2, 3"}
-
-    assert by_hand(tmp_path, work) == []
-
-
-def test_a_broker_that_does_not_come_up_is_said_not_to(tmp_path: Path) -> None:
-    """With the reason; it may be started again later."""
-
-    async def work(handled: Handled, hand: ByHand) -> None:
-        handled.cluster.processes[2].running = False
-        handled.failure = StartFailure("broker 2 ended (exit status 1)")
-        (end,) = await answered(tmp_path, asked(start=2))
-        assert end == {"end": "not started", "text": "broker 2 ended (exit status 1)"}
-        handled.failure = None
-        (end,) = await answered(tmp_path, asked(start=2))
-        assert end["end"] == "started"
-
-    by_hand(tmp_path, work)
-
-
-def test_the_nodes_of_a_cluster_that_is_up_are_told(tmp_path: Path) -> None:
-    """For ``gapless run --target --nodes``: the pid of each broker that runs now, and how each is started again."""
-    data = tmp_path / "with an ID in it"
-    write_nodes({1: 11, 2: 12}, data)
-    nodes = parse((data / NODES).read_text())
-    assert [Path(node.pid_file).read_text() for node in nodes.values()] == ["11\n", "12\n"]
-    write_nodes({1: 11, 2: 13}, data)
-    assert Path(nodes[2].pid_file).read_text() == "13\n"
-    program, *words = shlex.split(nodes[2].start)
-    assert Path(program).is_absolute() and words[-4:] == ["start", "2", "--data", str(data)]
 
 
 @pytest.mark.parametrize("request_", [b"{\n", b"[]\n", b"\n", b"x" * 100_000 + b"\n", b"[" * 60_000 + b"\n"])

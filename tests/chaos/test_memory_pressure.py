@@ -14,9 +14,9 @@ from chaos.faults.memory_pressure import MemoryPressure
 from chaos.schedules.model import Injection
 from cluster.seams.clock import SystemClock
 from cluster.seams.out_of_memory import LINE
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster, FakeProcess
 from tests.chaos.fake_machine import FakeMachine
-from tests.chaos.test_faults import FastClock
 from verifier.evidence.run_directory import RunDirectory
 
 

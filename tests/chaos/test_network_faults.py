@@ -20,8 +20,8 @@ from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
 from cluster.protocol.apis import ApiKey
 from cluster.seams.clock import SystemClock
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks, FakeProcess
-from tests.chaos.test_faults import FastClock
 
 PARTITIONS = ("halves", "bridge", "ring", "leader-with-clients", "leader-with-followers")
 SLOWED = ("jitter", "bandwidth", "slicer", "slow-close")

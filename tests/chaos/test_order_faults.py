@@ -14,10 +14,11 @@ from chaos.faults.base import Fault, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.reaction import ClusterReaction, epochs_for
 from chaos.schedules.model import Injection
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster
 from tests.chaos.fake_machine import FakeMachine
 from tests.chaos.fake_orders import FakeOrders
-from tests.chaos.test_faults import FastClock
+from verifier.evidence.fault_kinds import NOT_ORDERED
 
 
 def _four_brokers() -> FakeCluster:
@@ -294,7 +295,8 @@ def test_an_unclean_election_that_cuts_nothing_off_does_not_count() -> None:
 
 
 def test_a_follower_that_stays_in_the_isr_is_not_elected() -> None:
-    """No one is killed then: the fault would only be an outage."""
+    """No one is killed then: the fault would only be an outage. Its probe says that nothing was ordered, by the word
+    that the verifier knows."""
 
     class InSync(FakeCluster):
         async def isr(self, partition: int) -> frozenset[int]:
@@ -303,6 +305,7 @@ def test_a_follower_that_stays_in_the_isr_is_not_elected() -> None:
     cluster = InSync()
     during, _ = asyncio.run(_whole(_fault("elect-unclean", cluster)))
     assert not during.effective and during.seen["steps"] == [] and cluster.restarts == 0
+    assert during.seen["answer"] == NOT_ORDERED
     assert not any(cluster.links.toxics.values())
 
 

@@ -16,8 +16,8 @@ from chaos.faults.damage import FrameAct, Marks
 from chaos.faults.reaction import ClusterReaction, reaction
 from chaos.schedules.model import Injection
 from cluster.seams.clock import SystemClock
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks, FakeProcess
-from tests.chaos.test_faults import FastClock
 from verifier.evidence.run_directory import RunDirectory
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.settings import run_model
 from tests.verifier.oracle.timing import wrong_ends
-from tests.verifier.oracle.transactions import stable_offsets
+from tests.verifier.oracle.transaction_logs import stable_offsets
 from verifier import explain
 from verifier.checks.wrong_end_offset import wrong_end_offset
 from verifier.ends import StableRegions, ends_of

@@ -51,6 +51,16 @@ def test_orders_are_known_by_their_partition_and_their_time() -> None:
     assert found == {("t", 0): 20 * SECOND, ("a-b", 7): 30 * SECOND}
 
 
+def test_what_was_never_ordered_permits_nothing() -> None:
+    """The replica stayed in the ISR, or the partition kept a leader: then the fault asked for no election. An order
+    that was refused, or whose answer is not known, may have been carried out."""
+    never = replace(ORDER, probe={**ORDER.probe, "answer": "nothing"})
+    assert unclean_orders([never]) == {}
+    for answer in ("NONE", "REQUEST_TIMED_OUT", "NOT_CONTROLLER"):
+        assert unclean_orders([replace(ORDER, probe={**ORDER.probe, "answer": answer})]) == {("t", 0): 20 * SECOND}
+    assert unclean_orders([replace(ORDER, probe={"error": "OSError()"})]) == {("t", 0): 20 * SECOND}
+
+
 @pytest.mark.parametrize(
     ("changes", "place", "about_s", "counts"),
     [

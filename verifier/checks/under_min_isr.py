@@ -48,11 +48,7 @@ def under_min_isr(times: Sequence[TooFew], acknowledged: Iterable[Acknowledged])
 
 def _anomalous(time: TooFew, each: Acknowledged) -> Anomalous:
     detail = {
-        "broker": time.broker,
-        "leader_epoch": time.leader_epoch,
-        "isr": ", ".join(map(str, time.isr)),
-        "wanted": time.wanted,
-        "since_ns": time.start_ns,
+        **time.detail,
         "sent_ns": each.invoke_ns,
         "stream": each.stream,
         "sequence": each.sequence,

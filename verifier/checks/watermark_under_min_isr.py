@@ -53,11 +53,7 @@ def watermark_under_min_isr(times: Sequence[TooFew], told: Iterable[ToldWatermar
 
 def _anomalous(time: TooFew, committed: int, each: ToldWatermark) -> Anomalous:
     detail = {
-        "broker": time.broker,
-        "leader_epoch": time.leader_epoch,
-        "isr": ", ".join(map(str, time.isr)),
-        "wanted": time.wanted,
-        "since_ns": time.start_ns,
+        **time.detail,
         "committed": committed,
         "process": each.process,
         "session": each.session,

@@ -22,3 +22,5 @@ ON_THE_LOAD = frozenset(
 KILLING_SEVERAL = frozenset(("kill-all", "kill-majority", "restart-storm", "double-failover", "elect-unclean"))
 #: A replica from outside the ISR is made leader on request, and what it lacks is lost: only where it was asked for.
 UNCLEAN_ORDER = "elect-unclean"
+#: What its probe has for the answer if it did not come to the order.
+NOT_ORDERED = "nothing"

@@ -12,8 +12,8 @@ import pytest
 from chaos.faults.base import PreconditionMissing
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster
-from tests.chaos.test_faults import FastClock
 
 ROOT = Path(__file__).resolve().parents[3]
 

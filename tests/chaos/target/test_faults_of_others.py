@@ -13,9 +13,9 @@ from chaos.faults.reaction import ClusterReaction, told_epochs
 from chaos.schedules.model import Injection
 from cluster.process.topology import LinkName
 from cluster.seams.clock import SystemClock
+from tests.chaos.conducted import FastClock
 from tests.chaos.fake_cluster import FakeCluster
 from tests.chaos.target.test_asked import ON_CLIENTS, ON_PROCESSES
-from tests.chaos.test_faults import FastClock
 
 #: Nothing needs the brokers' own figures where faults are on the load or on frames of coordinators alone.
 NAMES = sorted(name for name in ON_CLIENTS | ON_PROCESSES)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -56,12 +59,31 @@ def in_thread():
     if spare >= 0:
         started.start()
         started.join()
+def refuse(*_):
+    raise MemoryError
+def in_executor():
+    # what tells the event loop that a thread has done its work
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(time.sleep, 0.1).add_done_callback(refuse)
+def in_json_port():
+    from cluster.seams.json_port import JsonPort, ask_json
+    port = JsonPort(refuse, 0)
+    ask_json(f"127.0.0.1:{port.port}", {}, 10.0)
+def in_http_port(broken="application"):
+    from cluster.seams import http_port
+    if broken != "application":
+        http_port._PageHandler.handle = refuse
+    port = http_port.HttpPort(refuse, 0, "127.0.0.1")
+    from urllib.request import urlopen
+    urlopen(f"http://127.0.0.1:{port.port}/").read()
 def limit():
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + spare, resource.RLIM_INFINITY))
 work = {"caught": caught, "finalized": lambda: Finalized() and None, "called": lambda: asyncio.run(called()),
         "kept": lambda: asyncio.run(kept()),
-        "thread": thread, "in-thread": in_thread}[how]
+        "thread": thread, "in-thread": in_thread, "executor": in_executor, "json port": in_json_port,
+        "http port": in_http_port, "http handler": lambda: in_http_port("handler")}[how]
 if spare >= 0:
     limit()
 work()
@@ -88,6 +110,15 @@ def test_a_process_that_gets_no_more_memory_halts(how: str) -> None:
     assert ended.stderr.startswith(LINE), ended.stderr
     assert b"CRITICAL cluster.seams.out_of_memory: it got no more memory, and halts: MemoryError" in ended.stderr
     assert b" take" in ended.stderr and b"Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize("how", ["executor", "json port", "http port", "http handler"])
+def test_what_libraries_keep_to_themselves_halts_it_too(how: str) -> None:
+    """An executor logs what it could not tell the loop, which would wait forever; a server prints a traceback, or
+    nothing at all, and serves on."""
+    ended = run(how, "armed", -1)
+    assert ended.returncode == STATUS, ended
+    assert ended.stderr.startswith(LINE) and b"Traceback" not in ended.stderr, ended.stderr
 
 
 @limited
@@ -120,12 +151,33 @@ def test_only_memory_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     for error in (None, ValueError("x"), OSError(28, "full"), KeyError("k")):
         halt_if_out_of_memory(error)
     assert halted == []
+    own_cause = ValueError("of itself")
+    own_cause.__cause__ = own_cause
+    halt_if_out_of_memory(own_cause)
+    assert halted == []
     as_cause, while_handled = ValueError("its cause"), ValueError("while it was handled")
     as_cause.__cause__, while_handled.__context__ = MemoryError(), MemoryError()
     memory = [MemoryError(), as_cause, while_handled]
     for each in memory:
         halt_if_out_of_memory(each)
     assert halted == memory
+
+
+def test_tasks_are_made_with_whatever_asyncio_hands_on() -> None:
+    """Later Pythons give a task's name to the factory, instead of setting it afterwards."""
+
+    async def work() -> str:
+        return "done"
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        out_of_memory.watch(loop)
+        factory = loop.get_task_factory()
+        assert factory is not None
+        task = cast("Callable[..., asyncio.Task[str]]", factory)(loop, work(), name="named")
+        assert (task.get_name(), await task) == ("named", "done")
+
+    asyncio.run(main())
 
 
 @limited

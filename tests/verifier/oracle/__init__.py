@@ -10,6 +10,7 @@ answers on the same mutated runs. Each module of this package has the checks of 
 from __future__ import annotations
 
 from tests.verifier.oracle import (
+    aborted_indexes,
     excuses,
     files,
     groups,
@@ -19,6 +20,7 @@ from tests.verifier.oracle import (
     readers,
     serving,
     timing,
+    transaction_logs,
     transactions,
     unsettled,
     values,
@@ -31,7 +33,7 @@ __all__ = ["Anomaly", "find_all", "read_batch"]
 
 REPEATED = ("duplicate", "log-duplicate", "nonmonotonic-send", "log-reorder")
 
-CHECKS = (*values.CHECKS, *headers.CHECKS, *files.CHECKS, *readers.CHECKS, *timing.CHECKS, *transactions.CHECKS)
+CHECKS = (*values.CHECKS, *headers.CHECKS, *files.CHECKS, *readers.CHECKS, *timing.CHECKS, *aborted_indexes.CHECKS)
 
 
 def find_all(directory: RunDirectory) -> list[Anomaly]:
@@ -45,7 +47,7 @@ def find_all(directory: RunDirectory) -> list[Anomaly]:
     found += [*serving.stalled(run, rows), *transactions.find_all(directory, run, rows)]
     found += in_sync.find_all(directory, run, rows)
     found += unsettled.find_all(directory, run)
-    found += timing.wrong_ends(run, rows, transactions.logs_of(directory))
+    found += timing.wrong_ends(run, rows, transaction_logs.logs_of(directory))
     return [*found, *groups.find_all(directory, run, rows), *internal.find_all(directory, run)]
 
 

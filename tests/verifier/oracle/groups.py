@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.verifier.oracle.model import Anomaly, Value
 from tests.verifier.oracle.reading import read_replica
-from tests.verifier.oracle.transactions import read_rows
+from tests.verifier.oracle.transaction_logs import read_rows
 from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel

@@ -11,7 +11,7 @@ import crc32c
 
 from tests.verifier.oracle.files import lines, read
 from tests.verifier.oracle.model import Anomaly
-from tests.verifier.oracle.transactions import read_keyed
+from tests.verifier.oracle.transaction_logs import read_keyed
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from tests.verifier.oracle import clients, transactions
+from tests.verifier.oracle import clients, transaction_logs
 from tests.verifier.oracle.elections import moved
 from tests.verifier.oracle.model import Anomaly, Evidence, Value, makes_sense
 from verifier.evidence.run_model import RunModel
@@ -145,10 +145,10 @@ def wrong_ends(run: RunModel, rows: list[dict[str, Any]], logs: dict[tuple[str, 
         stored = [send for each in late for send in each.sends if send["type"] == "ok"]
         log = logs.get(clients.place(row))
         end = 0 if log is None else max((each.end for each in log), default=0)
-        is_inside = log is not None and row["first_offset"] not in transactions.stable_offsets(log)
+        is_inside = log is not None and row["first_offset"] not in transaction_logs.stable_offsets(log)
         # beyond the end of the log, only what is open there counts
         if log is not None and row["first_offset"] > end:
-            is_inside = any(marker >= row["first_offset"] for _, marker in transactions.spans(log))
+            is_inside = any(marker >= row["first_offset"] for _, marker in transaction_logs.spans(log))
         if (row["process"], row["session"]) in isolated and (is_inside or any(map(is_below, stored))):
             yield Anomaly("wrong-end-offset", "undecided", *place)
 

@@ -25,7 +25,7 @@ from tests.support.transaction_bytes import (
     marker,
     state_value,
 )
-from tests.verifier.oracle import clients
+from tests.verifier.oracle import clients, transaction_logs
 from tests.verifier.oracle import transactions as oracle
 from tests.verifier.transactions.mutations import LEGAL, WRONG, damage
 from tests.verifier.transactions.test_alignment import TOLD, Told, decided, ended
@@ -55,8 +55,8 @@ def told_in(world: World, run: RunModel, path: Path) -> tuple[Counter[Any], Coun
     evidence = transaction_evidence(directory, run)
     assert evidence is not None
     found = Counter((each.partition, each.offset) for each in undecided_commit(client_evidence(world.rows), evidence))
-    logs, state = oracle.read_run(directory)
-    kept = {place: log for place, log in logs.items() if not oracle.may_lose(run, place)}
+    logs, state = transaction_logs.read_run(directory)
+    kept = {place: log for place, log in logs.items() if not transaction_logs.may_lose(run, place)}
     wanted = Counter(
         (each.partition, each.offset) for each in oracle.told_and_undecided(state, kept, clients.read(world.rows)[0])
     )
