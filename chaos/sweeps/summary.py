@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from chaos.exits import Exit
+from chaos.sweeps.belonging import question
 from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome, is_found, made_by, shows_what_is_claimed
 from chaos.sweeps.reach import kept, together
@@ -243,6 +244,7 @@ def _cells(sweep: Sweep, outcomes: Mapping[str, CellOutcome], run_dirs: Mapping[
         yield {
             "cell": cell.name,
             "labels": dict(cell.labels),
+            "asks": question(cell),
             "claims": list(cell.claims),
             "shown": shows_what_is_claimed(cell, outcome),
             "finds": list(cell.finds),
