@@ -26,6 +26,14 @@ _WITHOUT: Mapping[str, Exit] = {
 }  # fmt: skip
 
 
+#: How a run with a defect ended.
+FOUND, MISSED, NEVER_FIRED = "found", "missed", "never fired"
+#: As its exit status has it.
+_COMES_TO: Mapping[str, str] = {FOUND: "valid", MISSED: "invalid", NEVER_FIRED: "unknown"}
+#: In this order one outranks the others.
+STATES = ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid")
+
+
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
     """One place of the matrix, all its seeds together. ``verdicts`` are in the order of the seeds."""
@@ -140,6 +148,20 @@ def verdict_of(outcome: CellOutcome) -> str:
     return outcome.verdict if outcome.status == "judged" else outcome.status if outcome.status in _WITHOUT else ""
 
 
+def ending(cell: Cell, outcome: CellOutcome) -> str:
+    """The same; of a run with a defect that is to be found, whether it was: its verdict alone says the opposite."""
+    if cell.finds and outcome.status == "judged":
+        return {True: FOUND, False: MISSED, None: NEVER_FIRED}[is_found(cell, outcome)]
+    return verdict_of(outcome)
+
+
+def state_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
+    """What the sweep comes to in a word, the worst of its cells; empty if nothing was run."""
+    ended = {ending(cell, outcomes[cell.name]) for cell in sweep.cells}
+    there = {_COMES_TO.get(each, each) for each in ended}
+    return next((state for state in STATES if state in there), "")
+
+
 def exit_status(outcomes: Sequence[CellOutcome], *, interrupted: bool = False) -> int:
     """255, then 1, then 2, then 0. What an interrupt left out is unknown."""
     statuses = [Exit.UNKNOWN] if interrupted else [Exit.VALID]
@@ -226,6 +248,7 @@ def sweep_json(
         "summary": sweep.summary,
         "wanted": dict(wanted),
         **times,
+        "state": state_of(sweep, outcomes),
         "counts": counted(list(outcomes.values())),
         "commits": made_by(list(outcomes.values())),
         "claims": claims_line(rows),
