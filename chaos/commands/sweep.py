@@ -126,7 +126,6 @@ def sweep(
             wanted = replace(wanted, seeds=chosen.seeds)
             if out is not None and not list_cells:
                 directory = same_again(chosen, wanted, Path(out))
-        # of a sweep that is resumed another part may be wanted; what it was asked for stays in its record
         cells = chosen.filtered(parse_filter(wanted.filters if only is None else only))
         _check(cells)
         if list_cells:

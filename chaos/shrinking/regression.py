@@ -32,7 +32,7 @@ def tries_needed(after: TryCount) -> int:
 
 
 def doubts_of(after: TryCount, tries: int) -> list[str]:
-    """A line if so many runs are not enough: how likely they are all valid though the bug is there."""
+    """A line if this many runs are not enough: how likely they are all valid though the bug is there."""
     missed = _passes(after) ** tries
     if missed <= MISS:
         return []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from chaos.exits import VERDICTS
 from chaos.sweeps.belonging import question
@@ -23,7 +23,7 @@ from verifier.evidence.run_directory import read_json, write_text_atomic
 
 #: Options of a sweep that make other runs of cells with the same names, where they are not these.
 _USUAL: Mapping[str, object] = {"time_limit_s": None, "rate": None, "client": CONFLUENT}
-#: Ends the commit of sources that were changed since: nobody knows which they were.
+#: Ends the commit of sources that were changed since: no one knows which they were.
 _CHANGED = "-dirty"
 
 
@@ -119,7 +119,7 @@ def keep_runs(path: Path, runs: Mapping[str, MeasuredRun]) -> None:
     write_text_atomic(path, f'{{"sweep": "{NAME}", "cells": [\n{cells}\n]}}\n')
 
 
-def _row(name: str, run: MeasuredRun) -> dict[str, Any]:
+def _row(name: str, run: MeasuredRun) -> dict[str, object]:
     kept = {field: value for field, value in run.outcome.to_json().items() if field != "reached"}
     if run.outcome.status != "judged":
         kept["reasons"] = []  # they name files of the machine

@@ -69,6 +69,7 @@ def test_a_filter_of_resume_is_not_the_sweeps(tmp_path: Path, monkeypatch: pytes
     directory = _begun(tmp_path / "swept")
     monkeypatch.setattr("chaos.commands.sweep.check_java", lambda: None)
     monkeypatch.setattr("chaos.commands.sweep.check_spark_master", lambda _: None)
+    monkeypatch.setattr("chaos.commands.sweep.log_to", lambda handler, *_, **__: handler.close())
     seed = SWEEP.cells[0].labels["seed"]
     assert run_command(["sweep", "--resume", str(directory.path), "--filter", f"seed={seed}", "-q"]) == 0
     whole = read_json(directory.sweep_json)
