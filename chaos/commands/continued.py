@@ -6,7 +6,6 @@ Owns what can be continued, and the refusals. Which cells are run again is the r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from chaos.sweeps.sweep_runner import stored
 from cluster.process.invocation import command
 
 
-def resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> tuple[str, Wanted, SweepDirectory]:
-    """The name of a stored sweep and what it was asked for, of which ``only`` some cells may be asked for now.
+def resumed(path: Path, others: tuple[object, ...]) -> tuple[str, Wanted, SweepDirectory]:
+    """The name of a stored sweep and what it was asked for, which stays its own whatever part of it is wanted now.
 
     Raises SweepError, also if ``others``, the options that make a sweep, say anything, and BadRequest for a link in it.
     """
@@ -42,8 +41,7 @@ def resumed(path: Path, only: list[str] | None, others: tuple[object, ...]) -> t
     if whole.get("schema") != SCHEMA:
         raise SweepError(f"--resume {path} was made by another version of gapless; start the sweep again")
     check_continued(directory.path)
-    wanted = Wanted.from_json(whole["wanted"])
-    return whole["sweep"], wanted if only is None else replace(wanted, filters=tuple(only)), directory
+    return whole["sweep"], Wanted.from_json(whole["wanted"]), directory
 
 
 def same_again(chosen: Sweep, wanted: Wanted, out: Path) -> SweepDirectory | None:

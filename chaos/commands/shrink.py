@@ -219,8 +219,10 @@ def _write(
         text = regression.schedule_text(asked, asked.schedule.schedule, lines)
         write_text_atomic(directory.schedule_yaml, text)
     test = directory.test_py(failure.names[0])
-    tries = regression.tries_needed(search.after if search.after.runs else search.before)
-    text = regression.regression_test(asked, directory.schedule_yaml.name, failure, lines, tries)
+    seen = search.after if search.after.runs else search.before
+    tries = regression.tries_needed(seen)
+    told = [*lines, *regression.doubts_of(seen, tries)]
+    text = regression.regression_test(asked, directory.schedule_yaml.name, failure, told, tries)
     write_text_atomic(test, text)
     return asked, directory.schedule_yaml, test
 

@@ -110,7 +110,7 @@ def sweep(
         if resume is not None:
             other = None if client == CLIENT else client
             others = (name, seeds, random, time_limit, minutes, rate, faults, profile, swarm, defect, out, other)
-            name, wanted, directory = resumed(resume, only, others)
+            name, wanted, directory = resumed(resume, others)
             chosen = _built(name, wanted)
         else:
             if name is None:
@@ -126,7 +126,7 @@ def sweep(
             wanted = replace(wanted, seeds=chosen.seeds)
             if out is not None and not list_cells:
                 directory = same_again(chosen, wanted, Path(out))
-        cells = chosen.filtered(parse_filter(wanted.filters))
+        cells = chosen.filtered(parse_filter(wanted.filters if only is None else only))
         _check(cells)
         if list_cells:
             return _list(cells, as_json=as_json)
@@ -143,9 +143,11 @@ def sweep(
 
 
 def _check(cells: tuple[Cell, ...]) -> None:
-    """Raises SweepError if no cell matches, ExperimentError or another ValueError for one that could not be run."""
+    """Raises SweepError if no cell matches or none applies, a ValueError for one that could not be run."""
     if not cells:
         raise SweepError("--filter matches no cell; --list shows them all")
+    if all(cell.inapplicable for cell in cells):
+        raise SweepError(f"--filter leaves nothing to run: {cells[0].inapplicable}; --list shows all cells")
     for cell in cells:
         if not cell.inapplicable:
             check_record_size(resolve(cell.asked)[0])
@@ -249,7 +251,7 @@ def _run(
                     minutes=wanted.minutes,
                 )
                 try:
-                    runner.run(cells)
+                    runner.run(cells, chosen.filtered(parse_filter(wanted.filters)))
                     if shrink is not None:
                         runs = ChildRuns(supervisor, clock, progress, lambda: interrupts.count > 1)
                         red = to_shrink(chosen, runner.outcomes)

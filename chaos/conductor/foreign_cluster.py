@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chaos.conductor.declared import topic_ids
 from chaos.conductor.nodes import ForeignNodes
 from chaos.conductor.observer import Observer
 from chaos.conductor.run_cluster import BrokerProcess
@@ -171,28 +172,41 @@ class ForeignCluster:
                     except OSError as error:
                         problems.append(f"--replica-dir {broker}={place}: {name} cannot be read: {error}")
             if final.status == "ok" and final.leader not in self._replicas:
-                address, place = self._addresses[final.leader], self._data(final.leader) / name
+                if (address := self._addresses.get(final.leader)) is None:
+                    problems.append(
+                        f"the log of {name} could not be fetched: broker {final.leader} was not in the cluster at the "
+                        "start"
+                    )
+                    continue
                 try:
-                    await save_served_log(final, address, place, self._transport)
+                    await save_served_log(final, address, self._data(final.leader) / name, self._transport)
                 except (NotServed, OSError) as error:
                     problems.append(f"the log of {name} could not be fetched from broker {final.leader}: {error}")
-        return [*problems, *await self._delete([each.name for each in topics])]
+        return [*problems, *await self._delete(topics)]
 
     def _data(self, broker_id: int) -> Path:
         return self._directory.node(broker_id) / "data"
 
-    async def _delete(self, topics: Sequence[str]) -> list[str]:
-        """Delete only what this run created: any other topic belongs to someone."""
-        if not topics:
-            return []
+    async def _delete(self, topics: Sequence[TopicSpec]) -> list[str]:
+        """Delete only what this run created: any other topic belongs to someone, even if it is called the same."""
+        problems: list[str] = []
+        own: list[str] = []
+        for topic in topics:
+            now = (await topic_ids(self._observer, topic.name)).get(topic.name) if topic.topic_id else None
+            if now and now != topic.topic_id:
+                problems.append(f"topic {topic.name} is not deleted: others have created it again, with the id {now}")
+            else:
+                own.append(topic.name)
+        if not own:
+            return problems
         admin = self._observer.admin(DELETE_MS)
         try:
-            await admin.delete_topics(topics)
+            await admin.delete_topics(own)
         except (OSError, AdminError) as error:
-            return [f"topic {', '.join(topics)} could not be deleted and is still in the cluster: {error}"]
+            problems.append(f"topic {', '.join(own)} could not be deleted and is still in the cluster: {error}")
         finally:
             await admin.close()
-        return []
+        return problems
 
     async def stop(self) -> list[int]:
         """Stop nothing: gapless started no broker."""

@@ -1,7 +1,7 @@
 """What shrinking leaves: a schedule with the story of it, and a test that plays it. Pure texts.
 
-The test expects a valid run, as often as it takes to be sure. Where bugs were planted, or the settings allow what is
-shown, it expects the verifier to find that, in one of its runs.
+The test expects a valid run, as often as it takes to be sure, or says how sure it is. Where bugs were planted, or the
+settings allow what is shown, it expects the verifier to find that, in one of its runs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,20 @@ TRY_S = 600
 
 def tries_needed(after: TryCount) -> int:
     """As many runs as it takes so that a bug which fails as often as that is hardly ever missed."""
-    passes = 1 - (after.failures + 0.5) / (after.runs + 1)
-    return max(1, min(MOST_TRIES, math.ceil(math.log(MISS) / math.log(passes))))
+    return max(1, min(MOST_TRIES, math.ceil(math.log(MISS) / math.log(_passes(after)))))
+
+
+def doubts_of(after: TryCount, tries: int) -> list[str]:
+    """A line if this many runs are not enough: how likely they are all valid though the bug is there."""
+    missed = _passes(after) ** tries
+    if missed <= MISS:
+        return []
+    return [f"Its {tries} run{'s' if tries > 1 else ''} miss a bug that fails so seldom in {missed:.0%} of all cases."]
+
+
+def _passes(after: TryCount) -> float:
+    """How likely a run is valid though the bug is there: a little more than was seen."""
+    return 1 - (after.failures + 0.5) / (after.runs + 1)
 
 
 def story(failure: SameFailure, run: str, before: TryCount, after: TryCount) -> list[str]:

@@ -6,6 +6,8 @@ matrix, of another sweep, or copied: its verdict says nothing about the cell.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -36,6 +38,12 @@ def is_asked_by(cell: Cell, experiment: Mapping[str, object]) -> bool:
     played = None if asked.schedule is None else asked.schedule.schedule
     own = cell.schedule or (None if cell.asked.schedule is None else cell.asked.schedule.schedule)
     return _words(asked, played) == _words(cell.asked, own)
+
+
+def question(cell: Cell) -> str:
+    """What the cell asks, as a digest: cells of one name may ask for other loads, faults and times on another day."""
+    own = cell.schedule or (None if cell.asked.schedule is None else cell.asked.schedule.schedule)
+    return hashlib.sha256(json.dumps(_words(cell.asked, own)).encode()).hexdigest()[:16]
 
 
 def _words(asked: Asked, schedule: Schedule | None) -> tuple[list[str], str]:

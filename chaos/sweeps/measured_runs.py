@@ -1,7 +1,8 @@
 """The runs of which ``docs/sensitivity.md`` is made: read from ``sweep.json`` files, and kept from day to day.
 
 Owns the file in which they are kept (``docs/sensitivity.json``: the form of ``sweep.json``, but with a line for each
-run, and only what a figure or a reader needs). The figures are ``sensitivity_figures``'.
+run, and only what a figure or a reader needs), which run of a cell counts, and the refusal of runs that cannot be what
+they say. The figures are ``sensitivity_figures``'.
 """
 
 from __future__ import annotations
@@ -11,17 +12,27 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from chaos.sweeps.model import SEED
+from chaos.exits import VERDICTS
+from chaos.sweeps.belonging import question
+from chaos.sweeps.model import SEED, Cell
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.sensitivity import NAME
+from chaos.sweeps.sensitivity_figures import WITHOUT_VERDICT
+from loadgen.settings import CONFLUENT
 from verifier.evidence.run_directory import read_json, write_text_atomic
+
+#: Options of a sweep that make other runs of cells with the same names, where they are not these.
+_USUAL: Mapping[str, object] = {"time_limit_s": None, "rate": None, "client": CONFLUENT}
+#: Ends the commit of sources that were changed since: no one knows which they were.
+_CHANGED = "-dirty"
 
 
 class MeasuredRun(NamedTuple):
-    """What came of one cell."""
+    """What came of one cell. ``asks`` is what it asked (``question``), "" if the file does not say."""
 
     seed: int
     outcome: CellOutcome
+    asks: str = ""
 
 
 def new_runs(paths: Iterable[Path]) -> dict[str, MeasuredRun]:
@@ -45,19 +56,71 @@ def kept_runs(path: Path) -> dict[str, MeasuredRun]:
     told = read_json(path)
     if told.get("sweep") != NAME:
         raise ValueError(f"{path} is not from 'gapless sweep {NAME}'; use one that is")
-    asked = (cell for cell in told["cells"] if cell["status"] != "not asked")
-    return {str(cell["cell"]): MeasuredRun(int(cell["labels"][SEED]), CellOutcome.from_json(cell)) for cell in asked}
+    wanted = told.get("wanted") or {}
+    for option, usual in _USUAL.items():
+        if wanted.get(option, usual) != usual:
+            raise ValueError(f"{path}: a cell of it was asked something else ({option} {wanted[option]})")
+    runs: dict[str, MeasuredRun] = {}
+    for cell in told["cells"]:
+        if cell["status"] == "not asked":
+            continue
+        name, outcome = str(cell["cell"]), CellOutcome.from_json(cell)
+        if name in runs:
+            raise ValueError(f"{path} has the cell {name} twice; count each run once")
+        if (wrong := _contradiction(outcome)) is not None:
+            raise ValueError(f"{path}: the cell {name} {wrong}; restore the file")
+        runs[name] = MeasuredRun(int(cell["labels"][SEED]), outcome, str(cell.get("asks", "")))
+    return runs
+
+
+def _contradiction(outcome: CellOutcome) -> str | None:
+    """Why this cannot have come of a run."""
+    if outcome.status != "judged":
+        return None if outcome.status in WITHOUT_VERDICT else f"has the status {outcome.status!r:.20}"
+    if outcome.verdict not in VERDICTS:
+        return f"has the verdict {outcome.verdict!r:.20}"
+    if (outcome.verdict == "invalid") != any(outcome.forbidden.values()):
+        return f"is {outcome.verdict}, and has the forbidden anomalies {json.dumps(dict(outcome.forbidden)):.80}"
+    return None
+
+
+def with_new(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) -> dict[str, MeasuredRun]:
+    """Both; of two runs of a cell, the one that counts. What has not begun is not kept.
+
+    By the same sources the first counts, or else it could be run again until it is as one would have it. One without a
+    verdict, or whose verdict is unknown, makes way.
+    """
+    begun = {name: run for name, run in new.items() if run.outcome.status != "not run"}
+    stays = {name for name, run in kept.items() if name in begun and _stays(run.outcome, begun[name].outcome)}
+    return {**kept, **{name: run for name, run in begun.items() if name not in stays}}
+
+
+def _stays(before: CellOutcome, now: CellOutcome) -> bool:
+    if before.status != "judged":
+        return False
+    if now.status != "judged":
+        return True
+    is_known = before.verdict != "unknown" and before.commit and not before.commit.endswith(_CHANGED)
+    return bool(is_known) and before.commit == now.commit
+
+
+def check_asked(runs: Mapping[str, MeasuredRun], cells: Iterable[Cell]) -> None:
+    """Raises ``ValueError`` for a run that was asked something else than its cell of today."""
+    asked = {cell.name: question(cell) for cell in cells}
+    for name, run in runs.items():
+        if run.asks and run.asks != asked[name]:
+            raise ValueError(f"{name} was asked something else than 'gapless sweep {NAME}' asks now; run it again")
 
 
 def keep_runs(path: Path, runs: Mapping[str, MeasuredRun]) -> None:
     """Write the file. Where a run was made, and how to repeat it there, is left out. Raises ``OSError``."""
-    rows = [
-        json.dumps({"cell": name, "labels": {SEED: str(run.seed)}, **_kept(run.outcome)}, ensure_ascii=False)
-        for name, run in sorted(runs.items())
-    ]
+    rows = [json.dumps(_row(name, run), ensure_ascii=False) for name, run in sorted(runs.items())]
     cells = ",\n".join(rows)
     write_text_atomic(path, f'{{"sweep": "{NAME}", "cells": [\n{cells}\n]}}\n')
 
 
-def _kept(outcome: CellOutcome) -> dict[str, object]:
-    return {name: value for name, value in outcome.to_json().items() if name != "reached"} | {"repro": ""}
+def _row(name: str, run: MeasuredRun) -> dict[str, object]:
+    kept = {field: value for field, value in run.outcome.to_json().items() if field != "reached"}
+    if run.outcome.status != "judged":
+        kept["reasons"] = []  # they name files of the machine
+    return {"cell": name, "labels": {SEED: str(run.seed)}, "asks": run.asks, **kept, "repro": ""}

@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from chaos.sweeps.measured_runs import keep_runs, kept_runs, new_runs
+from chaos.sweeps.measured_runs import check_asked, keep_runs, kept_runs, new_runs, with_new
 from chaos.sweeps.model import Wanted
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.sensitivity_words import markdown
@@ -33,8 +33,8 @@ without a defect. The sweep [`defects`](sweep.md#defects) covers the defects of 
 
 This page is generated from the results of such a sweep, or of several that ran different cells of it:
 `.venv/bin/python -m chaos.sweeps.sensitivity_document --runs docs/sensitivity.json results/sensitivity/TIME/sweep.json
-> docs/sensitivity.md`. [sensitivity.json](sensitivity.json) has every run that counts, one per line; a run of the same
-cell replaces the earlier one.
+> docs/sensitivity.md`. [sensitivity.json](sensitivity.json) has every run that counts, one per line. Of several runs of
+a cell by the same commit, the first one that is valid or invalid counts; a run by another commit replaces it.
 """
 
 COLUMNS = """- `exercised`: in how many runs the defect took effect, as the brokers noted in `nodes/*/defects.jsonl`
@@ -57,16 +57,16 @@ def figures_in(paths: Iterable[Path], runs: Path | None = None) -> Sensitivity |
 
     With ``runs``, those that this file has are part of it, and afterwards it has them all.
 
-    Raises ``OSError``; ``ValueError`` if one is not from this sweep, or if two ran the same cell.
+    Raises ``OSError``; ``ValueError`` if one is not from this sweep or contradicts itself, if two ran the same cell, or
+    if one was asked something else than its cell of today.
     """
     measured = new_runs(paths)
     if runs is not None:
-        measured = (kept_runs(runs) if runs.exists() else {}) | {
-            name: run for name, run in measured.items() if run.outcome.status == "judged"
-        }
+        measured = with_new(kept_runs(runs) if runs.exists() else {}, measured)
     sweep = build(Wanted(seeds=tuple(sorted({run.seed for run in measured.values()}))))
     if unknown := sorted(measured.keys() - {cell.name for cell in sweep.cells}):
         raise ValueError(f"'gapless sweep {NAME}' has no cell {unknown[0]} now; run the sweep again")
+    check_asked(measured, sweep.cells)
     if runs is not None:
         keep_runs(runs, measured)
     absent = CellOutcome("not asked")

@@ -64,12 +64,14 @@ class Sensitivity(TypedDict):
 
     ``without_verdict``: cells that were asked for and of which nothing is known, by how they stand (``failed``, ``not
     run``, ...). A figure counts none of them: what crashed was neither found nor missed, neither accused nor cleared.
-    ``commits`` is a line if the runs are of different sources.
+    ``commits`` is a line if the runs are of different sources. ``accused_unfired``: runs that are invalid although what
+    was planted there never took effect. No defect was found in them, and no false alarm counts them.
     """
 
     confidence: float
     without_verdict: dict[str, int]
     commits: str
+    accused_unfired: int
     exercised: Count
     found: Count
     named: Count
@@ -96,6 +98,7 @@ def sensitivity_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Sensiti
         confidence=CONFIDENCE,
         without_verdict=_without_verdict(outcomes[cell.name] for cell in sweep.cells),
         commits=made_by([outcomes[cell.name] for cell in sweep.cells]),
+        accused_unfired=sum(_is_accused_unfired(cell, outcomes[cell.name]) for cell in sweep.cells),
         exercised=_together(each["exercised"] for each in defects),
         found=_together(each["found"] for each in defects),
         named=_together(each["named"] for each in defects),
@@ -133,14 +136,18 @@ def _defect(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> Defec
 
 
 def _controls(cells: Sequence[Cell], outcomes: Mapping[str, CellOutcome]) -> AlarmFigures:
-    verdicts = [outcomes[cell.name].verdict for cell in cells]
+    verdicts = Counter(outcomes[cell.name].verdict for cell in cells)
     return AlarmFigures(
         exercise=_exercise(cells[0]),
         has_faults=cells[0].schedule is not None,
-        alarms=verdicts.count("invalid"),
-        judged=len(verdicts) - verdicts.count("unknown"),
-        unknown=verdicts.count("unknown"),
+        alarms=verdicts["invalid"],
+        judged=verdicts["valid"] + verdicts["invalid"],
+        unknown=verdicts["unknown"],
     )
+
+
+def _is_accused_unfired(cell: Cell, outcome: CellOutcome) -> bool:
+    return bool(cell.finds) and outcome.status == "judged" and not outcome.fired and outcome.verdict == "invalid"
 
 
 def _without_verdict(outcomes: Iterable[CellOutcome]) -> dict[str, int]:

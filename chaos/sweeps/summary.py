@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from chaos.exits import Exit
+from chaos.sweeps.belonging import question
 from chaos.sweeps.model import COUNTED, SEED, Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome, is_found, made_by, shows_what_is_claimed
 from chaos.sweeps.reach import kept, together
@@ -23,6 +24,14 @@ _STATUS = {Exit.BAD_ARGUMENTS: Exit.HARNESS_FAILED}
 _WITHOUT: Mapping[str, Exit] = {
     "failed": Exit.HARNESS_FAILED, "unjudged": Exit.UNKNOWN, "interrupted": Exit.UNKNOWN
 }  # fmt: skip
+
+
+#: How a run with a defect ended.
+FOUND, MISSED, NEVER_FIRED = "found", "missed", "never fired"
+#: As its exit status has it.
+_COMES_TO: Mapping[str, str] = {FOUND: "valid", MISSED: "invalid", NEVER_FIRED: "unknown"}
+#: In this order one outranks the others.
+STATES = ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,20 @@ def verdict_of(outcome: CellOutcome) -> str:
     return outcome.verdict if outcome.status == "judged" else outcome.status if outcome.status in _WITHOUT else ""
 
 
+def ending(cell: Cell, outcome: CellOutcome) -> str:
+    """The same; of a run with a defect that is to be found, whether it was: its verdict alone says the opposite."""
+    if cell.finds and outcome.status == "judged":
+        return {True: FOUND, False: MISSED, None: NEVER_FIRED}[is_found(cell, outcome)]
+    return verdict_of(outcome)
+
+
+def state_of(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
+    """What the sweep comes to in a word, the worst of its cells; empty if nothing was run."""
+    ended = {ending(cell, outcomes[cell.name]) for cell in sweep.cells}
+    there = {_COMES_TO.get(each, each) for each in ended}
+    return next((state for state in STATES if state in there), "")
+
+
 def exit_status(outcomes: Sequence[CellOutcome], *, interrupted: bool = False) -> int:
     """255, then 1, then 2, then 0. What an interrupt left out is unknown."""
     statuses = [Exit.UNKNOWN] if interrupted else [Exit.VALID]
@@ -225,6 +248,7 @@ def sweep_json(
         "summary": sweep.summary,
         "wanted": dict(wanted),
         **times,
+        "state": state_of(sweep, outcomes),
         "counts": counted(list(outcomes.values())),
         "commits": made_by(list(outcomes.values())),
         "claims": claims_line(rows),
@@ -243,6 +267,7 @@ def _cells(sweep: Sweep, outcomes: Mapping[str, CellOutcome], run_dirs: Mapping[
         yield {
             "cell": cell.name,
             "labels": dict(cell.labels),
+            "asks": question(cell),
             "claims": list(cell.claims),
             "shown": shows_what_is_claimed(cell, outcome),
             "finds": list(cell.finds),

@@ -95,9 +95,12 @@ class SweepRunner:
     def __repr__(self) -> str:
         return f"<SweepRunner {self._sweep.name} {self._directory.path}>"
 
-    def run(self, cells: Sequence[Cell]) -> None:
-        """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised."""
-        self._leave_out({cell.name for cell in self._sweep.cells} - {cell.name for cell in cells})
+    def run(self, cells: Sequence[Cell], asked: Sequence[Cell] = ()) -> None:
+        """Run those of these cells that have no verdict. KeyboardInterrupt ends the present one well and is raised.
+
+        ``asked``: what the whole sweep was asked for. Of these, what is not run now is told as not run.
+        """
+        self._leave_out({cell.name for cell in self._sweep.cells} - {cell.name for cell in (*cells, *asked)})
         open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "interrupted")]
         self._judge_together(cells, at_least=1)
         if judged := [cell.name for cell in cells if self.outcomes[cell.name].status == "judged"]:
@@ -178,9 +181,12 @@ class SweepRunner:
         return interrupted(directory) if is_interrupted(directory) else CellOutcome("not run")
 
     def _leave_out(self, names: set[str]) -> None:
-        """Cells that are not asked for; those that have run are shown anyway."""
+        """Cells that are not asked for; those that have run, or at least begun, are shown anyway."""
+        begun = {cell.name for cell in self._sweep.cells if self._directory.run(cell).path.exists()}
         for name in names:
-            if self.outcomes[name].status in ("not run", "inapplicable"):
+            if self.outcomes[name].status == "inapplicable" or (
+                self.outcomes[name].status == "not run" and name not in begun
+            ):
                 self.outcomes[name] = CellOutcome("not asked")
 
     def _has_time(self) -> bool:

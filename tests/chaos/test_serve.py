@@ -29,6 +29,8 @@ from cluster.hosts import GuardedWsgi
 from cluster.seams.clock import SystemClock
 from cluster.seams.http_port import HttpPort
 from tests.chaos.test_runs_command import made
+from verifier.evidence import seal
+from verifier.evidence.run_directory import RunDirectory
 
 VALID, INVALID = "run/20260101T102030Z-s7", "night/20260102T102030Z-s8"
 OPEN, SWEEP = "run/20260104T102030Z-s10", "delivery/20260105T102030Z"
@@ -144,6 +146,26 @@ def test_a_sweep_with_a_run_that_is_not_judged_is_not_valid(results: Path, count
     """It has run, and what it would show is not known."""
     sweep_at(results, "defects/now", counts)
     assert {entry.place: entry.state for entry in entries_below(results, now_s())}["defects/now"] == state
+
+
+def test_a_sweep_says_what_it_comes_to(results: Path) -> None:
+    """Not its verdicts, where those of runs with a defect are to be invalid; it is listed also at the top."""
+    for place, counts, state in (("missed", {"valid": 1}, "invalid"), ("defects/found", {"invalid": 1}, "valid")):
+        path = sweep_at(results, place, counts)
+        whole = json.loads((path / "sweep.json").read_text())
+        (path / "sweep.json").write_text(json.dumps({**whole, "state": state}))
+        entries = {entry.place: entry.state for entry in entries_below(results, now_s() + LATER_S)}
+        assert entries[place] == state
+
+
+def test_a_verdict_on_other_evidence_is_not_shown(results: Path) -> None:
+    """It names the seal of the evidence that it was made of, and another one lies there."""
+    run = RunDirectory(results / VALID)
+    own = seal.take(run).digest
+    verdict = json.loads(run.verdict_json.read_text())
+    for named, state in ((own, "valid"), ("0" * 64, "no verdict")):
+        run.verdict_json.write_text(json.dumps({**verdict, "stats": {**verdict["stats"], "seal": named}}))
+        assert {entry.place: entry.state for entry in entries_below(results, now_s() + LATER_S)}[VALID] == state
 
 
 @pytest.mark.parametrize(

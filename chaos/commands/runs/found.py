@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chaos.sweeps.belonging import is_verdict_on
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.result_lines import result_lines
 
@@ -19,7 +20,7 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run. ``verdict`` is the recorded one, or the reason it is missing; ``anomalies`` and
+    """One run. ``verdict`` is the recorded one, or why there is none on this evidence; ``anomalies`` and
     ``allowed`` are as in RESULT.
     """
 
@@ -102,6 +103,8 @@ def row_of(path: Path) -> RunRow | None:
 
 
 def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[str, str]]:
+    if not is_verdict_on(directory):
+        return (UNJUDGED if is_over else UNFINISHED), {}
     try:
         recorded = read_json(directory.verdict_json)
         words = result_lines(recorded, repro="")[0].split()[2:]

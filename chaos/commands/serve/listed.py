@@ -12,6 +12,7 @@ from typing import Literal
 
 from chaos.commands.runs.found import UNFINISHED, RunRow, row_of, runs_below
 from chaos.sweeps.directory import CELLS
+from chaos.sweeps.summary import STATES
 from verifier.evidence.live import LiveState
 from verifier.evidence.run_directory import RunDirectory, read_json
 
@@ -75,9 +76,9 @@ def _run(base: Path, row: RunRow, now_s: float) -> Listed:
 
 
 def _sweeps(base: Path, now_s: float) -> Iterator[Listed]:
-    for path in sorted(base.glob("*/*/sweep.json")) if base.is_dir() else []:
+    for path in sorted((*base.glob("*/sweep.json"), *base.glob("*/*/sweep.json"))) if base.is_dir() else []:
         directory = path.parent
-        if directory.is_symlink() or directory.parent.is_symlink():
+        if directory.is_symlink() or (directory.parent != base and directory.parent.is_symlink()):
             continue
         try:
             whole = read_json(path)
@@ -86,7 +87,7 @@ def _sweeps(base: Path, now_s: float) -> Iterator[Listed]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
         is_live = ended is None and any(_written_lately(each, now_s) for each in (directory, *_cells(directory)))
-        state = LIVE if is_live else UNFINISHED if ended is None else _worst(counts)
+        state = LIVE if is_live else UNFINISHED if ended is None else _state(whole.get("state"), counts)
         page = "sweep.html" if (directory / "sweep.html").is_file() else ""
         details = ", ".join(f"{count} {key}" for key, count in counts.items())
         yield Listed("sweep", directory.relative_to(base).as_posix(), page, name, None, state, details, started, 0)
@@ -97,12 +98,11 @@ def _cells(sweep: Path) -> list[Path]:
     return [path for path in cells.iterdir() if path.is_dir()] if cells.is_dir() else []
 
 
-def _worst(counts: dict[str, int]) -> str:
-    """The outcome that outranks the others, as in the exit status of a sweep."""
-    return next(
-        (name for name in ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid") if counts.get(name)),
-        "empty",
-    )
+def _state(told: object, counts: dict[str, int]) -> str:
+    """What it says that it comes to; of one that does not say it, the outcome that outranks the others."""
+    if told in STATES:
+        return str(told)
+    return next((name for name in STATES if counts.get(name)), "empty")
 
 
 def _written_lately(directory: Path, now_s: float) -> bool:

@@ -15,13 +15,11 @@ from chaos.sweeps.outcome import CellOutcome, made_by
 from chaos.sweeps.reach import kept, together
 from chaos.sweeps.report.words import found, key
 from chaos.sweeps.shrunk import Shrunk
-from chaos.sweeps.summary import counted, verdict_of
+from chaos.sweeps.summary import FOUND, MISSED, counted, ending, state_of, verdict_of
 from cluster.process.one_line import printable
 from verifier.evidence.texts import fit_for_xml
 from verifier.markdown import code, inline, table
 
-#: In this order one outranks the others; with none of them nothing was run.
-_RANKS = ("failed", "invalid", "unknown", "interrupted", "unjudged", "valid")
 _COUNTS = ("tests", "failures", "errors", "skipped")
 
 
@@ -32,7 +30,7 @@ def summary_md(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mappin
 
 def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[str, Shrunk]) -> Iterator[str]:
     counts = counted(list(outcomes.values()))
-    yield f"# {next((rank for rank in _RANKS if rank in counts), 'nothing run')}: sweep {sweep.name}"
+    yield f"# {state_of(sweep, outcomes) or 'nothing run'}: sweep {sweep.name}"
     yield ""
     yield f"{', '.join(f'{count} {name}' for name, count in counts.items()) or 'no cells were selected'}."
     ran = [(cell, outcomes[cell.name]) for cell in sweep.cells if verdict_of(outcomes[cell.name])]
@@ -44,14 +42,14 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[st
     if ran:
         yield from table(
             ("run", "verdict", "anomalies", "acknowledged", "faults that bit", "seconds"),
-            [(inline(key(cell)), verdict_of(outcome), *_figures(outcome)) for cell, outcome in ran],
+            [(inline(key(cell)), _told(cell, outcome), *_figures(outcome)) for cell, outcome in ran],
         )
-    red = [(cell, outcome) for cell, outcome in ran if verdict_of(outcome) != "valid"]
+    red = [(cell, outcome) for cell, outcome in ran if ending(cell, outcome) not in ("valid", FOUND)]
     if red:
         yield "## Not valid"
         yield ""
     for cell, outcome in red:
-        yield f"- **{verdict_of(outcome)}**: {inline(key(cell))}: {inline(found(outcome))}"
+        yield f"- **{ending(cell, outcome)}**: {inline(key(cell))}: {inline(found(outcome))}"
         yield from (f"  - {inline(reason)}" for reason in outcome.reasons)
         if outcome.repro:
             yield f"  - repeat the schedule (not the interleaving): {code(outcome.repro)}"
@@ -60,6 +58,11 @@ def _lines(sweep: Sweep, outcomes: Mapping[str, CellOutcome], shrunk: Mapping[st
             where = f"; {code(f'{SHRUNK}/{cell.name}/schedule.yaml')}" if smaller.play else ""
             yield f"  - {inline(str(smaller))}{where}"
     yield from _reached(sweep, outcomes)
+
+
+def _told(cell: Cell, outcome: CellOutcome) -> str:
+    """The verdict, and beside it whether what was planted was found."""
+    return ", ".join(dict.fromkeys((verdict_of(outcome), ending(cell, outcome))))
 
 
 def _reached(sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> Iterator[str]:
@@ -84,7 +87,10 @@ def _figures(outcome: CellOutcome) -> tuple[str, str, str, str]:
 
 
 def junit_xml(directory: SweepDirectory, sweep: Sweep, outcomes: Mapping[str, CellOutcome]) -> str:
-    """The document as text: a suite for each run, as the run's own file has it. What was not run is not in it."""
+    """The document as text: a suite for each run, as the run's own file has it. What was not run is not in it.
+
+    The checks of a run with a defect that is to be found are to fail: its suite has whether it was found.
+    """
     suites = [_suite(directory, sweep, cell, outcomes[cell.name]) for cell in sweep.cells if _is_over(outcomes, cell)]
     sums = {name: str(sum(int(suite.get(name, "0")) for suite in suites)) for name in _COUNTS}
     root = ET.Element("testsuites", {"name": f"gapless.{sweep.name}", **sums, "time": f"{sum(map(_time, suites)):.3f}"})
@@ -105,8 +111,11 @@ def _is_over(outcomes: Mapping[str, CellOutcome], cell: Cell) -> bool:
 
 
 def _suite(directory: SweepDirectory, sweep: Sweep, cell: Cell, outcome: CellOutcome) -> ET.Element:
-    why = "; ".join(outcome.reasons)
-    if outcome.status == "judged":
+    why, kind = "; ".join(outcome.reasons), str(outcome.status)
+    if outcome.status == "judged" and cell.finds:
+        kind = ending(cell, outcome)
+        why = f"{kind}: {', '.join(cell.asked.defects)}; verdict {outcome.verdict}, anomalies={found(outcome)}"
+    elif outcome.status == "judged":
         try:
             suite = ET.parse(directory.run(cell).junit_xml).getroot()
         except (OSError, ET.ParseError) as error:
@@ -116,8 +125,11 @@ def _suite(directory: SweepDirectory, sweep: Sweep, cell: Cell, outcome: CellOut
             return suite
     names = {"classname": sweep.name, "name": cell.name}
     taken = {} if outcome.seconds is None else {"time": f"{outcome.seconds:.3f}"}
-    named = {"name": f"gapless.{sweep.name}.{cell.name}", "tests": "1", "errors": "1", **taken}
+    wrong = {FOUND: "", MISSED: "failure"}.get(kind, "error")
+    counts = {f"{each}s": str(int(each == wrong)) for each in ("failure", "error")}
+    named = {"name": f"gapless.{sweep.name}.{cell.name}", "tests": "1", **counts, **taken}
     suite = ET.Element("testsuite", named)
     case = ET.SubElement(suite, "testcase", {**names, **taken})
-    ET.SubElement(case, "error", {"message": printable(fit_for_xml(why)), "type": outcome.status})
+    if wrong:
+        ET.SubElement(case, wrong, {"message": printable(fit_for_xml(why)), "type": kind})
     return suite

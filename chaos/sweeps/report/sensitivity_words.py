@@ -28,11 +28,15 @@ def sentences(told: Sensitivity) -> list[str]:
         f"Not counted: {sum(without.values())} runs without a verdict "
         f"({', '.join(f'{count} {status}' for status, count in without.items())})."
     )
+    unfired = told.get("accused_unfired", 0)
+    which = "1 run is invalid although its" if unfired == 1 else f"{unfired} runs are invalid although their"
+    accused = f"{which} defect never fired: either a false alarm, or a bug that no one planted."
     others = told.get("commits", "")
     return [
         *([found] if told["defects"] else []),
         *([alarms] if told["controls"] else []),
         *([left] if without else []),
+        *([accused] if unfired else []),
         *([f"Note: {others}."] if others else []),
     ]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from chaos.sweeps.model import COUNTED, Cell
 from chaos.sweeps.outcome import CellOutcome
-from chaos.sweeps.summary import MatrixRow, verdict_of
+from chaos.sweeps.summary import FOUND, MatrixRow, ending
 from cluster.process.one_line import printable
 
 #: Headings of what follows a row's labels.
@@ -84,9 +84,11 @@ def found(outcome: CellOutcome) -> str:
 
 
 def red_lines(cell: Cell, outcome: CellOutcome) -> list[str]:
-    """Of a run that is not valid: what was found, what was planted, how to repeat it. Of any other, nothing."""
-    ended = verdict_of(outcome)
-    if ended in ("", "valid"):
+    """What was found, what was planted, how to repeat it: of a run that is not valid, or whose defect was not found. Of
+    any other, nothing.
+    """
+    ended = ending(cell, outcome)
+    if ended in ("", "valid", FOUND):
         return []
     planted = f" planted={','.join(cell.asked.defects)}" if cell.asked.defects else ""
     why = f"; {outcome.reasons[0]}" if outcome.reasons else ""

@@ -19,7 +19,7 @@ from chaos.experiment.resolve import resolve
 from chaos.faults.catalogue import FAULTS
 from chaos.schedules.model import Injection, Schedule, from_yaml
 from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, leading
-from chaos.shrinking.regression import regression_test, schedule_text, story, tries_needed
+from chaos.shrinking.regression import doubts_of, regression_test, schedule_text, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
 from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
 from verifier.verdict import undecidable
@@ -144,6 +144,15 @@ def test_when_an_anomaly_was_seen_is_looked_for_in_its_examples() -> None:
 def test_a_test_runs_as_often_as_it_takes(after: TryCount, tries: int) -> None:
     """A bug that is still there goes unnoticed once in twenty times, at most; ten runs are enough for anyone."""
     assert tries_needed(after) == tries
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [(TryCount(3, 1), []), (TryCount(40, 1), ["Its 10 runs miss a bug that fails so seldom in 69% of all cases."])],
+)
+def test_a_test_that_would_often_be_green_says_so(after: TryCount, said: list[str]) -> None:
+    """Ten runs are the most: of a bug that fails too seldom for them, the test tells how often it notices nothing."""
+    assert doubts_of(after, tries_needed(after)) == said
 
 
 @pytest.mark.parametrize("defects", [(), ("lose-acked:0.5",)])

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from chaos.commands.continued import resumed, same_again, take_over
+from chaos.commands.main import run_command
 from chaos.conductor.leftovers import FILE, WorkedOn
 from chaos.conductor.progress import Progress
 from chaos.exits import BadRequest
@@ -59,8 +60,21 @@ def test_the_same_again_in_the_same_place_continues(tmp_path: Path) -> None:
         with pytest.raises(SweepError, match=r"holds a sweep with other options; .* sweep --resume "):
             same_again(SWEEP, other, tmp_path / "swept")
     assert same_again(SWEEP, WANTED, tmp_path / "nothing") is None
-    name, wanted, resumable = resumed(tmp_path / "swept", None, ())
+    name, wanted, resumable = resumed(tmp_path / "swept", ())
     assert (name, wanted, resumable) == ("seeds", WANTED, directory)
+
+
+def test_a_filter_of_resume_is_not_the_sweeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the sweep was asked for stays in its record: a later --resume runs what this one left out."""
+    directory = _begun(tmp_path / "swept")
+    monkeypatch.setattr("chaos.commands.sweep.check_java", lambda: None)
+    monkeypatch.setattr("chaos.commands.sweep.check_spark_master", lambda _: None)
+    monkeypatch.setattr("chaos.commands.sweep.log_to", lambda handler, *_, **__: handler.close())
+    seed = SWEEP.cells[0].labels["seed"]
+    assert run_command(["sweep", "--resume", str(directory.path), "--filter", f"seed={seed}", "-q"]) == 0
+    whole = read_json(directory.sweep_json)
+    assert Wanted.from_json(whole["wanted"]) == WANTED
+    assert whole["counts"] == {"valid": 2, "not run": 1}
 
 
 def test_a_sweep_that_is_being_run_is_not_continued(tmp_path: Path) -> None:

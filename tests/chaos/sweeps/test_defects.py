@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -16,7 +18,8 @@ from chaos.sweeps.directory import SweepDirectory
 from chaos.sweeps.exercises import NONE
 from chaos.sweeps.model import Cell, Wanted
 from chaos.sweeps.outcome import CellOutcome, is_found, judged_outcome
-from chaos.sweeps.report.words import planted
+from chaos.sweeps.report import write_reports
+from chaos.sweeps.report.words import planted, red_lines
 from chaos.sweeps.summary import claims_line, rows_of
 from cluster.defects import CATALOGUE
 from cluster.defects.of_transactions import OF_TRANSACTIONS
@@ -125,3 +128,37 @@ def left(directory: SweepDirectory, cell: Cell, forbidden: Mapping[str, int], fi
     for _ in range(firings):
         append_json_line(node / "defects.jsonl", {"defect": "take-fenced-producers"})
     return judged_outcome(cell, directory.run(cell))
+
+
+def test_a_defect_that_was_missed_is_no_green_page(tmp_path: Path) -> None:
+    """summary.md, junit.xml and the terminal say what the exit status says: found is well, missed is red, and what
+    never fired is unknown. A run without a defect is judged as any other."""
+    directory, (first, second) = SweepDirectory.at(tmp_path / "sweep"), cells("take-fenced-producers")
+    (healthy, _) = cells(NONE)
+    outcomes = {each.name: NOT_ASKED for each in SWEEP.cells}
+    outcomes[healthy.name] = left(directory, healthy, {}, 0)
+
+    def pages() -> tuple[str, list[str], list[str], ET.Element]:
+        write_reports(directory, SWEEP, outcomes)
+        whole = directory.summary_md.read_text()
+        said = [line for cell in (healthy, first, second) for line in red_lines(cell, outcomes[cell.name])]
+        return whole.splitlines()[0], whole.splitlines(), said, ET.parse(directory.junit_xml).getroot()
+
+    outcomes[first.name] = left(directory, first, {FOUND: 3}, 2)
+    head, lines, said, junit = pages()
+    assert head == "# valid: sweep defects" and said == []
+    assert not any(line.startswith("## Not valid") for line in lines)
+    assert (junit.get("failures"), junit.get("errors")) == ("0", "0")
+
+    outcomes[second.name] = left(directory, second, {}, 0)
+    head, lines, said, junit = pages()
+    assert head == "# unknown: sweep defects"
+    assert said[0].startswith("never fired: ") and any(line.startswith("- **never fired**: ") for line in lines)
+    assert (junit.get("failures"), junit.get("errors")) == ("0", "1")
+
+    shutil.rmtree(directory.run(second).path)
+    outcomes[second.name] = left(directory, second, {}, 2)
+    head, lines, said, junit = pages()
+    assert head == "# invalid: sweep defects"
+    assert said[0].startswith("missed: ") and any(line.startswith("- **missed**: ") for line in lines)
+    assert (junit.get("failures"), junit.get("errors")) == ("1", "0")

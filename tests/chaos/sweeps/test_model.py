@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from chaos.commands.main import run_command
 from chaos.experiment.errors import ExperimentError
 from chaos.experiment.forms import ScheduleFile
 from chaos.experiment.resolve import plan, resolve
@@ -116,6 +117,13 @@ def test_a_filter_that_cannot_be_meant(text: str, hint: str) -> None:
     """One line with what would be right."""
     with pytest.raises(SweepError, match=hint):
         DELIVERY.filtered(parse_filter([text]))
+
+
+def test_a_filter_that_leaves_nothing_to_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A sweep in which no cell applies tests nothing: it does not end as a green one does."""
+    given = ["sweep", "delivery", "--filter", "acks=0,fault=drop-response", "--out", str(tmp_path / "out")]
+    assert run_command(given) == 254
+    assert "there is no response to drop" in capsys.readouterr().err
 
 
 def test_seeds() -> None:

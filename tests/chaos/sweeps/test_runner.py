@@ -248,6 +248,20 @@ def test_cells_that_were_not_asked_for_are_not_waited_for(place: Place) -> None:
     assert [again.outcomes[cell.name].status for cell in SWEEP.cells] == ["judged", "judged", "not asked"]
 
 
+def test_a_cell_that_failed_is_not_forgotten_by_a_filter(place: Place) -> None:
+    """It was begun, so it is told as one that is to be run, whatever another part of the sweep asks for."""
+    place.programs["1"] = "raise SystemExit(255)"
+    first = place.runner()
+    finish(place.directory, SWEEP.cells[0])
+    place.directory.run(SWEEP.cells[0]).verdict_json.unlink()
+    first.run(SWEEP.cells[:1])
+    place.directory.run(SWEEP.cells[0]).path.mkdir()
+    again = place.runner()
+    again.run(SWEEP.cells[1:2])
+    assert [again.outcomes[cell.name].status for cell in SWEEP.cells] == ["not run", "judged", "not asked"]
+    assert again.finish()["counts"] == {"valid": 1, "not run": 1}
+
+
 def test_a_cell_that_was_interrupted_says_so_until_it_is_run_again(place: Place) -> None:
     """Also when another part of the sweep is gone on with."""
     finish(place.directory, SWEEP.cells[0], verdict="unknown", interrupted=True)

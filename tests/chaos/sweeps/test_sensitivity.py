@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -277,6 +278,108 @@ def test_runs_are_kept_from_day_to_day(tmp_path: Path) -> None:
     write_json_atomic(path, sweep_json(SWEEP, {}, absent | {planted[0].name: CellOutcome("failed")}, {}))
     assert figures_in([path], kept) == told
     assert len(kept.read_text().splitlines()) == 2 + 2
+
+
+def test_a_crash_is_told_by_the_page_that_is_kept_too(tmp_path: Path) -> None:
+    """What came to no verdict and was not run again is in the file, and the page says so until it has a verdict."""
+    kept, path = tmp_path / "kept.json", tmp_path / "sweep.json"
+    one, other = cells(NONE, HEALTHY)
+    good, crashed = CellOutcome("judged", "valid"), CellOutcome("failed", exit_status=255)
+    write_json_atomic(path, sweep_json(SWEEP, {}, outcomes({one.name: good, other.name: crashed}), {}))
+    for given in ([path], []):
+        told = figures_in(given, kept)
+        assert told is not None and told["without_verdict"] == {"failed": 1} and told["alarms"] == count_of(0, 1)
+    write_json_atomic(path, sweep_json(SWEEP, {}, outcomes({other.name: good}), {}))
+    told = figures_in([path], kept)
+    assert told is not None and told["without_verdict"] == {} and told["alarms"] == count_of(0, 2)
+
+
+def test_what_was_asked_something_else_is_not_counted(tmp_path: Path) -> None:
+    """A sweep with a rate or a time limit of its own has cells of the same names; runs of a second accuse no one. Nor
+    is anything counted that an exercise asked before it was changed."""
+    other = find_sweep("sensitivity")(Wanted(seeds=(1, 2), time_limit_s=3.0))
+    [cell, _] = cells(NONE, HEALTHY)
+    path, kept = tmp_path / "sweep.json", tmp_path / "kept.json"
+    run = outcomes({cell.name: CellOutcome("judged", "valid")})
+    write_json_atomic(path, sweep_json(other, {}, run, {}))
+    with pytest.raises(ValueError, match=f"{cell.name} was asked something else"):
+        figures_in([path])
+    with pytest.raises(ValueError, match=f"{cell.name} was asked something else"):
+        figures_in([path], kept)
+    assert not kept.exists()
+    write_json_atomic(path, sweep_json(SWEEP, {}, run, {}))
+    assert figures_in([path], kept) == figures_in([], kept) == figures_in([path])
+    told = kept.read_text()
+    kept.write_text(re.sub(r'"asks": "[0-9a-f]+"', '"asks": "0123"', told))
+    assert kept.read_text() != told
+    with pytest.raises(ValueError, match=f"{cell.name} was asked something else"):
+        figures_in([], kept)
+
+
+def test_a_run_is_not_repeated_until_it_is_good(tmp_path: Path) -> None:
+    """Of several runs of a cell by the same sources the first counts, unless it is unknown; by others, the newest."""
+    kept, path = tmp_path / "kept.json", tmp_path / "sweep.json"
+    [cell, _] = cells(NONE, HEALTHY)
+    accused = CellOutcome("judged", "invalid", forbidden={"phantom": 1}, commit="aaa")
+
+    def alarms(outcome: CellOutcome) -> object:
+        write_json_atomic(path, sweep_json(SWEEP, {}, outcomes({cell.name: outcome}), {}))
+        told = figures_in([path], kept)
+        assert told is not None
+        return told["alarms"], told["controls"][0]["unknown"]
+
+    assert alarms(CellOutcome("judged", "unknown", commit="aaa")) == (count_of(0, 0), 1)
+    assert alarms(accused) == (count_of(1, 1), 0)
+    assert alarms(CellOutcome("judged", "valid", commit="aaa")) == (count_of(1, 1), 0)
+    assert alarms(CellOutcome("judged", "unknown", commit="aaa")) == (count_of(1, 1), 0)
+    assert alarms(CellOutcome("judged", "valid", commit="bbb")) == (count_of(0, 1), 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"verdict": "vaild"},
+        {"verdict": "valid", "forbidden": {"phantom": 1}},
+        {"verdict": "invalid", "forbidden": {}},
+        {"status": "juged"},
+    ],
+    ids=["no verdict", "accused and valid", "accused of nothing", "no status"],
+)
+def test_runs_that_contradict_themselves_are_refused(tmp_path: Path, change: Mapping[str, object]) -> None:
+    """A run is invalid if and only if something was found that its settings forbid. What is there twice is refused."""
+    kept = tmp_path / "kept.json"
+    good = json.loads(json.dumps({**sweep_json(SWEEP, {}, outcomes({}), {})}))
+    [cell, _] = cells(NONE, HEALTHY)
+    [row] = [each for each in good["cells"] if each["cell"] == cell.name]
+    row |= CellOutcome("judged", "valid").to_json() | {"reached": {}}
+    write_json_atomic(kept, good)
+    assert figures_in([], kept) is not None
+    write_json_atomic(kept, good | {"cells": [*good["cells"], row]})
+    with pytest.raises(ValueError, match=f"has the cell {cell.name} twice"):
+        figures_in([], kept)
+    row |= change
+    write_json_atomic(kept, good)
+    with pytest.raises(ValueError, match=cell.name):
+        figures_in([], kept)
+
+
+def test_who_is_accused_before_anything_took_effect_is_told() -> None:
+    """The run of a defect that never fired is one without a defect: if it is invalid, no defect was found there."""
+    [cell, _] = cells("lose-acked", HEALTHY)
+    accused = CellOutcome("judged", "invalid", forbidden={"lost-write": 1})
+    told = sensitivity_of(SWEEP, outcomes({cell.name: accused}))
+    assert told is not None and told["exercised"] == count_of(0, 1)
+    assert "1 run is invalid although its defect never fired" in "\n".join(markdown(told))
+    told = sensitivity_of(SWEEP, outcomes({cell.name: CellOutcome("judged", "valid")}))
+    assert told is not None and "never fired" not in "\n".join(markdown(told))
+
+
+def test_the_page_in_docs_is_what_its_runs_tell(tmp_path: Path) -> None:
+    """No figure in it is anyone's word: it is made of docs/sensitivity.json."""
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    copied = tmp_path / "sensitivity.json"
+    copied.write_bytes((docs / "sensitivity.json").read_bytes())
+    assert (docs / "sensitivity.md").read_text() == document(figures_in([], copied))
 
 
 def test_a_probability_is_part_of_what_is_planted() -> None:

@@ -145,7 +145,7 @@ def test_a_sweep_shrinks_when_it_is_asked_to(
         def __init__(self, sweep: Sweep, *_: Any, **__: Any) -> None:
             self.outcomes = {cell.name: CellOutcome("judged", verdict="valid", exit_status=0) for cell in sweep.cells}
 
-        def run(self, _cells: Any) -> None:
+        def run(self, _cells: Any, _asked: Any) -> None:
             assert not shrunk
 
         def finish(self) -> dict[str, Any]:

@@ -35,6 +35,9 @@ class FakeAdmin:
             raise AdminError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "no")
         self.deleted += names
 
+    async def describe(self, names):
+        return {name: SimpleNamespace(topic_id="of-others") for name in names}
+
     async def close(self):
         pass
 
@@ -68,6 +71,15 @@ def test_what_is_missing_is_a_problem(tmp_path):
     assert admin.deleted == ["gapless-3"]
 
 
+def test_a_leader_that_was_not_there_at_the_start_is_a_problem(tmp_path):
+    """A broker that joined later has no address that the run knows: its log is missing, and all else is done."""
+    admin = FakeAdmin()
+    final = FinalPartition("gapless-3", 0, leader=9, log_end_offsets={9: 4}, status="ok")
+    problems = asyncio.run(cluster(tmp_path, admin).collect([final], [TopicSpec("gapless-3", 1, 1)]))
+    assert problems == ["the log of gapless-3-0 could not be fetched: broker 9 was not in the cluster at the start"]
+    assert admin.deleted == ["gapless-3"]
+
+
 def test_only_what_the_run_made_is_deleted(tmp_path):
     """A run that never made its topic deletes nothing; a topic that cannot be deleted is told."""
     admin = FakeAdmin()
@@ -75,6 +87,15 @@ def test_only_what_the_run_made_is_deleted(tmp_path):
     assert admin.deleted == []
     [problem] = asyncio.run(cluster(tmp_path, FakeAdmin(refuses=True)).collect([], [TopicSpec("gapless-3", 1, 2)]))
     assert "topic gapless-3 could not be deleted" in problem
+
+
+@pytest.mark.parametrize(("topic_id", "deleted"), [("of-others", ["gapless-3"]), ("of-the-run", [])])
+def test_a_topic_that_others_created_again_is_not_deleted(tmp_path, topic_id, deleted):
+    """It is another topic with the name of the run's own, and belongs to them."""
+    admin = FakeAdmin()
+    problems = asyncio.run(cluster(tmp_path, admin).collect([], [TopicSpec("gapless-3", 1, 2, topic_id)]))
+    assert admin.deleted == deleted
+    assert [each[:33] for each in problems] == ["topic gapless-3 is not deleted: o"] * (not deleted)
 
 
 def of_commands(tmp_path, alive):
