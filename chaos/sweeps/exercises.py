@@ -69,15 +69,21 @@ def defect_cells(
     planted: Mapping[str, Planted],
     wanted: Wanted,
     seeds: tuple[int, ...],
+    *,
+    control_s: float = 0.0,
 ) -> Iterator[Cell]:
-    """Of each exercise, the run without a defect and those with each of its defects, for each seed."""
+    """Of each exercise, the run without a defect and those with each of its defects, for each seed.
+
+    ``control_s``: how long the load of a run without a defect lasts at least, unless a time limit is asked for.
+    """
     for name, exercise in exercises.items():
         there = [defect for defect, each in planted.items() if each.exercise == name]
         for defect in (NONE, *there):
             texts = planted[defect].texts(defect) if defect != NONE else ()
             finds = planted[defect].finds if defect != NONE else ()
             for seed in wanted.seeds or seeds:
-                asked = _asked(sweep, exercise, wanted, seed, texts)
+                lasting = exercise if texts else replace(exercise, time_limit_s=max(exercise.time_limit_s, control_s))
+                asked = _asked(sweep, lasting, wanted, seed, texts)
                 schedule = Schedule(seed, _hits(exercise, asked.time_limit_s)) if exercise.hits else None
                 yield Cell({dimension: name, "defect": defect, "seed": str(seed)}, asked, schedule, finds=finds)
 

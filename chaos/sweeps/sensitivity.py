@@ -21,6 +21,8 @@ SUMMARY = "defects that need no transactions, each under what exercises it: how 
 
 SEEDS = (1,)
 JUDGED_AT_ONCE = 20
+#: A run without a defect lasts this long at least: what false alarms are counted over says nothing if it is too short.
+CONTROL_S = 20.0
 #: What is called so has no faults: a run of it without a defect is a healthy one.
 HEALTHY = "healthy"
 
@@ -192,5 +194,5 @@ DEFECTS: Mapping[str, Planted] = {
 
 def build(wanted: Wanted) -> Sweep:
     """Of each exercise, the run without a defect and those with each of its defects, for each seed."""
-    cells = defect_cells(NAME, "exercise", EXERCISES, DEFECTS, wanted, SEEDS)
+    cells = defect_cells(NAME, "exercise", EXERCISES, DEFECTS, wanted, SEEDS, control_s=CONTROL_S)
     return Sweep(NAME, SUMMARY, "exercise", tuple(cells), notes=NOTES, judged_at_once=JUDGED_AT_ONCE)

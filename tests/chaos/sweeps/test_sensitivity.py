@@ -21,7 +21,7 @@ from chaos.sweeps.model import Cell, SweepError, Wanted, parse_filter
 from chaos.sweeps.outcome import CellOutcome, judged_outcome
 from chaos.sweeps.report import write_reports
 from chaos.sweeps.report.sensitivity_words import markdown
-from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, HEALTHY
+from chaos.sweeps.sensitivity import CONTROL_S, DEFECTS, EXERCISES, HEALTHY
 from chaos.sweeps.sensitivity_document import document, figures_in, main
 from chaos.sweeps.sensitivity_figures import Sensitivity, count_of, sensitivity_of
 from chaos.sweeps.summary import sweep_json
@@ -62,11 +62,13 @@ def test_every_defect_without_transactions_is_planted() -> None:
 
 
 def test_each_is_run_beside_the_same_without() -> None:
-    """The same settings, faults and seeds; and one of the exercises has no faults at all."""
+    """The same settings, faults and seeds, for 20 s at least; and one of the exercises has no faults at all."""
     for defect, entry in DEFECTS.items():
         with_it, without = cells(defect, entry.exercise), cells(NONE, entry.exercise)
         assert len(with_it) == len(without) == 2
-        assert [replace(cell.asked, defects=()) for cell in with_it] == [cell.asked for cell in without]
+        lasting = max(with_it[0].asked.time_limit_s, CONTROL_S)
+        same = [replace(cell.asked, defects=(), time_limit_s=lasting) for cell in with_it]
+        assert same == [cell.asked for cell in without]
         assert [cell.schedule for cell in with_it] == [cell.schedule for cell in without]
     assert {cell.labels["exercise"] for cell in SWEEP.cells if cell.schedule is None} == {HEALTHY, "in-flight"}
 
