@@ -12,6 +12,9 @@ from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.witness import Witness, WitnessedElection
 
+#: A value was outstanding at a time that its client tells if it was so within this time of it.
+OUTSTANDING_NS = 1_000_000_000
+
 #: The fields of ``event``; ``at_ns`` comes first, so that the least of several is the earliest. Retries that overlap,
 #: losses of connections, and sends that were abandoned, are one ``bout``; ``most`` is how many records or connections
 #: those concern together.
@@ -80,6 +83,11 @@ def event(
     fields = zip(values, EVENT.removeprefix("struct<").removesuffix(">").split(","), strict=True)
     parts = [(F.lit(None) if value is None else value, *field.split(":")) for value, field in fields]
     return F.struct(*(value.cast(kind).alias(name) for value, name, kind in parts)).alias("event")
+
+
+def outstanding(invoked_ns: Column, told_ns: Column, at_ns: Column) -> Column:
+    """Whether a send was outstanding at a time that its client tells."""
+    return (invoked_ns <= at_ns + OUTSTANDING_NS) & (told_ns >= at_ns - OUTSTANDING_NS)
 
 
 def in_bouts(frame: DataFrame, first: Column, last: Column) -> DataFrame:

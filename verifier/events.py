@@ -18,13 +18,13 @@ from pyspark.sql import functions as F
 from verifier.checks.copies import TIMED_OUT
 from verifier.claims import cut, pieces, well_formed
 from verifier.elections import JudgedElections
-from verifier.event_rows import Grounds, event, in_bouts, of_bout, ranges, told
+from verifier.event_rows import Grounds, event, in_bouts, of_bout, outstanding, ranges, told
 from verifier.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, RETURNED, UNANSWERED
 from verifier.late import returned, unanswered
 from verifier.outcomes import stored_nothing
 from verifier.refusals import refused
 from verifier.tables import Tables
-from verifier.witness import CLOSED_NS, CONNECTION_NS, OUTSTANDING_NS, SLACK_NS, Span
+from verifier.witness import CLOSED_NS, CONNECTION_NS, SLACK_NS, Span
 
 #: Of the retries, those that may have left a copy: the attempt that failed had perhaps stored its records.
 COPIED = "copied"
@@ -172,11 +172,12 @@ class Events:
         timeouts = sends.filter((F.col("type") == "info") & F.col("error").rlike(TIMED_OUT)).select(
             "place", "stream", F.col("complete_ns").alias("at"), F.col("error").alias("text")
         )
-        outstanding = (F.col("invoke_ns") <= F.col("at") + OUTSTANDING_NS) & (
-            F.col("complete_ns") >= F.col("at") - OUTSTANDING_NS
-        )
         columns = ["place", "stream", "first_sequence", "last_sequence"]
-        joined = sends.drop("error").join(timeouts, ["place", "stream"]).filter(outstanding)
+        joined = (
+            sends.drop("error")
+            .join(timeouts, ["place", "stream"])
+            .filter(outstanding(F.col("invoke_ns"), F.col("complete_ns"), F.col("at")))
+        )
         events = joined.select(*columns, event(F.col("at"), text=F.col("text")))
         return ranges(events.groupBy(*columns).agg(F.min("event").alias("event")))
 

@@ -12,10 +12,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from verifier.claims import well_formed
-from verifier.event_rows import event, in_bouts, of_bout, ranges
+from verifier.event_rows import event, in_bouts, of_bout, outstanding, ranges
 from verifier.outcomes import MAY_BE_STORED, OUT_OF_ORDER
 from verifier.tables import Tables
-from verifier.witness import OUTSTANDING_NS
 
 
 def refused(tables: Tables) -> DataFrame:
@@ -36,9 +35,6 @@ def refused(tables: Tables) -> DataFrame:
         "place", "stream", F.col("first_sequence").alias("sent_first"), F.col("last_sequence").alias("sent_last"),
         "invoke_ns", F.col("complete_ns").alias("told_ns"),
     )  # fmt: skip
-    outstanding = (F.col("invoke_ns") <= F.col("at") + OUTSTANDING_NS) & (
-        F.col("told_ns") >= F.col("at") - OUTSTANDING_NS
-    )
     key, last = ["place", "stream"], F.col("sequence") + F.col("values") - 1
     first, end = F.greatest("sequence", "sent_first", "tried_first"), F.least(last, "sent_last", "tried_last")
     found = (
@@ -46,7 +42,7 @@ def refused(tables: Tables) -> DataFrame:
         .join(F.broadcast(doubtful), key)
         .filter(F.col("tried_at") <= F.col("at"))
         .join(sends, key)
-        .filter(outstanding)
+        .filter(outstanding(F.col("invoke_ns"), F.col("told_ns"), F.col("at")))
         .withColumns({"first_sequence": first, "last_sequence": end})
         .filter(F.col("first_sequence") <= F.col("last_sequence"))
     )

@@ -47,9 +47,6 @@ CONNECTION_NS = 2_000_000_000
 #: client closed. The load waits for a second before it closes a client.
 CLOSED_NS = 500_000_000
 
-#: A value was outstanding at a time that its client tells if it was so within this time of it.
-OUTSTANDING_NS = 1_000_000_000
-
 #: These end a connection immediately, or affect only what brokers send: they hold back nothing that a producer sent.
 _HOLD_NOTHING = frozenset(
     (
