@@ -202,7 +202,7 @@ class Injector:
             await asyncio.sleep(max(0.0, injection.duration_s - held_s))
         except Exception as error:
             logger.exception("fault %s on %s failed", injection.fault, target)
-            self._begun(fault, target, start_ns, Probe(False, {"error": repr(error)}))
+            self._begun(fault, target, start_ns, Probe(False, {"error": repr(error), **fault.deeds()}))
         heal_ns = self._clock.monotonic_ns()
         try:
             await fault.heal()

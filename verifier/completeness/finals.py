@@ -11,7 +11,7 @@ from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.facts import Facts, ReplicaFiles
 from verifier.narrowed import due_files, given_files, is_foreign
-from verifier.witness import unclean_orders
+from verifier.unclean_orders import unclean_orders
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
