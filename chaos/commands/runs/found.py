@@ -113,6 +113,20 @@ def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[st
         return (UNJUDGED if is_over else UNFINISHED), {}
 
 
+def stored_pair(directory: RunDirectory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """``run.json`` and ``verdict.json`` of a run, as ``chaos.commands.runs.comparison`` takes them.
+
+    Without a verdict the latter is empty; one that was made of other evidence says only that there is none on this.
+    Raises ``OSError``, ``ValueError``.
+    """
+    run = directory.read_run()
+    try:
+        recorded = read_json(directory.verdict_json)
+    except FileNotFoundError:
+        return run, {}
+    return run, recorded if is_verdict_on(directory) else {"verdict": UNJUDGED}
+
+
 def size(size_bytes: float) -> str:
     """In the unit that people would use, three digits at most: ``41 MB``."""
     for unit in _UNITS:
