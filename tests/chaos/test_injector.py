@@ -8,6 +8,7 @@ import json
 import pytest
 
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.faults.catalogue import FAULTS
 from chaos.faults.damage import Marks
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import SystemClock
@@ -187,3 +188,27 @@ def test_a_fault_that_fails_halfway_has_its_deeds_in_the_record() -> None:
     begun = json.loads(storage.read(RECORD).decode().splitlines()[0])
     assert "no answer" in begun["probe"]["error"]
     assert begun["start_ns"] < begun["probe"]["ordered_ns"] < begun["end_ns"]
+
+
+@pytest.mark.parametrize("name", sorted(name for name, fault in FAULTS.items() if fault.kills_load is None))
+def test_a_fault_that_failed_before_it_broke_anything_does_not_end_the_schedule(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It did not bite. That its second probe knows nothing to compare with is no failure to undo it."""
+
+    async def fail(self: object) -> None:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(FAULTS[name], "inject", fail)
+    storage, clock = MemoryStorage(), FastClock()
+    storage.makedirs("/run")
+    injector = Injector(FakeCluster(), clock, storage, RECORD, lambda _: None)
+
+    async def conduct() -> None:
+        await injector.inject(3, 0, Injection(0.0, name, 0.01, {"partition": 0}))
+        await injector.look_again()
+
+    asyncio.run(asyncio.wait_for(conduct(), 20))
+    begun, healed, *_ = (json.loads(line) for line in storage.read(RECORD).decode().splitlines())
+    assert "no answer" in begun["probe"]["error"] and healed["phase"] == "heal"
+    assert not healed["effective"] and injector.lasting == ()
