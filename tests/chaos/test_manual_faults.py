@@ -257,6 +257,7 @@ def test_what_is_no_request_is_refused(request_: bytes, tmp_path: Path) -> None:
 
 def test_a_fault_that_goes_wrong_is_answered_and_healed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the error, whatever it is: who asked would else wait for an answer, and find the connection ended."""
+
     async def fail(self: object) -> str:
         raise KeyError("b1")
 
