@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from verifier.effectiveness import Injected
 from verifier.evidence.fault_kinds import NOT_ORDERED, ORDER_REFUSALS, ORDERED_NS, UNCLEAN_ORDER
@@ -35,7 +34,7 @@ def unclean_orders(happened: Iterable[Injected]) -> dict[tuple[str, int], int]:
     return found
 
 
-def _never_took_effect(probe: Mapping[str, Any]) -> bool:
+def _never_took_effect(probe: Mapping[str, object]) -> bool:
     """Whether nothing was ordered, or every order was refused. The fault may have failed before it looked for the
     election in the journals, and then a refusal alone does not tell."""
     if probe.get("answer") == NOT_ORDERED:

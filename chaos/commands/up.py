@@ -22,7 +22,7 @@ from chaos.commands.preflight import check_outside, check_port
 from chaos.commands.received import check_continued
 from chaos.commands.up_nodes import write_nodes
 from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, on, other_brokers, running, state_of
-from chaos.commands.up_watch import Watch
+from chaos.commands.up_watch import StateWatch
 from chaos.conductor.deployed import Deployed
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FixedPorts
@@ -235,7 +235,7 @@ class _Serving:
 
     async def _watch(self, written: dict[str, Any]) -> None:
         """Keep the state file there and true while brokers are restarted, and say when one exits unexpectedly."""
-        watch = Watch(self._deployment, self._data / STATE, written, self._state, self._written, _note)
+        watch = StateWatch(self._deployment, self._data / STATE, written, self._state, self._written, _note)
         while True:
             await asyncio.sleep(LOOK_S)
             if not self._by_hand.is_busy:

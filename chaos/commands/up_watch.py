@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from chaos.conductor.deployment import Deployment
 from cluster.process.one_line import reason
 
 
-class Watch:
+class StateWatch:
     """``written`` is the state that the file has; ``write`` writes the present one, and returns it."""
 
     def __init__(
         self,
         deployment: Deployment,
         path: Path,
-        written: Mapping[str, Any],
-        state: Callable[[], Mapping[str, Any]],
-        write: Callable[[], Mapping[str, Any]],
+        written: Mapping[str, object],
+        state: Callable[[], Mapping[str, object]],
+        write: Callable[[], Mapping[str, object]],
         note: Callable[[str], None],
     ) -> None:
         self._deployment = deployment

@@ -207,7 +207,7 @@ class ByHand:
                 tell(await self._until_gone(reader, request if isinstance(request, dict) else {}, tell))
             except (FaultRefused, ValueError, RecursionError) as refusal:
                 tell({"end": REFUSED, "text": str(refusal)})
-            except Exception as error:  # whoever asked is owed an answer, whatever went wrong
+            except Exception as error:  # the one who asked is owed an answer, whatever went wrong
                 logger.exception("a request failed")
                 tell({"end": FAILED, "text": f"an unexpected error ended it: {error!r}"})
             with contextlib.suppress(OSError):

@@ -149,7 +149,7 @@ class Fault(ABC):
     async def gone(self) -> Probe:
         """See that nothing of it is left, and complete what only shows afterwards (a retry, a rejoin)."""
 
-    def deeds(self) -> Mapping[str, Any]:
+    def deeds(self) -> Mapping[str, object]:
         """What it did that the verdict goes by. The record of a fault that failed halfway has this as well."""
         return {}
 

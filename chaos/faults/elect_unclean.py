@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from chaos.faults.base import PreconditionMissing, Probe, Reach, until
 from chaos.faults.damage import FrameAct
@@ -110,7 +110,7 @@ class ElectUnclean(KillSeveral):
         }
         return Probe(self._all_died and self._was_written and led and began > 0, seen)
 
-    def deeds(self) -> Mapping[str, Any]:
+    def deeds(self) -> Mapping[str, object]:
         """What the verdict goes by: when the election was ordered, and what the answers were."""
         if self._ordered_ns is None:
             return {"answer": NOT_ORDERED}

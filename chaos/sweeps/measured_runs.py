@@ -91,11 +91,11 @@ def with_new(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) ->
     verdict, or whose verdict is unknown, makes way.
     """
     begun = _begun(new)
-    passed = set(passed_over(kept, new))
-    return {**kept, **{name: run for name, run in begun.items() if name not in passed}}
+    skipped = set(skipped_runs(kept, new))
+    return {**kept, **{name: run for name, run in begun.items() if name not in skipped}}
 
 
-def passed_over(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) -> list[str]:
+def skipped_runs(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) -> list[str]:
     """The cells whose new run does not count, since the kept one does."""
     return [name for name, run in _begun(new).items() if name in kept and _stays(kept[name].outcome, run.outcome)]
 

@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from chaos.sweeps.measured_runs import check_asked, keep_runs, kept_runs, new_runs, passed_over, with_new
+from chaos.sweeps.measured_runs import check_asked, keep_runs, kept_runs, new_runs, skipped_runs, with_new
 from chaos.sweeps.model import Wanted
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.sensitivity_words import markdown
@@ -57,8 +57,8 @@ def figures_in(
 ) -> Sensitivity | None:
     """The figures of all cells in these ``sweep.json`` together; None if nothing was judged.
 
-    With ``runs``, those that this file has are part of it, and afterwards it has them all but those that are passed
-    over, which ``note`` is told of.
+    With ``runs``, those that this file has are part of it, and afterwards it has them all but those that are skipped,
+    which ``note`` is told of.
 
     Raises ``OSError``; ``ValueError`` if one is not from this sweep or contradicts itself, if two ran the same cell, or
     if one was asked something else than its cell of today.
@@ -66,7 +66,7 @@ def figures_in(
     measured = new_runs(paths)
     if runs is not None:
         kept = kept_runs(runs) if runs.exists() else {}
-        passed = passed_over(kept, measured)
+        skipped = skipped_runs(kept, measured)
         measured = with_new(kept, measured)
     sweep = build(Wanted(seeds=tuple(sorted({run.seed for run in measured.values()}))))
     if unknown := sorted(measured.keys() - {cell.name for cell in sweep.cells}):
@@ -74,10 +74,10 @@ def figures_in(
     check_asked(measured, sweep.cells)
     if runs is not None:
         keep_runs(runs, measured)
-        if passed:
+        if skipped:
             note(
-                "passed over, since the kept run counts (the first with a verdict of a cell by one commit): "
-                f"{', '.join(sorted(passed))}"
+                "skipped, since the kept run counts (the first with a verdict of a cell by one commit): "
+                f"{', '.join(sorted(skipped))}"
             )
     absent = CellOutcome("not asked")
     outcomes = {name: run.outcome for name, run in measured.items()}

@@ -81,7 +81,7 @@ class AsyncioListener:
         try:
             return self._made()
         except MemoryError as error:
-            # asyncio tells no one what fails here, and its listener goes on
+            # asyncio tells no one what fails here, and continues to listen
             halt_if_out_of_memory(error)
             raise
 

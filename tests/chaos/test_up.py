@@ -22,7 +22,7 @@ from chaos.commands.status import lines
 from chaos.commands.up import check_ports
 from chaos.commands.up_nodes import NODES, write_nodes
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers, running
-from chaos.commands.up_watch import Watch
+from chaos.commands.up_watch import StateWatch
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
 from chaos.conductor.nodes_file import parse
@@ -234,7 +234,7 @@ def test_a_full_disk_is_said_once_and_the_watch_goes_on(tmp_path: Path) -> None:
         path.write_text("{}")
         return {"now": 2}
 
-    watch = Watch(deployment, path, {"now": 1}, lambda: {"now": 2}, write, said.append)
+    watch = StateWatch(deployment, path, {"now": 1}, lambda: {"now": 2}, write, said.append)
     watch.look()
     watch.look()
     assert len(said) == 1 and "no space left on device" in said[0] and str(path) in said[0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from chaos.commands.runs.comparison import differences
+from chaos.commands.runs.comparison import StoredPair, differences
 from chaos.commands.runs.found import RunRow, runs_below, size, stored_pair
 from chaos.commands.runs.page import index_page
 from chaos.commands.runs.pruning import remove, to_remove
@@ -126,7 +126,7 @@ def _rows(results: Path) -> list[RunRow]:
     return rows
 
 
-def _pair(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def _pair(path: Path) -> StoredPair:
     directory = run_directory(path)
     try:
         return stored_pair(directory)

@@ -337,7 +337,7 @@ def test_a_run_is_not_repeated_until_it_is_good(tmp_path: Path) -> None:
     assert alarms(CellOutcome("judged", "valid", commit="bbb")) == (count_of(0, 1), 0)
 
 
-def test_a_run_that_is_passed_over_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_is_skipped_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In one line, with its cell, on standard error, which is not the page. What counts is not talked about."""
     kept, path = tmp_path / "kept.json", tmp_path / "sweep.json"
     [one, other] = cells(NONE, HEALTHY)
@@ -351,7 +351,7 @@ def test_a_run_that_is_passed_over_is_said_to_be(tmp_path: Path, capsys: pytest.
     assert told({one.name: accused}) == ""
     valid = CellOutcome("judged", "valid", commit="aaa")
     [line] = told({one.name: valid, other.name: valid}).splitlines()
-    assert line.startswith("passed over") and one.name in line and other.name not in line
+    assert line.startswith("skipped") and one.name in line and other.name not in line
     assert told({one.name: replace(valid, commit="bbb")}) == ""
 
 
