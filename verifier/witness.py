@@ -27,14 +27,13 @@ from verifier.evidence.fault_kinds import (
     HALTING,
     KILLING_MACHINES,
     KILLING_SEVERAL,
-    NOT_ORDERED,
     ON_THE_LOAD,
-    UNCLEAN_ORDER,
 )
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.units import ns_of_ms
 from verifier.leaderships import Leadership, Sighting, leaderships
+from verifier.unclean_orders import unclean_orders
 
 #: How late a client may learn of an acknowledgement, and the conductor of an election, on a busy machine.
 SLACK_NS = 3_000_000_000
@@ -68,7 +67,6 @@ _END_BROKERS = KILLING_MACHINES | KILLING_SEVERAL | FAILING_DISKS | HALTING | {"
 #: How the target of a fault names the brokers, or the links from producers to brokers, that it hits.
 _BROKERS = re.compile(r"\bbrokers? (\d+(?:, \d+)*)")
 _PRODUCERS_LINK = re.compile(r"\bproducers-b(\d+)")
-_PARTITION = re.compile(r"partition (\S+)-(\d+),")
 _BROKERS_LINK = re.compile(r"\bb(\d+)-(?:b(\d+)|zk)\b")
 
 
@@ -136,7 +134,7 @@ class Witness:
 
     sightings: Mapping[tuple[str, int], Sequence[Sighting]] = field(default_factory=dict)
     spans: tuple[Span, ...] = ()
-    #: When a fault began that has a replica from outside the ISR elected in a partition, the first one of each.
+    #: When a fault first ordered an unclean election in a partition (``verifier.unclean_orders``).
     ordered_from: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def first_after(self, topic: str, partition: int, epoch: int) -> int | None:
@@ -278,19 +276,6 @@ def spans(happened: Iterable[Injected]) -> tuple[Span, ...]:
         for each in happened
         if not each.skipped
     )
-
-
-def unclean_orders(happened: Iterable[Injected]) -> dict[tuple[str, int], int]:
-    """The partitions in which an unclean election was ordered, and when the first such fault began in each. An order
-    counts whatever its answer, which may have been lost."""
-    found: dict[tuple[str, int], int] = {}
-    for each in happened:
-        named = _PARTITION.match(each.target)
-        was_ordered = not each.skipped and each.probe.get("answer") != NOT_ORDERED
-        if each.fault == UNCLEAN_ORDER and was_ordered and named is not None:
-            place = named[1], int(named[2])
-            found[place] = min(each.start_ns, found.get(place, each.start_ns))
-    return found
 
 
 def _brokers(target: str) -> frozenset[int]:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from chaos.commands.up_state import DATA, Data, ask, nothing_up, on, running
-from chaos.conductor.manual_faults import BIT, CUT_SHORT, NOT_HEALED, REFUSED
+from chaos.conductor.manual_faults import BIT, CUT_SHORT, FAILED, NOT_HEALED, REFUSED
 from chaos.exits import BadRequest, Exit
 from chaos.faults.catalogue import UnknownFault, check_faults
 from cluster.process.one_line import printable
@@ -70,6 +70,9 @@ def _end(how: str, text: str, data: Path) -> int:
             printable(f"gapless: not healed: {text}; start over with '{on('down', data)}' and '{on('up', data)}'"),
             file=sys.stderr,
         )
+        return int(Exit.HARNESS_FAILED)
+    if how == FAILED:
+        print(printable(f"gapless: {text}"), file=sys.stderr)
         return int(Exit.HARNESS_FAILED)
     if how == CUT_SHORT:
         print(printable(f"gapless: {text}: the cluster stops"), file=sys.stderr)

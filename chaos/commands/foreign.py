@@ -61,8 +61,15 @@ def fitted(asked: Asked, found: SeenTarget) -> Asked:
             raise BadRequest(
                 f"--replica-dir {broker}={place}: there is no such directory; give one of the broker's log.dirs"
             )
-        if (owner := _owner(place)) not in (None, str(broker)):
+        told = _meta_properties(place)
+        if (owner := told.get("node.id", told.get("broker.id"))) not in (None, str(broker)):
             raise BadRequest(f"--replica-dir {broker}={place}: its meta.properties names broker {owner}")
+        cluster = told.get("cluster.id", found.cluster_id)
+        if found.cluster_id is not None and cluster != found.cluster_id:
+            raise BadRequest(
+                f"--replica-dir {broker}={place}: its meta.properties names cluster {cluster}, and --target is "
+                f"{found.cluster_id}; give a directory of this cluster"
+            )
         if (other := known.setdefault(_identity(place), broker)) != broker:
             raise BadRequest(f"--replica-dir {broker}={place}: this directory was also given for broker {other}")
     if asked.nodes is not None:
@@ -82,14 +89,13 @@ def _check_nodes(path: str, brokers: Sequence[int]) -> None:
         raise BadRequest(str(error)) from error
 
 
-def _owner(place: Path) -> str | None:
-    """The broker whose directory it is, as Kafka notes it there; None if it does not say."""
+def _meta_properties(place: Path) -> dict[str, str]:
+    """Whose directory it is, as Kafka notes it there: broker and cluster; empty if it does not say."""
     try:
         lines = read_text(place / "meta.properties").splitlines()
     except DocumentError:
-        return None
-    told = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
-    return told.get("node.id", told.get("broker.id"))
+        return {}
+    return {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
 
 
 def _identity(place: Path) -> tuple[int, int]:

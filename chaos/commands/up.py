@@ -22,6 +22,7 @@ from chaos.commands.preflight import check_outside, check_port
 from chaos.commands.received import check_continued
 from chaos.commands.up_nodes import write_nodes
 from chaos.commands.up_state import DATA, MODULE, STATE, Data, announcement, on, other_brokers, running, state_of
+from chaos.commands.up_watch import StateWatch
 from chaos.conductor.deployed import Deployed
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FixedPorts
@@ -234,18 +235,11 @@ class _Serving:
 
     async def _watch(self, written: dict[str, Any]) -> None:
         """Keep the state file there and true while brokers are restarted, and say when one exits unexpectedly."""
-        dead: set[int] = set()
+        watch = StateWatch(self._deployment, self._data / STATE, written, self._state, self._written, _note)
         while True:
             await asyncio.sleep(LOOK_S)
-            if self._by_hand.is_busy:
-                continue
-            if self._state() != written or not (self._data / STATE).exists():
-                written = self._written()
-            for broker_id in self._deployment.broker_ids:
-                process = self._deployment.process(broker_id)
-                if not process.is_running() and process.pid not in dead:
-                    dead.add(process.pid)
-                    _note(f"broker {broker_id} ended (exit status {process.wait(0)}); its log: {process.log_path}")
+            if not self._by_hand.is_busy:
+                watch.look()
 
 
 def _note(text: str) -> None:

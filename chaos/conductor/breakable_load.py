@@ -50,6 +50,10 @@ class BreakableLoad:
         point = await self._point(name)
         return 0 if point is None else point.total_acked
 
+    async def last_acked_ns(self, name: str, partition: int) -> int:
+        point = await self._point(name)
+        return 0 if point is None else point.last_acked_ns.get(str(partition), 0)
+
     async def handed(self, name: str) -> int:
         point = await self._point(name)
         return 0 if point is None else point.total_read

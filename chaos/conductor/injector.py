@@ -138,13 +138,17 @@ class Injector:
         while self._unseen:
             fault, target, effective = self._unseen.pop(0)
             start_ns = self._clock.monotonic_ns()
-            try:
-                after = await fault.gone()
-            except Exception as error:  # what cannot be seen is not seen to be over
-                logger.exception("looking again at %s on %s failed", fault.name, target)
-                after = Probe(False, {"error": repr(error)})
+            after = await self._looked(fault, target)
             self._lines.looked_again(fault, target, start_ns, after, effective=effective)
             self._note(f"fault {fault.name} on {target}, looked at again: {_sentence(after)}")
+
+    async def _looked(self, fault: Fault, target: str) -> Probe:
+        """The second probe; what cannot be seen is not seen to be over."""
+        try:
+            return await fault.gone()
+        except Exception as error:
+            logger.exception("looking again at %s on %s failed", fault.name, target)
+            return Probe(False, {"error": repr(error)})
 
     async def inject(self, seed: int, index: int, injection: Injection) -> None:
         """One injection, from its target to its healing; ``index`` is its number in the record. Raises NotHealed."""
@@ -193,7 +197,7 @@ class Injector:
         start_ns = self._clock.monotonic_ns()
         self._broken.append(fault)
         self._lasts(fault, ActiveFault(fault.name, target, start_ns))
-        during = Probe(False, {"error": "not injected"})
+        during, has_failed = Probe(False, {"error": "not injected"}), False
         try:
             await fault.inject()
             during = await fault.bites()
@@ -201,14 +205,16 @@ class Injector:
             held_s = seconds_of_ns(self._clock.monotonic_ns() - start_ns)
             await asyncio.sleep(max(0.0, injection.duration_s - held_s))
         except Exception as error:
+            has_failed = True
             logger.exception("fault %s on %s failed", injection.fault, target)
-            self._begun(fault, target, start_ns, Probe(False, {"error": repr(error)}))
+            self._begun(fault, target, start_ns, Probe(False, {"error": repr(error), **fault.deeds()}))
         heal_ns = self._clock.monotonic_ns()
         try:
             await fault.heal()
             self._broken.remove(fault)
             self._lasts(fault, replace(self._lasting[fault], healed=True))
-            after = await fault.gone()
+            # a probe may lack what an injection that failed has not noted: that is no failure to heal
+            after = await (self._looked(fault, target) if has_failed else fault.gone())
         except Exception as error:
             failed = Probe(False, {"error": repr(error)})
             self._lines.ended(fault, target, heal_ns, failed, effective=during.effective, healed=False)

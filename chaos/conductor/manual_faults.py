@@ -34,6 +34,8 @@ from verifier.evidence.run_directory import RunDirectory
 logger = logging.getLogger(__name__)
 
 BIT, NO_BITE, CUT_SHORT, REFUSED, NOT_HEALED = "bit", "did not bite", "cut short", "refused", "not healed"
+#: Something went wrong that no one foresaw.
+FAILED = "failed"
 #: Of a broker that was to be started.
 STARTED, NOT_STARTED = "started", "not started"
 LONGEST_S = 3600.0
@@ -205,6 +207,9 @@ class ByHand:
                 tell(await self._until_gone(reader, request if isinstance(request, dict) else {}, tell))
             except (FaultRefused, ValueError, RecursionError) as refusal:
                 tell({"end": REFUSED, "text": str(refusal)})
+            except Exception as error:  # the one who asked is owed an answer, whatever went wrong
+                logger.exception("a request failed")
+                tell({"end": FAILED, "text": f"an unexpected error ended it: {error!r}"})
             with contextlib.suppress(OSError):
                 await writer.drain()
         finally:
@@ -255,7 +260,7 @@ class ByHand:
 
     async def _start(self, broker_id: object) -> dict[str, object]:
         brokers = self._cluster.broker_ids
-        if not isinstance(broker_id, int) or broker_id not in brokers:
+        if isinstance(broker_id, bool) or not isinstance(broker_id, int) or broker_id not in brokers:
             raise FaultRefused(f"the cluster has no broker {broker_id}, it has {', '.join(map(str, sorted(brokers)))}")
         if self._cluster.is_running(broker_id):
             return {"end": STARTED, "text": f"broker {broker_id} was running"}

@@ -29,11 +29,12 @@ class NotSeen(Exception):
 @dataclass(frozen=True, slots=True)
 class SeenTarget:
     """``addresses`` are those that the brokers advertise, by id; ``settings`` those of ``WANTED`` that they report;
-    ``topics`` the names of all topics."""
+    ``topics`` the names of all topics; ``cluster_id`` is None if they do not say it."""
 
     addresses: Mapping[int, str]
     settings: Mapping[str, str]
     topics: frozenset[str] = frozenset()
+    cluster_id: str | None = None
 
 
 async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
@@ -53,7 +54,7 @@ async def look(addresses: Sequence[str], transport: Transport) -> SeenTarget:
     finally:
         await admin.close()
     found = {broker_id: f"{each.host}:{each.port}" for broker_id, each in view.brokers.items()}
-    return SeenTarget(found, settings_of_brokers(config), frozenset(view.topics))
+    return SeenTarget(found, settings_of_brokers(config), frozenset(view.topics), view.cluster_id)
 
 
 def settings_of_brokers(config: Mapping[str, str | None]) -> dict[str, str]:

@@ -149,6 +149,10 @@ class Fault(ABC):
     async def gone(self) -> Probe:
         """See that nothing of it is left, and complete what only shows afterwards (a retry, a rejoin)."""
 
+    def deeds(self) -> Mapping[str, object]:
+        """What it did that the verdict goes by. The record of a fault that failed halfway has this as well."""
+        return {}
+
     def bit(self, during: Probe, after: Probe) -> bool:
         """Whether the fault took effect, from both probes. Most faults show it while they last."""
         return during.effective

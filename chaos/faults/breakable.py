@@ -76,6 +76,11 @@ class LoadUnderTest(Protocol):
         """How many records the process has had acknowledged, by its own latest figure."""
         ...
 
+    async def last_acked_ns(self, name: str, partition: int) -> int:
+        """When the process last had a record acknowledged in this partition of the run's topic, by the same; 0: never
+        yet."""
+        ...
+
     async def handed(self, name: str) -> int:
         """How many records the process has been handed, by its own latest figure."""
         ...

@@ -117,16 +117,18 @@ class DoubleFailover(KillSeveral):
         await asyncio.sleep(_AHEAD_S)
         await self._hold([self._next], self._first)
         await until(self._are_dropped, clock=self.clock, timeout_ms=self.patience_ms)
-        before = await self._acknowledged()
+        before = await self._acknowledged_ns()
 
         async def confirmed() -> bool:
-            return await self._acknowledged() > before
+            return await self._acknowledged_ns() > before
 
         await until(confirmed, clock=self.clock, timeout_ms=_CONFIRMED_MS)
 
-    async def _acknowledged(self) -> int:
+    async def _acknowledged_ns(self) -> int:
+        """When something was last acknowledged in the partition: what others took says nothing."""
         load = self.cluster.load
-        return 0 if load is None else sum([await load.acknowledged(each) for each in load.processes("producers")])
+        names = () if load is None else load.processes("producers")
+        return max([await load.last_acked_ns(each, self._partition) for each in names], default=0) if load else 0
 
     async def _are_dropped(self) -> bool:
         isr = await self.cluster.isr(self._partition)

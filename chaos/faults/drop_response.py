@@ -36,6 +36,9 @@ class DropResponse(LinkFault):
     hits_client_links = True
     needs_counters = True
 
+    #: Until it has begun, and its second probe has looked.
+    _knows_frames = _retried = False
+
     async def choose(self) -> str:
         self._broker_id, _ = await self._leader()
         self._link = f"producers-b{self._broker_id}"

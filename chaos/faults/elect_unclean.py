@@ -9,6 +9,7 @@ fault only if it is asked for by its name, and its verdict allows such losses in
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import ClassVar
 
 from chaos.faults.base import PreconditionMissing, Probe, Reach, until
@@ -17,7 +18,7 @@ from chaos.faults.drop_response import BATCHES
 from chaos.faults.kill_several import KillSeveral
 from cluster.protocol.apis import ApiKey
 from cluster.seams.units import seconds_of_ms
-from verifier.evidence.fault_kinds import NOT_ORDERED
+from verifier.evidence.fault_kinds import NOT_ORDERED, ORDERED_NS
 
 #: How the controller's journal names it.
 REASON = "unclean election on request"
@@ -58,7 +59,8 @@ class ElectUnclean(KillSeveral):
         self._left = self.random.choice(followers)
         self._isr = [each for each in replicas if each != self._left]
         self._is_out = self._was_written = self._was_alone = False
-        self._said = ""
+        self._said: list[str] = []
+        self._ordered_ns: int | None = None
         place = f"{self.cluster.topic}-{self._partition}"
         # the brokers of a target are those that the fault hits
         return f"partition {place}, from brokers {', '.join(map(str, self._isr))} to replica {self._left}"
@@ -90,23 +92,30 @@ class ElectUnclean(KillSeveral):
         await self.damage.heal()
         self._was_alone = await until(self._leaderless, clock=self.clock, timeout_ms=self.patience_ms)
         if self._was_alone:
-            self._said = await self._order()
+            await self._order()
 
     async def bites(self) -> Probe:
-        led = self._said == "NONE" and await until(self._leads, clock=self.clock, timeout_ms=_ORDER_MS)
+        led = self._said[-1:] == ["NONE"] and await until(self._leads, clock=self.clock, timeout_ms=_ORDER_MS)
         began = await self.cluster.elections(self.cluster.topic, self._partition, REASON) - self._elections
         seen = {
             "steps": self._steps,
             "left_isr": self._is_out,
             "written_without": self._was_written,
             "leaderless": self._was_alone,
-            "answer": self._said or NOT_ORDERED,
+            **self.deeds(),
             "elected": self._left,
             "leader_moved": led,
             "elections": began,
             **await self._reacted(),
         }
         return Probe(self._all_died and self._was_written and led and began > 0, seen)
+
+    def deeds(self) -> Mapping[str, object]:
+        """What the verdict goes by: when the election was ordered, and what the answers were."""
+        if self._ordered_ns is None:
+            return {"answer": NOT_ORDERED}
+        # a fault that fails while it waits for the first answer has none
+        return {"answer": (self._said or ["none"])[-1], "all_answers": self._said, ORDERED_NS: self._ordered_ns}
 
     async def heal(self) -> None:
         await self.damage.heal()
@@ -127,17 +136,17 @@ class ElectUnclean(KillSeveral):
         found = await self.cluster.leader(self._partition)
         return found is not None and found[0] == self._left and found[1] > self._epoch
 
-    async def _order(self) -> str:
-        """The error code of the election, asked for again while there is no controller that can carry it out."""
-        said = ""
+    async def _order(self) -> None:
+        """Order the election, again while there is no controller that can carry it out; note each new answer."""
 
         async def done() -> bool:
-            nonlocal said
             try:
                 said = await self.cluster.orders.elect_unclean(self.cluster.topic, self._partition)
             except TimeoutError:
                 said = "REQUEST_TIMED_OUT"
+            if self._said[-1:] != [said]:
+                self._said.append(said)
             return said == "NONE"
 
+        self._ordered_ns = self.clock.monotonic_ns()
         await until(done, clock=self.clock, timeout_ms=_ORDER_MS, interval_ms=200)
-        return said

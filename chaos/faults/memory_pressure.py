@@ -43,10 +43,11 @@ class MemoryPressure(EndsOnItsOwn):
         broker = await super().choose()
         drawn = self.random.randint(*_SPARE_KB)
         self._spare_kb = int(self.injection.parameters.get("spare_kb", drawn))
+        # here: what fails on the way to the limit must still be seen to be over
+        self._before = await self.cluster.reaction()
         return f"{broker}, left with {self._spare_kb} KiB"
 
     async def _break(self, machine: Machine) -> None:
-        self._before = await self.cluster.reaction()
         await machine.take_memory(self._spare_kb)
 
     async def _repair(self, machine: Machine) -> None:

@@ -90,9 +90,18 @@ def with_new(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) ->
     By the same sources the first counts, or else it could be run again until it is as one would have it. One without a
     verdict, or whose verdict is unknown, makes way.
     """
-    begun = {name: run for name, run in new.items() if run.outcome.status != "not run"}
-    stays = {name for name, run in kept.items() if name in begun and _stays(run.outcome, begun[name].outcome)}
-    return {**kept, **{name: run for name, run in begun.items() if name not in stays}}
+    begun = _begun(new)
+    skipped = set(skipped_runs(kept, new))
+    return {**kept, **{name: run for name, run in begun.items() if name not in skipped}}
+
+
+def skipped_runs(kept: Mapping[str, MeasuredRun], new: Mapping[str, MeasuredRun]) -> list[str]:
+    """The cells whose new run does not count, since the kept one does."""
+    return [name for name, run in _begun(new).items() if name in kept and _stays(kept[name].outcome, run.outcome)]
+
+
+def _begun(new: Mapping[str, MeasuredRun]) -> dict[str, MeasuredRun]:
+    return {name: run for name, run in new.items() if run.outcome.status != "not run"}
 
 
 def _stays(before: CellOutcome, now: CellOutcome) -> bool:

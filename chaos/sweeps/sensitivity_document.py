@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from chaos.sweeps.measured_runs import check_asked, keep_runs, kept_runs, new_runs, with_new
+from chaos.sweeps.measured_runs import check_asked, keep_runs, kept_runs, new_runs, skipped_runs, with_new
 from chaos.sweeps.model import Wanted
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.sensitivity_words import markdown
@@ -52,23 +52,33 @@ def document(told: Sensitivity | None) -> str:
     return "\n".join(_lines(told)).rstrip("\n") + "\n"
 
 
-def figures_in(paths: Iterable[Path], runs: Path | None = None) -> Sensitivity | None:
+def figures_in(
+    paths: Iterable[Path], runs: Path | None = None, note: Callable[[str], None] = lambda _: None
+) -> Sensitivity | None:
     """The figures of all cells in these ``sweep.json`` together; None if nothing was judged.
 
-    With ``runs``, those that this file has are part of it, and afterwards it has them all.
+    With ``runs``, those that this file has are part of it, and afterwards it has them all but those that are skipped,
+    which ``note`` is told of.
 
     Raises ``OSError``; ``ValueError`` if one is not from this sweep or contradicts itself, if two ran the same cell, or
     if one was asked something else than its cell of today.
     """
     measured = new_runs(paths)
     if runs is not None:
-        measured = with_new(kept_runs(runs) if runs.exists() else {}, measured)
+        kept = kept_runs(runs) if runs.exists() else {}
+        skipped = skipped_runs(kept, measured)
+        measured = with_new(kept, measured)
     sweep = build(Wanted(seeds=tuple(sorted({run.seed for run in measured.values()}))))
     if unknown := sorted(measured.keys() - {cell.name for cell in sweep.cells}):
         raise ValueError(f"'gapless sweep {NAME}' has no cell {unknown[0]} now; run the sweep again")
     check_asked(measured, sweep.cells)
     if runs is not None:
         keep_runs(runs, measured)
+        if skipped:
+            note(
+                "skipped, since the kept run counts (the first with a verdict of a cell by one commit): "
+                f"{', '.join(sorted(skipped))}"
+            )
     absent = CellOutcome("not asked")
     outcomes = {name: run.outcome for name, run in measured.items()}
     return sensitivity_of(sweep, {cell.name: outcomes.get(cell.name, absent) for cell in sweep.cells})
@@ -105,6 +115,10 @@ def _lines(told: Sensitivity | None) -> Iterator[str]:
     )
 
 
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
 def main(arguments: list[str]) -> int:
     """Print the page. Returns the exit status."""
     parser = argparse.ArgumentParser(description="Print docs/sensitivity.md.")
@@ -112,9 +126,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("sweeps", type=Path, nargs="*", metavar="SWEEP.JSON")
     asked = parser.parse_args(arguments)
     try:
-        told = figures_in(asked.sweeps, asked.runs)
+        told = figures_in(asked.sweeps, asked.runs, _tell)
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"{error}\n")
+        _tell(str(error))
         return 254
     sys.stdout.write(document(told))
     return 0

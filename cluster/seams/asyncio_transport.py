@@ -13,6 +13,7 @@ from cluster.seams.asyncio_connection import AsyncioConnection
 from cluster.seams.descriptors import CLIENTS, ENOUGH, PEERS, Share, limit
 from cluster.seams.frame_memory import FrameMemory
 from cluster.seams.frame_turns import FrameTurns, Turning
+from cluster.seams.out_of_memory import halt_if_out_of_memory
 from cluster.seams.transport import MAX_FRAME_BYTES, AcceptHandler
 from cluster.seams.units import seconds_of_ms
 from cluster.seams.unread_answers import UnreadAnswers
@@ -77,6 +78,14 @@ class AsyncioListener:
         await self._server.wait_closed()
 
     def _new_connection(self) -> AsyncioConnection:
+        try:
+            return self._made()
+        except MemoryError as error:
+            # asyncio tells no one what fails here, and continues to listen
+            halt_if_out_of_memory(error)
+            raise
+
+    def _made(self) -> AsyncioConnection:
         connection = AsyncioConnection(
             self._accept,
             self._max_frame_bytes,

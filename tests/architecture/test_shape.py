@@ -186,7 +186,7 @@ def test_packing_is_found(text: str, count: int) -> None:
 #: How often each package names ``Any``. It may only shrink: a new one is typed, or another one goes.
 MOST_ANY = {
     "chaos": 9,
-    "chaos.commands": 49,
+    "chaos.commands": 43,
     "chaos.conductor": 28,
     "chaos.experiment": 38,
     "chaos.faults": 35,

@@ -212,6 +212,9 @@ class FakeLoad:
         self.acked += self.all[name].running and not self.all[name].suspended
         return self.acked
 
+    async def last_acked_ns(self, name: str, partition: int) -> int:
+        return await self.acknowledged(name)
+
     async def end_members(self, end: str, names: Sequence[str], absence_s: float) -> int:
         self.orders.append((end, tuple(names), absence_s))
         for parsed in () if self.deaf else map(MemberName.parse, names):

@@ -43,9 +43,11 @@ def test_a_process_that_has_ended_is_no_target(tmp_path: Path) -> None:
     assert load.processes("producers") == ("producers-1",)
     assert load.process("producers-2").pid == 2
     assert asyncio.run(load.acknowledged("producers-1")) == 0
-    point = SeriesPoint("producers-1", 5, 1, total_acked=77)
+    assert asyncio.run(load.last_acked_ns("producers-1", 0)) == 0
+    point = SeriesPoint("producers-1", 5, 1, total_acked=77, last_acked_ns={"0": 3, "1": 4})
     directory.status_json("producers-1").write_text(json.dumps(point.to_json()))
     assert asyncio.run(load.acknowledged("producers-1")) == 77
+    assert [asyncio.run(load.last_acked_ns("producers-1", each)) for each in range(3)] == [3, 4, 0]
 
 
 def test_who_is_killed_is_said_before_and_what_it_read_is_known(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ import json
 import pytest
 
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.faults.catalogue import FAULTS
 from chaos.faults.damage import Marks
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.clock import SystemClock
 from cluster.seams.memory_storage import MemoryStorage
 from tests.chaos.conducted import RECORD, FastClock, conduct, conduct_with_little_patience
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
+from tests.chaos.fake_orders import FakeOrders
 from verifier.effectiveness import fault_record
 
 
@@ -168,3 +170,45 @@ def test_a_fault_that_was_slow_to_pass_is_looked_at_again(comes_back: bool) -> N
     ]  # fmt: skip
     slow, quick = fault_record(record, 2).injected
     assert (slow.healed, slow.late, slow.effective) == (False, comes_back, True) and quick.healed
+
+
+def test_a_fault_that_fails_halfway_has_its_deeds_in_the_record() -> None:
+    """The verdict goes by them, whether or not the rest of the fault went as it should."""
+
+    class Broken(FakeOrders):
+        async def elect_unclean(self, topic: str, partition: int) -> str:
+            raise OSError("no answer that anyone could read")
+
+    storage, clock, cluster = MemoryStorage(), SystemClock(), FakeCluster()
+    storage.makedirs("/run")
+    cluster.orders = Broken(cluster.topic, cluster.partitions, cluster.broker_ids, cluster.machines)
+    injector = Injector(cluster, clock, storage, RECORD, lambda _: None)
+    schedule = Schedule(3, (Injection(0.0, "elect-unclean", 0.01, {"partition": 0}),))
+    asyncio.run(injector.run(schedule, clock.monotonic_ms()))
+    begun = json.loads(storage.read(RECORD).decode().splitlines()[0])
+    assert "no answer" in begun["probe"]["error"]
+    assert begun["start_ns"] < begun["probe"]["ordered_ns"] < begun["end_ns"]
+
+
+@pytest.mark.parametrize("name", sorted(name for name, fault in FAULTS.items() if fault.kills_load is None))
+def test_a_fault_that_failed_before_it_broke_anything_does_not_end_the_schedule(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It did not bite. That its second probe knows nothing to compare with is no failure to undo it."""
+
+    async def fail(self: object) -> None:
+        raise OSError("no answer")
+
+    monkeypatch.setattr(FAULTS[name], "inject", fail)
+    storage, clock = MemoryStorage(), FastClock()
+    storage.makedirs("/run")
+    injector = Injector(FakeCluster(), clock, storage, RECORD, lambda _: None)
+
+    async def conduct() -> None:
+        await injector.inject(3, 0, Injection(0.0, name, 0.01, {"partition": 0}))
+        await injector.look_again()
+
+    asyncio.run(asyncio.wait_for(conduct(), 20))
+    begun, healed, *_ = (json.loads(line) for line in storage.read(RECORD).decode().splitlines())
+    assert "no answer" in begun["probe"]["error"] and healed["phase"] == "heal"
+    assert not healed["effective"] and injector.lasting == ()

@@ -255,6 +255,22 @@ def test_what_is_no_request_is_refused(request_: bytes, tmp_path: Path) -> None:
     by_hand(tmp_path, work)
 
 
+def test_a_fault_that_goes_wrong_is_answered_and_healed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the error, whatever it is: who asked would else wait for an answer, and find the connection ended."""
+
+    async def fail(self: object) -> str:
+        raise KeyError("b1")
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        (end,) = await answered(tmp_path, asked(fault="kill-leader", duration_s=0.01))
+        assert end["end"] == "failed" and "KeyError('b1')" in end["text"]
+        monkeypatch.undo()
+        assert (await answered(tmp_path, asked(fault="kill-leader", duration_s=0.01)))[-1]["end"] == "bit"
+
+    monkeypatch.setattr(FAULTS["kill-leader"], "choose", fail)
+    by_hand(tmp_path, work)
+
+
 @pytest.mark.parametrize("who", ["who asked", "the cluster"])
 def test_a_fault_is_healed_when_somebody_goes(who: str, tmp_path: Path) -> None:
     """Ctrl-C of ``gapless fault``, and the end of ``gapless up``: nothing stays stopped."""

@@ -36,8 +36,9 @@ def test_a_broker_that_died_is_started_again(tmp_path: Path) -> None:
         assert await answered(tmp_path, asked(start=2)) == [{"end": "started", "text": "broker 2 runs"}]
         assert handled.is_running(2)
         assert await answered(tmp_path, asked(start=2)) == [{"end": "started", "text": "broker 2 was running"}]
-        (end,) = await answered(tmp_path, asked(start="2"))
-        assert end["end"] == "refused"
+        for other in ("2", True, 2.0, None):
+            (end,) = await answered(tmp_path, asked(start=other))
+            assert end["end"] == "refused"
         (end,) = await answered(tmp_path, asked(start=9))
         assert end == {"end": "refused", "text": "the cluster has no broker 9, it has 1, 2, 3"}
 

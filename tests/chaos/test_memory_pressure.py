@@ -47,6 +47,27 @@ def test_a_broker_that_ended_without_a_word_was_not_refused_memory() -> None:
     assert "asked for no more memory" in fault.missed(during.seen)
 
 
+def test_a_broker_whose_halts_cannot_be_counted_is_seen_to_be_well() -> None:
+    """What fails before the limit is set has nothing to undo, and its second probe says so."""
+
+    class Mute(FakeMachine):
+        async def halts(self) -> int:
+            raise OSError("no such file")
+
+    cluster = FakeCluster()
+    cluster.machines[1] = Mute(lambda: None)
+    fault = MemoryPressure(Injection(0.0, "memory-pressure", 0.01, {"partition": 0}), cluster, FastClock(), Random(3))
+
+    async def fail() -> Probe:
+        await fault.choose()
+        with pytest.raises(OSError, match="no such file"):
+            await fault.inject()
+        await fault.heal()
+        return await fault.gone()
+
+    assert asyncio.run(fail()).effective
+
+
 class Modest(FakeMachine):
     """It asks for nothing more."""
 

@@ -282,6 +282,48 @@ def test_a_replica_outside_the_isr_is_elected_when_the_isr_is_dead() -> None:
     assert after.effective and after.seen["truncations"] == 2 and fault.bit(during, after)
 
 
+def test_the_time_of_an_unclean_order_is_that_of_its_first_request() -> None:
+    """The verdict goes by it, and by every answer: what was ordered before and what was refused excuses nothing."""
+
+    class Sent(FakeOrders):
+        async def elect_unclean(self, topic: str, partition: int) -> str:
+            sent_ns.append(clock.monotonic_ns())
+            if len(sent_ns) == 1:
+                raise TimeoutError
+            return await super().elect_unclean(topic, partition)
+
+    cluster, sent_ns = FakeCluster(), list[int]()
+    cluster.orders = Sent(cluster.topic, cluster.partitions, cluster.broker_ids, cluster.machines)
+    fault = _fault("elect-unclean", cluster)
+    clock, began_ns = fault.clock, fault.clock.monotonic_ns()
+    during, _ = asyncio.run(_whole(fault))
+    assert began_ns < during.seen["ordered_ns"] <= sent_ns[0]
+    assert during.seen["all_answers"] == ["REQUEST_TIMED_OUT", "NONE"]
+    assert during.seen["answer"] == "NONE"
+
+
+def test_an_unclean_order_that_failed_has_its_time_in_the_record() -> None:
+    """It may have been carried out; before it is sent, nothing has been ordered."""
+
+    class Broken(FakeOrders):
+        async def elect_unclean(self, topic: str, partition: int) -> str:
+            raise OSError("broken")
+
+    cluster = FakeCluster()
+    cluster.orders = Broken(cluster.topic, cluster.partitions, cluster.broker_ids, cluster.machines)
+    fault = _fault("elect-unclean", cluster)
+
+    async def fail() -> None:
+        await fault.choose()
+        assert fault.deeds() == {"answer": NOT_ORDERED}
+        await fault.inject()
+
+    with pytest.raises(OSError, match="broken"):
+        asyncio.run(fail())
+    assert set(fault.deeds()) == {"answer", "all_answers", "ordered_ns"}
+    assert fault.deeds()["answer"] != NOT_ORDERED
+
+
 def test_an_unclean_election_that_cuts_nothing_off_does_not_count() -> None:
     """No one came back with more than the elected one had: nothing shows that it lacked anything."""
 

@@ -138,6 +138,15 @@ def test_two_runs_are_compared_where_they_differ(results: Path, capsys: pytest.C
     assert re.search(r"^verdict +valid +-$", capsys.readouterr().out, re.MULTILINE)
 
 
+def test_a_verdict_on_other_evidence_is_not_compared(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It names the seal of the evidence that it was made of: this run has no verdict, as in the list."""
+    one, other = results / "run" / "20260101T102030Z-s7", results / "run" / "20260103T102030Z-s9"
+    recorded = json.loads((one / "verdict.json").read_text())
+    (one / "verdict.json").write_text(json.dumps({**recorded, "stats": {"acked": 5, "seal": "another"}}))
+    assert run_command(["runs", "compare", str(one), str(other), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == ["no verdict", "valid"]
+
+
 def test_a_page_lists_all_with_links(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Relative links that lead somewhere, to the report where there is one; no script and no network."""
     (results / "run" / "20260103T102030Z-s9" / "report.html").touch()

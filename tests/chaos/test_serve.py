@@ -236,6 +236,18 @@ def test_runs_side_by_side(results: Path) -> None:
     assert rows["memory_mb.broker"] == ("1", "2", "-")
 
 
+def test_a_verdict_on_other_evidence_is_not_compared(results: Path) -> None:
+    """As in the list: the run has no verdict, and no figures of one."""
+    run = RunDirectory(results / VALID)
+    recorded = json.loads(run.verdict_json.read_text())
+    for digest, told in ((seal.take(run).digest, "valid"), ("of other evidence", "no verdict")):
+        stats = {**recorded["stats"], "seal": digest}
+        run.verdict_json.write_text(json.dumps({**recorded, "stats": stats}))
+        rows = {row[0]: row[1:] for row in compared([results / VALID, results / INVALID])}
+        assert rows["verdict"] == (told, "invalid")
+        assert rows["memory_mb.broker"] == (("1" if told == "valid" else "-"), "2")
+
+
 def test_sweeps_side_by_side(results: Path) -> None:
     """How their cells ended, and each setting that one of them has."""
     other = sweep_at(results, "delivery/other", {"valid": 1, "unknown": 1})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shlex
 import socket
@@ -10,7 +11,8 @@ import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -20,6 +22,7 @@ from chaos.commands.status import lines
 from chaos.commands.up import check_ports
 from chaos.commands.up_nodes import NODES, write_nodes
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers, running
+from chaos.commands.up_watch import StateWatch
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
 from chaos.conductor.nodes_file import parse
@@ -32,6 +35,7 @@ from cluster.process.supervisor import Supervisor
 from cluster.process.topology import Topology
 from cluster.seams.asyncio_transport import AsyncioTransport
 from cluster.seams.clock import SystemClock
+from tests.chaos.fake_cluster import FakeProcess
 from tests.chaos.test_manual_faults import LINKS
 from verifier.evidence.run_directory import RunDirectory
 
@@ -214,3 +218,33 @@ def test_the_nodes_of_a_cluster_that_is_up_are_told(tmp_path: Path) -> None:
     assert Path(nodes[2].pid_file).read_text() == "13\n"
     program, *words = shlex.split(nodes[2].start)
     assert Path(program).is_absolute() and words[-4:] == ["start", "2", "--data", str(data)]
+
+
+def test_a_full_disk_is_said_once_and_the_watch_goes_on(tmp_path: Path) -> None:
+    """The state file is written at the first look that can, and a broker that ends meanwhile is told of."""
+    broker = FakeProcess(7)
+    deployment = cast("Deployment", SimpleNamespace(broker_ids=(1,), process=lambda _: broker))
+    path, full, said = tmp_path / "cluster.json", [True], list[str]()
+    broker.log_path = "broker.log"  # type: ignore[attr-defined]
+    broker.wait = lambda _: 1  # type: ignore[attr-defined]
+
+    def write() -> dict[str, Any]:
+        if full[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        path.write_text("{}")
+        return {"now": 2}
+
+    watch = StateWatch(deployment, path, {"now": 1}, lambda: {"now": 2}, write, said.append)
+    watch.look()
+    watch.look()
+    assert len(said) == 1 and "no space left on device" in said[0] and str(path) in said[0]
+    broker.running = False
+    watch.look()
+    assert said[1:] == ["broker 1 ended (exit status 1); its log: broker.log"]
+    full[0] = False
+    watch.look()
+    assert path.exists() and len(said) == 2
+    full[0] = True
+    path.unlink()
+    watch.look()
+    assert len(said) == 3

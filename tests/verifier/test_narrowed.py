@@ -81,6 +81,21 @@ def test_replica_files_that_were_given_are_due():
     )
 
 
+def test_a_topic_id_that_no_one_told_at_the_end_is_missed():
+    """Others may have created the topic again: without the id that the cluster tells then, and without files of a
+    replica that have it, the run is unknown. The files of one replica suffice."""
+    whole = foreign(final_topic_ids={"t": foreign().topics[0].topic_id})
+    unasked = replace(whole, final_topic_ids={})
+    leader = whole.final[0].leader
+    assert decide(whole, Audit(logs(leader)), without_ids()).verdict == "valid"
+    verdict = decide(unasked, Audit(logs(leader)), without_ids())
+    assert verdict.verdict == "unknown"
+    assert any("topic id of t at the end is unknown" in doubt for doubt in verdict.doubts)
+    given = foreign(f"{leader}=/a", final_topic_ids={})
+    assert decide(given, Audit(logs(leader)), without_ids(leader)).verdict == "valid"
+    assert decide(replace(a_run(), final_topic_ids={}), Audit(facts()), closing()).verdict == "valid"
+
+
 def test_a_leaders_log_is_due():
     """Without the log of its leader a partition cannot be judged: unknown, never a silent pass."""
     run = foreign()

@@ -13,7 +13,8 @@ from tests.verifier.test_verdict import a_run, closing, facts
 from verifier.effectiveness import Injected
 from verifier.event_rows import Grounds
 from verifier.expectation import ELECTION, Expectation
-from verifier.witness import Witness, WitnessedElection, spans, unclean_orders
+from verifier.unclean_orders import unclean_orders
+from verifier.witness import Witness, WitnessedElection, spans
 
 ORDER = replace(
     KILL,
@@ -53,12 +54,47 @@ def test_orders_are_known_by_their_partition_and_their_time() -> None:
 
 def test_what_was_never_ordered_permits_nothing() -> None:
     """The replica stayed in the ISR, or the partition kept a leader: then the fault asked for no election. An order
-    that was refused, or whose answer is not known, may have been carried out."""
+    whose answers are not all known may have been carried out, and one without a time counts from the fault's start."""
     never = replace(ORDER, probe={**ORDER.probe, "answer": "nothing"})
     assert unclean_orders([never]) == {}
     for answer in ("NONE", "REQUEST_TIMED_OUT", "NOT_CONTROLLER"):
         assert unclean_orders([replace(ORDER, probe={**ORDER.probe, "answer": answer})]) == {("t", 0): 20 * SECOND}
     assert unclean_orders([replace(ORDER, probe={"error": "OSError()"})]) == {("t", 0): 20 * SECOND}
+
+
+def told(**seen: Any) -> Injected:
+    """The same fault, whose probe saw this as well."""
+    return replace(ORDER, probe={**ORDER.probe, **seen})
+
+
+def test_an_order_permits_from_the_time_it_was_sent() -> None:
+    """Not from the start of its fault, which first takes a follower out of the ISR: a fault that failed tells the
+    time as well."""
+    sent = told(answer="NONE", all_answers=["NONE"], elections=1, ordered_ns=50 * SECOND)
+    failed = replace(ORDER, probe={"error": "OSError()", "ordered_ns": 40 * SECOND})
+    assert unclean_orders([sent]) == {("t", 0): 50 * SECOND}
+    assert unclean_orders([sent, failed]) == {("t", 0): 40 * SECOND}
+    grounds = Grounds(settings(), Witness(ordered_from=unclean_orders([sent])), by_order=True)
+    assert not grounds.counts("t", 0, an_election(45)) and grounds.counts("t", 0, an_election(51))
+
+
+@pytest.mark.parametrize(
+    ("answers", "elections", "permits"),
+    [
+        (["ELIGIBLE_LEADERS_NOT_AVAILABLE"], 0, False),
+        (["UNKNOWN_TOPIC_OR_PARTITION", "ELIGIBLE_LEADERS_NOT_AVAILABLE"], 0, False),
+        (["ELIGIBLE_LEADERS_NOT_AVAILABLE"], 1, True),
+        (["REQUEST_TIMED_OUT", "ELIGIBLE_LEADERS_NOT_AVAILABLE"], 0, True),
+        (["ELIGIBLE_LEADERS_NOT_AVAILABLE"], None, True),
+        ([], 0, True),
+    ],
+    ids=["refused", "refused twice", "journals", "one unanswered", "journals not asked", "no answer yet"],
+)
+def test_an_order_that_was_refused_permits_nothing(answers: list[str], elections: int | None, permits: bool) -> None:
+    """If each answer was a refusal and the journals have no such election: less does not tell it safely."""
+    seen = {"answer": (answers or ["none"])[-1], "all_answers": answers, "ordered_ns": 25 * SECOND}
+    found = unclean_orders([told(**seen, **({} if elections is None else {"elections": elections}))])
+    assert found == ({("t", 0): 25 * SECOND} if permits else {})
 
 
 @pytest.mark.parametrize(

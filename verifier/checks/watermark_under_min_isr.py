@@ -1,16 +1,19 @@
 """watermark-under-min-isr: the high watermark moved while fewer than min.insync.replicas replicas were in sync.
 
-Definition. After the leader of a partition had noted in its journal that it adopted an ISR of fewer than
-``min.insync.replicas`` members (or replicas, if there are fewer), and before it noted a larger one, or that it leads no
-more, a reader was told a high watermark above the one that it noted with it. Readers are then handed what the next
-election may remove. (Kafka: KAFKA-15583, KIP-966.) Only where no other broker can have led at the time, as with
-``under-min-isr``, and only watermarks above the offset at which the leader's epoch begins: one below it may be a former
-leader's, in an answer that was late, or as a client remembers it. Where an election may cut off what is committed, or a
-fault took records from a disk, only the partition's first epoch is judged, before which nothing was told. Legal:
-what the leader had committed before, no matter who is told about it later; what moves when the ISR has grown. A missing
-journal shows nothing.
+Definition. A leader that has adopted an ISR of fewer than ``min.insync.replicas`` members (or replicas, if there are
+fewer) notes so in its journal, with its high watermark at that moment. Until it notes a larger ISR, or that it leads no
+more, that watermark must stay. The anomaly: a reader was told a higher one meanwhile. Readers are then handed what the
+next election may remove. (Kafka: KAFKA-15583, KIP-966.)
+
+It must have been this leader that told it. So, as with ``under-min-isr``, only times count in which no other broker can
+have led. And only watermarks count that are above the offset at which the leader's epoch begins: a lower one may come
+from a former leader, whose answer was late or is what the client remembers (the second example). Where an election may
+cut off what is committed, or a fault took records from a disk, a former leader may have told a higher one than that, so
+only the partition's first epoch is judged. Legal: what the leader had committed before, no matter who is told about it
+later; what moves when the ISR has grown. A missing journal shows nothing.
 
     b1 at 2.0 s: 1 of 2 wanted is in sync, high watermark 40     reader at 2.2 s: high watermark 55     b1, 9.0 s: over
+    b1, epoch from 60: 1 of 2 in sync, high watermark 40         reader: high watermark 55, as b2 told it before: legal
 """
 
 # From the brokers' journals and the rows of histories, in this process. Pure.

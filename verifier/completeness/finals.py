@@ -11,7 +11,7 @@ from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.facts import Facts, ReplicaFiles
 from verifier.narrowed import due_files, given_files, is_foreign
-from verifier.witness import unclean_orders
+from verifier.unclean_orders import unclean_orders
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
@@ -130,7 +130,10 @@ def _is_elsewhere(final: FinalPartition, declared: set[int]) -> bool:
 
 
 def _topic_ids(run: RunModel, closing: Closing) -> Iterator[str]:
-    """Every replica belongs to the topic that was created, and not to another one of the same name."""
+    """Every replica belongs to the topic that was created, and not to another one of the same name.
+
+    The cluster is asked for the id at the end. Should that fail, the files of one replica tell it as well.
+    """
     complaints = []
     for topic in run.topics:
         if not topic.topic_id:
@@ -139,12 +142,16 @@ def _topic_ids(run: RunModel, closing: Closing) -> Iterator[str]:
         ended = run.final_topic_ids.get(topic.name)
         if ended is not None and ended != topic.topic_id:
             yield f"{topic.name} was created again during the run: its topic id {topic.topic_id} became {ended}"
+        is_told = ended is not None
         for partition in range(topic.partitions):
             for broker in run.evidence.replicas.get(f"{topic.name}-{partition}", []):
                 if is_foreign(run) and broker not in given_files(run):
                     continue  # its log is what the leader served
+                is_told = True
                 found = closing.topic_ids.get((broker, topic.name, partition))
                 if found != topic.topic_id:
                     reason = f"its partition.metadata has topic id {found or 'unknown'}, not {topic.topic_id}"
                     complaints.append((f"{topic.name}-{partition} on broker {broker}", reason))
+        if run.final and not is_told:
+            yield f"the topic id of {topic.name} at the end is unknown: whether it was created again cannot be told"
     yield from together(complaints)

@@ -24,3 +24,7 @@ KILLING_SEVERAL = frozenset(("kill-all", "kill-majority", "restart-storm", "doub
 UNCLEAN_ORDER = "elect-unclean"
 #: What its probe has for the answer if it did not come to the order.
 NOT_ORDERED = "nothing"
+#: Where its probe has when it first sent the order, by the conductor's clock.
+ORDERED_NS = "ordered_ns"
+#: Answers of a controller that decided against the election; any other may be to an order that was carried out.
+ORDER_REFUSALS = frozenset(("ELIGIBLE_LEADERS_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"))

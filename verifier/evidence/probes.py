@@ -128,6 +128,8 @@ _VALUES: Mapping[str, str] = {
     "elected": "broker {} to be elected",
     "elections": "{} such elections in the journals",
     "answer": "answered with {}",
+    "all_answers": "all answers: {}",
+    "ordered_ns": "ordered at {} ns",
     "topics_known": "{} of its topics known",
     "replica_directories": "{} directories of replicas on disks",
     "records_read": "{} records were written and read back",

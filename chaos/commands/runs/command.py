@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from chaos.commands.runs.comparison import differences
-from chaos.commands.runs.found import RunRow, runs_below, size
+from chaos.commands.runs.comparison import StoredPair, differences
+from chaos.commands.runs.found import RunRow, runs_below, size, stored_pair
 from chaos.commands.runs.page import index_page
 from chaos.commands.runs.pruning import remove, to_remove
 from chaos.commands.stored_paths import run_directory
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable
-from verifier.evidence.run_directory import RunDirectory, read_json, write_text_atomic
+from verifier.evidence.run_directory import write_text_atomic
 
 RESULTS = Path("results")
 HEADS = ("RUN", "SEED", "VERDICT", "STARTED (UTC)", "SIZE", "ANOMALIES")
@@ -126,11 +126,9 @@ def _rows(results: Path) -> list[RunRow]:
     return rows
 
 
-def _pair(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    directory: RunDirectory = run_directory(path)
+def _pair(path: Path) -> StoredPair:
+    directory = run_directory(path)
     try:
-        return directory.read_run(), read_json(directory.verdict_json)
-    except FileNotFoundError:
-        return directory.read_run(), {}
+        return stored_pair(directory)
     except (OSError, ValueError) as error:
         raise BadRequest(f"{path}/verdict.json cannot be read: {error}") from error

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chaos.commands.runs.comparison import StoredPair
 from chaos.sweeps.belonging import is_verdict_on
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.result_lines import result_lines
@@ -111,6 +112,20 @@ def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[st
         return str(recorded["verdict"]), dict(word.split("=", 1) for word in words)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return (UNJUDGED if is_over else UNFINISHED), {}
+
+
+def stored_pair(directory: RunDirectory) -> StoredPair:
+    """``run.json`` and ``verdict.json`` of a run, to be compared.
+
+    Without a verdict the latter is empty; one that was made of other evidence says only that there is none on this.
+    Raises ``OSError``, ``ValueError``.
+    """
+    run = directory.read_run()
+    try:
+        recorded = read_json(directory.verdict_json)
+    except FileNotFoundError:
+        return run, {}
+    return run, recorded if is_verdict_on(directory) else {"verdict": UNJUDGED}
 
 
 def size(size_bytes: float) -> str:

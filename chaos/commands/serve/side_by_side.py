@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from chaos.commands.runs.comparison import ABSENT, StoredPair, side_by_side
+from chaos.commands.runs.comparison import ABSENT, side_by_side
+from chaos.commands.runs.found import stored_pair
 from verifier.evidence.run_directory import RunDirectory, read_json
 
 MOST_COMPARED = 8
@@ -25,18 +26,9 @@ def compared(paths: Sequence[Path]) -> list[ComparedRow]:
     if any(sweeps) and not all(sweeps):
         raise CannotCompare("A run cannot be compared with a sweep.")
     try:
-        return _sweeps(paths) if all(sweeps) else side_by_side([_stored(path) for path in paths])
+        return _sweeps(paths) if all(sweeps) else side_by_side([stored_pair(RunDirectory(path)) for path in paths])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CannotCompare(f"One of these cannot be read: {error}") from error
-
-
-def _stored(path: Path) -> StoredPair:
-    directory = RunDirectory(path)
-    run = directory.read_run()
-    try:
-        return run, read_json(directory.verdict_json)
-    except FileNotFoundError:
-        return run, {}
 
 
 def _sweeps(paths: Sequence[Path]) -> list[ComparedRow]:

@@ -337,6 +337,24 @@ def test_a_run_is_not_repeated_until_it_is_good(tmp_path: Path) -> None:
     assert alarms(CellOutcome("judged", "valid", commit="bbb")) == (count_of(0, 1), 0)
 
 
+def test_a_run_that_is_skipped_is_said_to_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In one line, with its cell, on standard error, which is not the page. What counts is not talked about."""
+    kept, path = tmp_path / "kept.json", tmp_path / "sweep.json"
+    [one, other] = cells(NONE, HEALTHY)
+    accused = CellOutcome("judged", "invalid", forbidden={"phantom": 1}, commit="aaa")
+
+    def told(run: Mapping[str, CellOutcome]) -> str:
+        write_json_atomic(path, sweep_json(SWEEP, {}, outcomes(run), {}))
+        assert main(["--runs", str(kept), str(path)]) == 0
+        return capsys.readouterr().err
+
+    assert told({one.name: accused}) == ""
+    valid = CellOutcome("judged", "valid", commit="aaa")
+    [line] = told({one.name: valid, other.name: valid}).splitlines()
+    assert line.startswith("skipped") and one.name in line and other.name not in line
+    assert told({one.name: replace(valid, commit="bbb")}) == ""
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from chaos.commands.foreign import fitted
+from chaos.conductor import target_look
 from chaos.conductor.target_look import SeenTarget, settings_of_brokers
 from chaos.exits import BadRequest
 from chaos.experiment.asked import Asked
@@ -17,6 +20,7 @@ from chaos.experiment.resolve import resolve
 from chaos.experiment.target_options import replica_directories, target_addresses
 from chaos.experiment.verdict_settings import settings_of
 from chaos.faults.catalogue import FAULTS
+from cluster.client.cluster_view import ClusterView
 from loadgen.workloads import find_workload
 
 TARGET = "kafka://h:9092,[::1]:9093"
@@ -205,6 +209,43 @@ def test_a_run_takes_brokers_and_settings_from_the_cluster(tmp_path):
     nodes.write_text("nodes: {1: {pid_file: p, start: s}}")
     with pytest.raises(BadRequest, match="does not name broker 4"):
         fitted(asked(nodes=str(nodes)), found)
+
+
+def test_a_directory_of_another_cluster_is_refused(tmp_path):
+    """Broker ids are the same in every cluster: what is laid beside the log must be of this one, where both say so."""
+    place = tmp_path / "one"
+    place.mkdir()
+    dirs = asked(replica_dirs=(f"1={place}",))
+    for cluster_id, noted, why in (
+        ("this", "cluster.id=this\n", None),
+        ("this", "", None),
+        (None, "cluster.id=other\n", None),
+        ("this", "cluster.id=other\n", "names cluster other, and --target is this; give a directory of this cluster"),
+    ):
+        (place / "meta.properties").write_text(f"version=0\nbroker.id=1\n{noted}")
+        found = SeenTarget({1: "h:1"}, SETTINGS, frozenset(), cluster_id)
+        with pytest.raises(BadRequest, match=why) if why else nullcontext():
+            assert fitted(dirs, found).brokers == 1
+
+
+def test_the_look_at_a_target_learns_which_cluster_it_is(monkeypatch):
+    """As Metadata has it: None of a broker that does not say it."""
+
+    class Admin:
+        def __init__(self, *_):
+            pass
+
+        async def metadata(self):
+            return ClusterView("this", 1, {1: SimpleNamespace(host="h", port=1)}, {})
+
+        async def config(self, *_):
+            return {}
+
+        async def close(self):
+            pass
+
+    monkeypatch.setattr(target_look, "AsyncAdmin", Admin)
+    assert asyncio.run(target_look.look(["h:1"], None)).cluster_id == "this"
 
 
 def test_settings_of_other_brokers_are_understood():

@@ -77,13 +77,23 @@ def in_http_port(broken="application"):
     port = http_port.HttpPort(refuse, 0, "127.0.0.1")
     from urllib.request import urlopen
     urlopen(f"http://127.0.0.1:{port.port}/").read()
+def in_accept():
+    from cluster.seams import asyncio_transport
+    asyncio_transport.AsyncioConnection = lambda *_, **named: refuse()
+    async def main():
+        watch(asyncio.get_running_loop())
+        port = await asyncio_transport.AsyncioTransport().listen("127.0.0.1", 0, None)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.port)
+        await reader.read(1)
+        writer.close()
+    asyncio.run(main())
 def limit():
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + spare, resource.RLIM_INFINITY))
 work = {"caught": caught, "finalized": lambda: Finalized() and None, "called": lambda: asyncio.run(called()),
         "kept": lambda: asyncio.run(kept()),
         "thread": thread, "in-thread": in_thread, "executor": in_executor, "json port": in_json_port,
-        "http port": in_http_port, "http handler": lambda: in_http_port("handler")}[how]
+        "http port": in_http_port, "http handler": lambda: in_http_port("handler"), "accept": in_accept}[how]
 if spare >= 0:
     limit()
 work()
@@ -112,10 +122,10 @@ def test_a_process_that_gets_no_more_memory_halts(how: str) -> None:
     assert b" take" in ended.stderr and b"Traceback" not in ended.stderr
 
 
-@pytest.mark.parametrize("how", ["executor", "json port", "http port", "http handler"])
+@pytest.mark.parametrize("how", ["executor", "json port", "http port", "http handler", "accept"])
 def test_what_libraries_keep_to_themselves_halts_it_too(how: str) -> None:
     """An executor logs what it could not tell the loop, which would wait forever; a server prints a traceback, or
-    nothing at all, and serves on."""
+    nothing at all, and serves on; and asyncio drops what fails when it accepts a connection."""
     ended = run(how, "armed", -1)
     assert ended.returncode == STATUS, ended
     assert ended.stderr.startswith(LINE) and b"Traceback" not in ended.stderr, ended.stderr

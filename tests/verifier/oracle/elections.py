@@ -160,7 +160,7 @@ def fault_spans(evidence: Evidence) -> Iterator[Span]:
                 listed = word in ("broker", "brokers") or (listed and word.isdecimal())
             ends = {end for word in words for end in word.split("-") if word.startswith("b") and "-" in word}
             peers = {int(end[1:]) for end in ends if end.startswith("b") and end[1:].isdecimal()}
-            dies = entry["fault"].split("-")[0] in ("kill", "rolling")
+            dies = entry["fault"].split("-")[0] in ("kill", "rolling") or entry["fault"] == "elect-unclean"
             holds = not dies and entry["fault"] not in ("reset", "drop-response") and "responses" not in entry["target"]
             alive: set[int] = set() if dies else brokers | peers
             yield Span(entry["start_ns"], healed[0] if healed else 2**62, brokers, alive, holds)
@@ -236,6 +236,8 @@ def elections(evidence: Evidence) -> list[Election]:
             acknowledged = []  # the looks are contradicted, and none is moved
         latest = min([looks[0]["time_ns"], *acknowledged])
         earliest = min(max([looks[0]["before_ns"], *sent]), latest)
+        if not evidence.may_lose(latest):
+            continue
         since, until = near(evidence, looks[0]["leader_epoch"], earliest, latest)
         below = max((batch.leader_epoch for batch in batches if batch.leader_epoch < epoch), default=0)
         found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1), start, earliest))
@@ -269,8 +271,8 @@ def moved(evidence: Evidence, before_ns: int, at_ns: int, above: int | None = No
 
     ``above``: a watermark, which must have come above what was cut off.
     """
-    for look in epochs_seen(evidence) if evidence.run.settings.unclean_leader_election else []:
-        if look["before_ns"] is None:
+    for look in epochs_seen(evidence) if evidence.run.may_elect_uncleanly else []:
+        if look["before_ns"] is None or not evidence.may_lose(look["time_ns"]):
             continue
         stands = [batch for batch in in_log(evidence) if batch.leader_epoch <= look["leader_epoch"]]
         newest = max((batch.leader_epoch for batch in stands), default=0)
@@ -313,7 +315,8 @@ def committed(evidence: Evidence, election: Election) -> int:
         row["high_watermark"] for row in evidence.rows
         if row["f"] in ("poll", "idle") and row["type"] == "ok" and row["complete_ns"] <= election.before
     ]  # fmt: skip
-    return 0 if evidence.run.settings.unclean_leader_election else max(told_of, default=0)
+    is_unclean = evidence.run.settings.unclean_leader_election or evidence.ordered is not None
+    return 0 if is_unclean else max(told_of, default=0)
 
 
 def within_reach(evidence: Evidence) -> Iterator[tuple[int, Value, int | None, Election]]:

@@ -38,7 +38,7 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[Row]) -> list[An
             mine = [row for row in own if row["partition"] == final.partition]
             inputs, outputs = values(home, run), values(homes[0], run)
             found += exactly_once(mine, inputs, outputs, final.partition)
-            if final.log_start_offset == 0 and not run.settings.unclean_leader_election:
+            if final.log_start_offset == 0 and not run.may_elect_uncleanly:
                 found += from_nowhere(inputs, outputs, final.partition)
     return found
 

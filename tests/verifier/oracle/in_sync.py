@@ -22,7 +22,7 @@ def find_all(directory: RunDirectory, run: RunModel, rows: list[Line]) -> Iterat
     journals = {int(home.name): lines(home / "control.jsonl") for home in directory.nodes_dir.glob("*")}
     looks = [{"topic": run.topics[0].name} | each for each in lines(directory.leaders_jsonl)]
     faults = lines(directory.faults_jsonl)
-    loses = run.settings.unclean_leader_election or any(each["fault"] in LOSING_RECORDS for each in faults)
+    loses = run.may_elect_uncleanly or any(each["fault"] in LOSING_RECORDS for each in faults)
     for row in rows:
         if row["f"] in ("poll", "idle") and row["type"] == "ok":
             own = [each for each in looks if at(each) == at(row)]

@@ -85,6 +85,26 @@ class Evidence:
     clock: tuple[float, float] = (0, 0)  # by how much the wall clock went back and ahead, in ms
 
     @property
+    def ordered(self) -> int | None:
+        """When a fault of the run first had a replica from outside the ISR elected in this partition."""
+        times = [
+            each["probe"].get("ordered_ns", each["start_ns"])
+            for each in self.faults
+            if "elect-unclean" in self.run.faults_requested
+            and (each["fault"], each["phase"]) == ("elect-unclean", "inject")
+            and each["target"].startswith(f"partition {self.final.topic}-{self.final.partition},")
+            and not was_refused(each["probe"])
+        ]
+        return min(times, default=None)
+
+    def may_lose(self, about_ns: int) -> bool:
+        """Whether an election then may cut off what was committed, or, with less than acks=all, acknowledged."""
+        settings = self.run.settings
+        alone = settings.acks == "all" and not settings.unclean_leader_election
+        orders = alone and "elect-unclean" in self.run.faults_requested
+        return not orders or (self.ordered is not None and about_ns >= self.ordered)
+
+    @property
     def judged_from(self) -> int:
         return min(self.final.log_start_offset, self.asked)
 
@@ -148,6 +168,15 @@ class Evidence:
             if slot.value is not None:
                 found[slot.value].append((slot.offset, batch))
         return found
+
+
+def was_refused(probe: dict[str, Any]) -> bool:
+    """Whether an unclean election was never ordered, or in vain, and the journals have none either."""
+    if probe.get("answer") == "nothing":
+        return True
+    refusals = {"ELIGIBLE_LEADERS_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"}
+    answers = probe.get("all_answers") or ["unknown"]
+    return {*answers} <= refusals and probe.get("elections") == 0
 
 
 def makes_sense(row: dict[str, Any]) -> bool:

@@ -128,7 +128,7 @@ def read_above_watermark(evidence: Evidence) -> Iterator[Anomaly]:
 def wrong_ends(run: RunModel, rows: list[dict[str, Any]], logs: dict[tuple[str, int], list[Any]]) -> Iterator[Anomaly]:
     """Answers about ends, each beside every row of sends, every transaction, and every state of the log."""
     told = [row for row in rows if row["f"] == "end-offset" and min(row["first_offset"], row["complete_ns"]) >= 0]
-    if run.settings.unclean_leader_election or not told:
+    if run.may_elect_uncleanly or not told:
         return
     isolated = {(row["process"], row["session"]) for row in rows if row["f"] == "isolation"}
     sends = [row for row in rows if row["f"] in ("send", "sentinel") and row["type"] == "ok" and row["invoke_ns"] >= 0]

@@ -67,7 +67,7 @@ def may_lose(run: RunModel, place: Place) -> bool:
     """Whether an election may cut off a marker; the coordinators' topic has what is the brokers' own default."""
     if place[0] == "__consumer_offsets":
         return run.experiment["resolved"]["broker"]["unclean.leader.election.enable"] is not False
-    return run.settings.unclean_leader_election
+    return run.may_elect_uncleanly
 
 
 def logs_of(directory: RunDirectory) -> dict[Place, list[Row]]:

@@ -131,7 +131,7 @@ def inconsistent_offsets(evidence: Evidence) -> Iterator[Anomaly]:
 def inconsistent_and_deleted(evidence: Evidence) -> Iterator[Anomaly]:
     """Two values at a deleted offset, by acks=all: nothing there was ever cut off."""
     settings = evidence.run.settings
-    if settings.acks in ("0", "1") or settings.unclean_leader_election:
+    if settings.acks in ("0", "1") or evidence.run.may_elect_uncleanly:
         return
     said: dict[int, set[Value]] = defaultdict(set)
     read: dict[int, set[Value]] = defaultdict(set)

@@ -1,0 +1,50 @@
+"""The watch over a cluster that is up: its state file stays there and true, and a broker that ends is told of.
+
+Owns what is said, and that it is said once. What the state is, and how it is written, is ``up``'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from chaos.conductor.deployment import Deployment
+from cluster.process.one_line import reason
+
+
+class StateWatch:
+    """``written`` is the state that the file has; ``write`` writes the present one, and returns it."""
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        path: Path,
+        written: Mapping[str, object],
+        state: Callable[[], Mapping[str, object]],
+        write: Callable[[], Mapping[str, object]],
+        note: Callable[[str], None],
+    ) -> None:
+        self._deployment = deployment
+        self._path = path
+        self._written = written
+        self._state = state
+        self._write = write
+        self._note = note
+        self._dead: set[int] = set()
+        self._failed = ""
+
+    def look(self) -> None:
+        """Look once. What the disk refuses is said when it begins, and tried again at each look."""
+        try:
+            if self._state() != self._written or not self._path.exists():
+                self._written = self._write()
+            self._failed = ""
+        except OSError as error:
+            if not self._failed:
+                self._note(f"warning: {self._path} does not tell the present state: {reason(error)}")
+            self._failed = reason(error)
+        for broker_id in self._deployment.broker_ids:
+            process = self._deployment.process(broker_id)
+            if not process.is_running() and process.pid not in self._dead:
+                self._dead.add(process.pid)
+                self._note(f"broker {broker_id} ended (exit status {process.wait(0)}); its log: {process.log_path}")
