@@ -124,7 +124,7 @@ class SweepRunner:
             finally:
                 self._took_s.append(seconds_of_ms(self._clock.monotonic_ms() - started_ms))
                 self.record()
-            done = self._judge_together(cells, at_least=self._sweep.judged_at_once if self._left else 1)
+            done = self._judge_together(cells, at_least=max(1, self._sweep.judged_at_once) if self._left else 1)
             if self.outcomes[cell.name] is not UNJUDGED and cell not in done:
                 done.append(cell)
                 self._progress.note("  " + sentence(self.outcomes[cell.name]))

@@ -120,6 +120,8 @@ def test_cells_run_in_order_and_a_resumed_sweep_runs_the_rest(place: Place) -> N
     statuses = [first.outcomes[cell.name].status for cell in SWEEP.cells]
     assert statuses == ["judged", "failed", "judged"]
     assert first.outcomes[SWEEP.cells[1].name].exit_status == 255
+    # each was judged at its own end: no one is asked to judge none
+    assert place.judged == []
     whole = first.finish()
     assert stored(place.directory) == json.loads(json.dumps(whole))
     assert whole["counts"] == {"valid": 2, "failed": 1}
