@@ -85,6 +85,8 @@ class DoubleFailover(KillSeveral):
             pid = self.cluster.process(self._next).pid
             self._steps.append({"broker": self._next, "pid": pid, "dead": False})
             return
+        # it may have led already: a preferred election may come between the choice and the first death
+        await until(self._first_is_out, clock=self.clock, timeout_ms=self.patience_ms)
         if self._is_ahead:
             await self._others_join()
         elif self._next_has_tail:
@@ -162,6 +164,10 @@ class DoubleFailover(KillSeveral):
     async def _next_leads(self) -> bool:
         found = await self.cluster.leader(self._partition)
         return found is not None and found[0] == self._next
+
+    async def _first_is_out(self) -> bool:
+        isr = await self.cluster.isr(self._partition)
+        return bool(isr) and self._first not in isr
 
     async def heal(self) -> None:
         await self.damage.heal()

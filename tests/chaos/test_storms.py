@@ -153,6 +153,19 @@ def test_a_double_failover_does_not_bite_with_the_first_leader_back_in_the_isr()
     assert not asyncio.run(_during("double-failover", Forgetful())).effective
 
 
+def test_a_double_failover_waits_until_the_death_of_the_first_is_known() -> None:
+    """A preferred election may give the lead to the next one before: then it leads at once, beside the dead one."""
+
+    class LedBefore(FakeCluster):
+        looks = 0
+
+        async def isr(self, partition: int) -> frozenset[int]:
+            self.looks += not self.processes[1].running
+            return frozenset(self.broker_ids) if self.looks < 3 else await super().isr(partition)
+
+    assert asyncio.run(_during("double-failover", LedBefore(), back=False, tail=False)).effective
+
+
 def test_a_double_failover_does_not_bite_if_no_one_knows_the_isr() -> None:
     """That no broker answers does not say that the first leader was out of it."""
 
