@@ -84,7 +84,7 @@ def returned(spark: SparkSession, tables: Tables, grounds: Mapping[str, Grounds]
 def in_order(late: Column) -> Column:
     """Into how few parts these values fall, by their sequences, so that the positions of each part rise.
 
-    Each value goes to the part that ends closest below it; where there is none, it begins another.
+    Each value extends the part whose end is closest below it. If no part ends below it, it starts a new one.
     """
 
     def with_next(ends: Column, value: Column) -> Column:

@@ -2,7 +2,7 @@
 
 Reads what the conductor recorded of its own deeds, by its own clock: no broker vouches for the time of an order. What
 an order excuses is ``verifier.event_rows``'. The time counts because the fault prepares its order for up to a minute:
-it takes a follower out of the ISR and kills the rest. An election meanwhile is none that it ordered.
+it takes a follower out of the ISR and kills the rest. It did not order an election that happens meanwhile.
 """
 
 from __future__ import annotations

@@ -92,9 +92,7 @@ class DoubleFailover(KillSeveral):
         elif self._next_has_tail:
             await self._written_to_next(before)
         start = asyncio.create_task(self.cluster.restart(self._first)) if self._is_back else None
-        isr = await self.cluster.isr(self._partition)
-        # if no broker knows it, it may be in there
-        self._was_in_isr = not isr or self._first in isr
+        self._was_in_isr = not await self._first_is_out()
         await self._kill(self._next)
         await self.damage.heal()
         if start is not None:
@@ -129,8 +127,9 @@ class DoubleFailover(KillSeveral):
     async def _acknowledged_ns(self) -> int:
         """When something was last acknowledged in the partition: what others took says nothing."""
         load = self.cluster.load
-        names = () if load is None else load.processes("producers")
-        return max([await load.last_acked_ns(each, self._partition) for each in names], default=0) if load else 0
+        if load is None:
+            return 0
+        return max([await load.last_acked_ns(each, self._partition) for each in load.processes("producers")], default=0)
 
     async def _are_dropped(self) -> bool:
         isr = await self.cluster.isr(self._partition)
@@ -166,6 +165,7 @@ class DoubleFailover(KillSeveral):
         return found is not None and found[0] == self._next
 
     async def _first_is_out(self) -> bool:
+        """False if no broker knows the ISR: then it may be in there."""
         isr = await self.cluster.isr(self._partition)
         return bool(isr) and self._first not in isr
 

@@ -98,7 +98,7 @@ def test_who_watches_sees_a_fault_come_recover_and_pass() -> None:
 
 
 def test_what_comes_too_late_is_left_out_unless_its_kind_has_not_bitten() -> None:
-    """A slow machine makes a run no longer than its kinds need; one that never bites is not tried for ever."""
+    """A slow machine does not make a run longer than its kinds need, and a fault that never bites is given up."""
     storage, clock = MemoryStorage(), FastClock()
     storage.makedirs("/run")
     said: list[str] = []

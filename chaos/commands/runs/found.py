@@ -21,8 +21,9 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """One run. ``verdict`` is the recorded one, or why there is none on this evidence; ``anomalies`` and
-    ``allowed`` are as in RESULT.
+    """One run. ``verdict`` is the recorded one, or says why this evidence has no verdict.
+
+    ``anomalies`` and ``allowed`` are as in RESULT.
     """
 
     path: Path
@@ -117,7 +118,7 @@ def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[st
 def stored_pair(directory: RunDirectory) -> StoredPair:
     """``run.json`` and ``verdict.json`` of a run, to be compared.
 
-    Without a verdict the latter is empty; one that was made of other evidence says only that there is none on this.
+    A run without a verdict gives an empty second one. If the verdict was made of other evidence, it says only that.
     Raises ``OSError``, ``ValueError``.
     """
     run = directory.read_run()
