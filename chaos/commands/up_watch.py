@@ -31,18 +31,18 @@ class StateWatch:
         self._write = write
         self._note = note
         self._dead: set[int] = set()
-        self._failed = ""
+        self._is_refused = False
 
     def look(self) -> None:
         """Look once. What the disk refuses is said when it begins, and tried again at each look."""
         try:
             if self._state() != self._written or not self._path.exists():
                 self._written = self._write()
-            self._failed = ""
+            self._is_refused = False
         except OSError as error:
-            if not self._failed:
+            if not self._is_refused:
                 self._note(f"warning: {self._path} does not tell the present state: {reason(error)}")
-            self._failed = reason(error)
+            self._is_refused = True
         for broker_id in self._deployment.broker_ids:
             process = self._deployment.process(broker_id)
             if not process.is_running() and process.pid not in self._dead:
