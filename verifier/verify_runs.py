@@ -32,6 +32,7 @@ from verifier.report import write_reports
 from verifier.sessions import Sessions
 from verifier.standstills import standstills
 from verifier.surroundings import gather as gather_surroundings
+from verifier.transactions.figures import transaction_figures
 from verifier.transactions.transaction_checks import of_internal_replicas, transactional
 from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
@@ -200,6 +201,7 @@ def tell(
             seal=closing.seal,
             groups=group_figures(directory, run),
             stable_offsets=standstills(directory),
+            transactions=transaction_figures(directory),
         )
         write_reports(results, run, injected, verdict, around)
     return verdict

@@ -15,6 +15,7 @@ from verifier.recoveries import MB
 from verifier.report.occasions import Occasions
 from verifier.report.words import headline
 from verifier.standstills import standstill_text
+from verifier.transactions.figures import figures_text
 from verifier.verdict import UNCOUNTED, CheckResult, Verdict
 
 #: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
@@ -94,6 +95,7 @@ def _numbers(
         ("longest time without an acknowledgement since the first", "-" if longest is None else f"{longest:,.0f} ms"),
         ("recoveries after kills", recovery_text(availability.get("recoveries") or {})),
         *([("consumer groups", inline(groups_text(stats["groups"])))] if stats.get("groups") else []),
+        *([("transactions", figures_text(stats["transactions"]))] if stats.get("transactions") else []),
         *([("longest standstill of a last stable offset", inline(standstill_text(still)))] if still else []),
         *([("brokers that stood still", inline(stood_still))] if (stood_still := stood_still_text(run)) else []),
         ("acks, idempotence", inline(f"{run.settings.acks}, {'on' if run.settings.idempotence else 'off'}")),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import crc32c
+from typing import Any
 
 from tests.verifier.oracle.files import lines, read
+from tests.verifier.oracle.frames import HEADER, Frame, frames_in
 from tests.verifier.oracle.model import Anomaly
 from tests.verifier.oracle.transaction_logs import read_keyed
 from verifier.evidence.run_directory import RunDirectory
@@ -19,34 +18,17 @@ TOPICS = ("__consumer_offsets", "__transaction_state", "gapless-output")
 NAME = "internal-divergence"
 
 
-class Batch(NamedTuple):
-    """One batch with its bytes, and its records if they can be read."""
-
-    base: int
-    last: int
-    epoch: int
-    attributes: int
-    producer_id: int
-    count: int
-    data: bytes
-    sound: bool
-
-    @property
-    def whole(self) -> bool:
-        return self.count == self.last - self.base + 1 and not self.attributes & 0x40
-
-    @property
-    def records(self) -> dict[int, tuple[bytes | None, bytes | None]]:
-        """By offset, none of a control batch."""
-        if not self.sound or self.attributes & 0x20:
-            return {}
-        deltas, at = [], 61
-        for _ in range(self.count):
-            size, at = number(self.data, at)
-            _, after = number(self.data, at + 1)
-            deltas.append(number(self.data, after)[0])
-            at += size
-        return {self.base + delta: each for delta, each in zip(deltas, read_keyed(self.data, self.count), strict=True)}
+def records_of(batch: Frame) -> dict[int, tuple[bytes | None, bytes | None]]:
+    """By offset, none of a control batch."""
+    if not batch.sound or batch.attributes & 0x20:
+        return {}
+    deltas, at = [], HEADER
+    for _ in range(batch.count):
+        size, at = number(batch.data, at)
+        _, after = number(batch.data, at + 1)
+        deltas.append(number(batch.data, after)[0])
+        at += size
+    return {batch.base + delta: each for delta, each in zip(deltas, read_keyed(batch.data, batch.count), strict=True)}
 
 
 def number(data: bytes, at: int) -> tuple[int, int]:
@@ -60,23 +42,9 @@ def number(data: bytes, at: int) -> tuple[int, int]:
             return (raw >> 1) ^ -(raw & 1), at
 
 
-def batches_of(home: Path) -> Iterator[Batch]:
+def batches_of(home: Path) -> Iterator[Frame]:
     for path in sorted(home.glob("*.log")):
-        yield from batches_in(path)
-
-
-def batches_in(path: Path) -> Iterator[Batch]:
-    data, at = path.read_bytes(), 0
-    while at + 61 <= len(data):
-        base, length, epoch, _, crc = struct.unpack_from(">qiibI", data, at)
-        if length < 49 or at + 12 + length > len(data):
-            break
-        batch = data[at : at + 12 + length]
-        attributes, delta = struct.unpack_from(">hi", batch, 21)
-        producer_id, _, _, count = struct.unpack_from(">qhii", batch, 43)
-        sound = crc32c.crc32c(batch[21:]) == crc
-        yield Batch(base, base + delta, epoch, attributes, producer_id, count, batch, sound)
-        at += 12 + length
+        yield from frames_in(path)
 
 
 def find_all(directory: RunDirectory, run: RunModel) -> list[Anomaly]:
@@ -120,8 +88,8 @@ def judge(place: tuple[str, int], homes: dict[int, Path], run: RunModel) -> Iter
 def end_of(home: Path) -> tuple[int, int]:
     """The newest epoch of the last file that has any, and the highest offset there."""
     for path in sorted(home.glob("*.log"), reverse=True):
-        if found := list(batches_in(path)):
-            return max(each.epoch for each in found), max(each.last for each in found)
+        if found := list(frames_in(path)):
+            return max(each.leader_epoch for each in found), max(each.last for each in found)
     return -1, -1
 
 
@@ -133,36 +101,37 @@ def noted(home: Path, place: tuple[str, int]) -> int:
     return next((int(offset) for topic, index, offset in rows if (topic, int(index)) == place), 0)
 
 
-def different(judged: list[Batch], other: list[Batch], limit: int) -> Iterator[int]:
+def different(judged: list[Frame], other: list[Frame], limit: int) -> Iterator[int]:
     for mine in judged:
         for theirs in other:
             if mine.base != theirs.base or not mine.sound:
                 continue
             committed = mine.last < limit and theirs.last < limit
-            if not theirs.sound or mine.epoch != theirs.epoch:
+            if not theirs.sound or mine.leader_epoch != theirs.leader_epoch:
                 if committed:
                     yield mine.base
             elif mine.last != theirs.last or (mine.whole and theirs.whole and mine.data != theirs.data):
                 yield mine.base
             elif not (mine.whole and theirs.whole):
-                both = mine.records.keys() & theirs.records.keys()
-                yield from (at for at in both if at < limit and mine.records[at] != theirs.records[at])
+                ours, others = records_of(mine), records_of(theirs)
+                both = ours.keys() & others.keys()
+                yield from (at for at in both if at < limit and ours[at] != others[at])
 
 
-def absent(has: list[Batch], lacks: list[Batch], start: int, limit: int) -> Iterator[int]:
+def absent(has: list[Frame], lacks: list[Frame], start: int, limit: int) -> Iterator[int]:
     for batch in has:
         is_absent = all(other.base != batch.base for other in lacks)
         if is_absent and batch.sound and start <= batch.base and batch.last < limit:
             yield batch.base
 
 
-def forgotten(has: list[Batch], lacks: list[Batch], limit: int) -> Iterator[int]:
+def forgotten(has: list[Frame], lacks: list[Frame], limit: int) -> Iterator[int]:
     """The newest record of each key that counts."""
-    theirs = [(offset, key) for batch in lacks for offset, (key, _) in batch.records.items()]
+    theirs = [(offset, key) for batch in lacks for offset, (key, _) in records_of(batch).items()]
     newest: dict[bytes, tuple[int, bytes | None]] = {}
     for batch in has:
         if counts(batch, has):
-            newest |= {key: (at, value) for at, (key, value) in batch.records.items() if key is not None}
+            newest |= {key: (at, value) for at, (key, value) in records_of(batch).items() if key is not None}
     for key, (at, value) in newest.items():
         is_damaged = any(not batch.sound and batch.base <= at <= batch.last for batch in lacks)
         is_there = is_damaged or any(offset == at or (other == key and offset > at) for offset, other in theirs)
@@ -170,7 +139,7 @@ def forgotten(has: list[Batch], lacks: list[Batch], limit: int) -> Iterator[int]
             yield at
 
 
-def counts(batch: Batch, log: list[Batch]) -> bool:
+def counts(batch: Frame, log: list[Frame]) -> bool:
     if not batch.attributes & 0x10:
         return True
     later = [each for each in log if each.base > batch.base and each.producer_id == batch.producer_id]

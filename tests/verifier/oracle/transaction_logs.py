@@ -7,8 +7,7 @@ import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import crc32c
-
+from tests.verifier.oracle.frames import frames_in
 from tests.verifier.oracle.reading import varint
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
@@ -86,23 +85,17 @@ def whole(log: list[Row]) -> bool:
 def read_rows(home: Path) -> list[Row]:
     found: list[Row] = []
     files = sorted(home.glob("*.log"))
-    for path in files:
-        data, position = path.read_bytes(), 0
-        while position + 61 <= len(data):
-            base, length, epoch, _, crc = struct.unpack_from(">qiibI", data, position)
-            if length < 49 or position + 12 + length > len(data):
-                break
-            batch = data[position : position + 12 + length]
-            attributes, delta = struct.unpack_from(">hi", batch, 21)
-            producer_id, producer_epoch, _, count = struct.unpack_from(">qhii", batch, 43)
-            records = read_keyed(batch, count) if crc32c.crc32c(batch[21:]) == crc and not attributes & 7 else None
-            what = "data" if attributes & 0x10 else ""
-            if attributes & 0x20:
-                key = records[0][0] if records and len(records) == 1 else None
-                what = {0: "ABORT", 1: "COMMIT"}.get(key[3] if key else -1, "unreadable")
-            what = what if producer_id >= 0 else ""
-            found.append(Row(base, base + delta + 1, epoch, producer_id, producer_epoch, what, count, records or []))
-            position += 12 + length
+    for frame in (each for path in files for each in frames_in(path)):
+        records = read_keyed(frame.data, frame.count) if frame.sound and not frame.attributes & 7 else None
+        what = "data" if frame.attributes & 0x10 else ""
+        if frame.attributes & 0x20:
+            key = records[0][0] if records and len(records) == 1 else None
+            what = {0: "ABORT", 1: "COMMIT"}.get(key[3] if key else -1, "unreadable")
+        what = what if frame.producer_id >= 0 else ""
+        found.append(
+            Row(frame.base, frame.last + 1, frame.leader_epoch, frame.producer_id, frame.producer_epoch, what,
+                frame.count, records or [])
+        )  # fmt: skip
     if not found and files and int(files[0].stem):
         # everything was deleted
         found.append(Row(int(files[0].stem), int(files[0].stem), -1, -1, -1, "", -1, []))

@@ -1,0 +1,52 @@
+"""What became of a run's transactions, counted by what their clients were told. Owns the count; decides nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from verifier.evidence.arrow_stream import HistoryError
+from verifier.evidence.history import stream_history
+from verifier.evidence.run_directory import RunDirectory
+from verifier.transactions.client_rows import ABORTED, COMMITTED, UNKNOWN, outcome
+
+_FUNCTIONS = ("begin", "commit", "abort")
+_COLUMNS = ("process", "f", "type", "op")
+
+
+def transaction_figures(directory: RunDirectory) -> dict[str, int] | None:
+    """How many transactions were committed, aborted, or are unknown to their clients; None if none was begun."""
+    return figures_of(_rows(directory))
+
+
+def figures_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int] | None:
+    """The same of rows of histories that begin or end a transaction. Pure."""
+    ends: dict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
+    for row in (each for each in rows if each["op"] >= 0):
+        told = ends[row["process"], row["op"]]
+        if row["f"] != "begin":
+            told.add((row["f"], row["type"]))
+    counted = dict.fromkeys((COMMITTED, ABORTED, UNKNOWN), 0)
+    for told in ends.values():
+        counted[outcome(told)] += 1
+    return counted if ends else None
+
+
+def figures_text(counted: Mapping[str, int]) -> str:
+    """The figures as one line."""
+    return f"{counted[COMMITTED]:,} committed, {counted[ABORTED]:,} aborted, {counted[UNKNOWN]:,} with unknown outcome"
+
+
+def _rows(directory: RunDirectory) -> Iterator[dict[str, Any]]:
+    wanted = pa.array(_FUNCTIONS)
+    for path in sorted(directory.history_dir.glob("*.arrow")):
+        try:
+            for part in stream_history(path)[1]:
+                rows = part.select(list(_COLUMNS))
+                yield from rows.filter(pc.is_in(rows["f"], value_set=wanted)).to_pylist()
+        except (HistoryError, OSError):
+            continue  # it is doubted elsewhere
