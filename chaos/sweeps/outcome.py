@@ -111,11 +111,13 @@ def sentence(outcome: CellOutcome) -> str:
     if outcome.status != "judged":
         return f"{outcome.status}: {'; '.join(outcome.reasons)}"
     anomalies = ", ".join(f"{name} {count:,}" for name, count in outcome.forbidden.items())
-    effects = ", ".join(f"{name} {outcome.found[name]:,}" for name in COUNTED if outcome.found.get(name))
-    nothing = "not counted" if len(outcome.found) < len(COUNTED) else "nothing lost, duplicated or out of order"
+    found, names = outcome.found, [effect.name for effect in EFFECTS]
+    effects = ", ".join(f"{name} {found[name]:,}" for name in names if found.get(name))
+    nothing = "not counted" if len(found) < len(COUNTED) else "nothing lost, duplicated or out of order"
+    unsure = f", {found[UNKNOWN]:,} with unknown outcome" if found.get(UNKNOWN) else ""
     why = "; ".join(outcome.reasons) if outcome.verdict == "unknown" else ""
     speed = "" if outcome.records_per_s is None else f", {outcome.records_per_s:,.0f} records/s"
-    return f"{outcome.verdict}: {anomalies or why or effects or nothing}{speed}"
+    return f"{outcome.verdict}: {anomalies or why or (effects or nothing) + unsure}{speed}"
 
 
 def judged_outcome(cell: Cell, directory: RunDirectory) -> CellOutcome:

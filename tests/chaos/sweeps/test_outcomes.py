@@ -79,7 +79,10 @@ def test_the_line_of_an_invalid_run_names_its_anomalies(directory: SweepDirector
     lines = {cell.name: sentence(outcome_of(directory.run(cell))) for cell in (ended, unknown, allowed)}
     assert lines[ended.name] == "invalid: wrong-end-offset 2,000, 500 records/s"
     assert lines[unknown.name] == "unknown: unknown on purpose, 500 records/s"
-    assert lines[allowed.name] == "valid: lost 9, unknown 5, 500 records/s"
+    assert lines[allowed.name] == "valid: lost 9, 5 with unknown outcome, 500 records/s"
+    finish(directory, LOSING[1], records_per_s=500)
+    calm = sentence(outcome_of(directory.run(LOSING[1])))
+    assert calm == "valid: nothing lost, duplicated or out of order, 5 with unknown outcome, 500 records/s"
     assert sentence(interrupted(directory.run(ended))).startswith("interrupted: ")
 
 
