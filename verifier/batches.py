@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.deletions import Deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from verifier.facts import Audit
     from verifier.run_checks import RunEvidence
 
-#: As many and as large together: about as much as Spark takes for little evidence (``verifier.spark_settings``).
+#: As many and as large together: about as much as Spark takes for little evidence (``verifier.spark.settings``).
 MOST_RUNS, MOST_BYTES = 20, 48 << 20
 
 

@@ -2,16 +2,16 @@
 
 Owns how the bounds follow from ``run.json``. ``started`` is wall-clock time and ``started_ns`` the monotonic clock of
 the same moment, so that the end of the last phase has a wall-clock time too; ``ended`` is written after the verdict.
-By how much the wall clock moved meanwhile is ``verifier.wall_clock``'s.
+By how much the wall clock moved meanwhile is ``verifier.closing.wall_clock``'s.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from verifier.closing.wall_clock import STEADY, ClockShift, started_ms
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import whole_ms_of_ns
-from verifier.wall_clock import STEADY, ClockShift, started_ms
 
 #: Clocks of one machine: what a run takes to be noted, and a clock that is set a little between two samples of it.
 MARGIN_MS = 60_000

@@ -1,6 +1,6 @@
 """The facts of a run: counts, not rows.
 
-Owns the questions (``ask_...``: what Spark is to be asked, see ``verifier.spark_questions``) and how the answers are
+Owns the questions (``ask_...``: what Spark is to be asked, see ``verifier.spark.questions``) and how the answers are
 read, not what follows from them.
 """
 
@@ -17,7 +17,7 @@ from verifier.claims import LOG, well_formed
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Facts, Gap, Mistimed, ReaderReach, Region, ReplicaFiles, Untold
 from verifier.places import NAMED, Place
-from verifier.spark_questions import QuestionRows
+from verifier.spark.questions import QuestionRows
 from verifier.tables import Tables
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from verifier.account import HistoryAccount
+from verifier.accounts.account import HistoryAccount
 from verifier.doubts import JOURNALS, Doubt
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel

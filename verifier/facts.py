@@ -190,7 +190,7 @@ class Region:
 class Audit:
     """Everything that Spark found out about one run. ``failures``: checks that raised, with the first line why.
 
-    ``anomalies`` has all that each check found, with the columns of ``verifier.anomaly_files.JUDGED``.
+    ``anomalies`` has all that each check found, with the columns of ``verifier.telling.anomaly_files.JUDGED``.
     """
 
     facts: Facts

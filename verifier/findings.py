@@ -19,15 +19,18 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from verifier import anomaly_files, by_partition, collect, spark_questions, tables
+from verifier import collect, tables
 from verifier.anomalies import ANOMALIES, NAMES
 from verifier.checks.common import COLUMNS
 from verifier.evidence.run_model import RunModel
-from verifier.excuses import Excuses
-from verifier.expectation import Expectation
+from verifier.excuses import by_partition
+from verifier.excuses.by_value import Excuses
+from verifier.excuses.expectation import Expectation
 from verifier.explain.events import event_text
 from verifier.facts import Found
 from verifier.places import Place
+from verifier.spark import questions
+from verifier.telling import anomaly_files
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +55,7 @@ class Answers:
     """
 
     found: DataFrame | None
-    rows: dict[str, spark_questions.QuestionRows]
+    rows: dict[str, questions.QuestionRows]
     failures: dict[str, str]
 
 
@@ -70,25 +73,25 @@ def answers_to(built: tables.Tables, names: Sequence[str] = CHECKED) -> Answers:
     }
     needed = {name: question for name, question in asked.items() if question is not None}
     checks, failures = _queries(built, names)
-    empty: dict[str, spark_questions.QuestionRows] = {CHECKS: []}
+    empty: dict[str, questions.QuestionRows] = {CHECKS: []}
     try:
         found = _together(list(checks.values()))
         if found is not None:
-            found = built.made(spark_questions.in_few_tasks(found), CHECKS)
+            found = built.made(questions.in_few_tasks(found), CHECKS)
         counted = _counted(None if found is None else _unexcused(found))
-        return Answers(found, empty | spark_questions.ask(needed | counted), failures)
+        return Answers(found, empty | questions.ask(needed | counted), failures)
     except Exception:  # Spark does not say which of the checks it was, so each is asked alone
         logger.warning("the checks fail together; each is asked alone", exc_info=True)
-    answers = spark_questions.ask(needed) | empty
+    answers = questions.ask(needed) | empty
     alone = []
     for name, anomalies in checks.items():
         try:
             own = built.made(anomalies, f"{CHECKS}-{name}")
-            answers[CHECKS] += spark_questions.ask(_counted(_unexcused(own)))[CHECKS]
+            answers[CHECKS] += questions.ask(_counted(_unexcused(own)))[CHECKS]
             alone.append(own)
         except Exception as error:  # as above: it becomes this check's failure, and the run is unknown
             logger.exception("check %s failed", name)
-            failures[name] = spark_questions.reason(error)
+            failures[name] = questions.reason(error)
     return Answers(_together(alone), answers, failures)
 
 
@@ -110,7 +113,7 @@ def _queries(built: tables.Tables, names: Sequence[str]) -> tuple[dict[str, Data
                 checks[name] = made.result()
             except Exception as error:  # Spark raises many kinds; one check that fails must not take the others along
                 logger.exception("check %s failed", name)
-                failures[name] = spark_questions.reason(error)
+                failures[name] = questions.reason(error)
     return checks, failures
 
 
@@ -148,18 +151,18 @@ def examined(
 
 def _judged(
     checks: Sequence[str], found: DataFrame, looked_for: Excuses, built: tables.Tables
-) -> tuple[list[DataFrame], spark_questions.QuestionRows, dict[str, str]]:
+) -> tuple[list[DataFrame], questions.QuestionRows, dict[str, str]]:
     """What these checks found, with what excuses it; the same counted; those that raised.
 
     All are one job. If it fails, each is asked alone, so that one that raises silences no other.
     """
     judged: list[DataFrame] = []
-    counted: spark_questions.QuestionRows = []
+    counted: questions.QuestionRows = []
     failures: dict[str, str] = {}
 
     def judge(names: Sequence[str], name: str) -> None:
-        own = built.made(spark_questions.in_few_tasks(looked_for.split(names, found)), name)
-        counted.extend(spark_questions.ask(_counted(own))[CHECKS])
+        own = built.made(questions.in_few_tasks(looked_for.split(names, found)), name)
+        counted.extend(questions.ask(_counted(own))[CHECKS])
         judged.append(own)
 
     try:
@@ -173,12 +176,12 @@ def _judged(
             judge([name], f"judged-{name}")
         except Exception as error:  # of this check alone
             logger.exception("check %s failed", name)
-            failures[name] = spark_questions.reason(error)
+            failures[name] = questions.reason(error)
     return judged, counted, failures
 
 
 def _together(frames: Sequence[DataFrame]) -> DataFrame | None:
-    return spark_questions.union(frames) if frames else None
+    return questions.union(frames) if frames else None
 
 
 def _unexcused(found: DataFrame) -> DataFrame:
@@ -204,7 +207,7 @@ def _counted(judged: DataFrame | None) -> dict[str, DataFrame]:
 
 
 def _found(
-    rows: spark_questions.QuestionRows, places: Sequence[Place], models: Mapping[str, RunModel]
+    rows: questions.QuestionRows, places: Sequence[Place], models: Mapping[str, RunModel]
 ) -> list[tuple[str, Found]]:
     """The answer to ``_counted``, in the order of ``NAMES``, with the run of each."""
     found = []

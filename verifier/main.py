@@ -20,7 +20,7 @@ from types import FrameType
 from cluster.process.one_line import log_to
 from verifier.evidence.run_directory import RunDirectory, append_json_line
 from verifier.replacing import recorded
-from verifier.spark import SparkLost, SparkUnavailable
+from verifier.spark.session import SparkLost, SparkUnavailable
 from verifier.verdict import Verdict
 from verifier.verify_runs import VerifierAtWork, verify_all
 

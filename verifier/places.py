@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from verifier.bounds import Bounds, bounds
-from verifier.closing import due_ns
+from verifier.closing.closing import due_ns
+from verifier.closing.wall_clock import ClockShift
 from verifier.deletions import Deletions
 from verifier.evidence.run_model import FinalPartition, RunModel
-from verifier.expectation import Expectation
+from verifier.excuses.expectation import Expectation
 from verifier.facts import ReaderReach, reader_masks
-from verifier.wall_clock import ClockShift
 
 #: How the rows of files name a partition; ``place`` stands for all three from here on.
 NAMED = ["run", "topic", "partition"]

@@ -15,30 +15,31 @@ from threading import Event
 
 from pyspark.sql import DataFrame, SparkSession
 
-from verifier import collect, context, findings, sources, spark_questions, staging, tables, written_tables
-from verifier.accounts import accounts
+from verifier import collect, context, findings, tables
+from verifier.accounts.summing import accounts
+from verifier.closing.wall_clock import STEADY, ClockShift, known_shift
 from verifier.deletions import Deletions
 from verifier.deletions import deletions as deletions_of
-from verifier.event_rows import Grounds
-from verifier.events import Events
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
-from verifier.excuses import Excuses
+from verifier.excuses.by_value import Excuses
+from verifier.excuses.event_rows import Grounds
+from verifier.excuses.events import Events
 from verifier.facts import Audit, ReaderReach, ReadLag
+from verifier.figures.lag import read_lags
 from verifier.files import rows as file_rows
 from verifier.files.find import replica_directories
 from verifier.files.replica import ReplicaDirectory
-from verifier.history_rows import HISTORY_COLUMNS, HistoryFilePath
-from verifier.lag import read_lags
 from verifier.places import Place, judged, partition_rows, replica_rows, unsettled, unsettled_rows
 from verifier.segments import rows
 from verifier.segments.rows import SegmentFile, find_segments
-from verifier.spark_settings import is_tiny
+from verifier.spark import questions, sources, staging, written_tables
+from verifier.spark.history_rows import HISTORY_COLUMNS, HistoryFilePath
+from verifier.spark.settings import is_tiny
 from verifier.suspects import examine, suspects
 from verifier.transactions.evidence import aborted_ranges, has_transactions
 from verifier.transactions.model import AbortedRange
-from verifier.wall_clock import STEADY, ClockShift, known_shift
-from verifier.witness import Witness, witness
+from verifier.witness.witness import Witness, witness
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +128,7 @@ def audit(
     """What Spark finds out about each run, by its name. ``here``: the runs' rows, if Spark need not read the files."""
     models = {run.name: run.model for run in runs}
     history, segments, files = _load(spark, runs, here)
-    first = spark_questions.ask(
+    first = questions.ask(
         {
             "history": collect.ask_history(history),
             "segments": collect.ask_segments(segments),

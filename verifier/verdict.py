@@ -12,18 +12,18 @@ from typing import Any, Literal
 
 from verifier import explain
 from verifier.anomalies import BY_NAME, NAMES, group
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness import incomplete
 from verifier.completeness.load import uncountable
 from verifier.deletions import have_begun
 from verifier.doubts import DELETIONS, Doubt, Evidence, blinded
-from verifier.effectiveness import ineffective
 from verifier.evidence.run_model import RunModel
-from verifier.expectation import Expectation
+from verifier.excuses.expectation import Expectation
 from verifier.facts import Audit, Found
-from verifier.figures import stats
+from verifier.figures.stats import stats
+from verifier.figures.unavailability import longest_gaps
 from verifier.narrowed import Narrowing, narrowing
-from verifier.unavailability import longest_gaps
+from verifier.witness.effectiveness import ineffective
 
 SCHEMA = 1
 

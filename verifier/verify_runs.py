@@ -16,31 +16,31 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from verifier import anomaly_files
 from verifier.batches import Examined, Judged, batched
 from verifier.checks.stalled import stalled
-from verifier.closing import Closing, gather
+from verifier.closing.closing import Closing, gather
 from verifier.deletions import Deletions, complaints, deletions, doubts
 from verifier.evidence.outputs import BESIDE, SCRATCH, check_outputs
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
+from verifier.figures.recoveries import memory, recoveries, summary
+from verifier.figures.standstills import standstills
+from verifier.figures.unavailability import to_json, unavailability
 from verifier.groups.group_checks import group_figures, of_groups
-from verifier.in_sync_checks import of_in_sync
-from verifier.recoveries import memory, recoveries, summary
+from verifier.in_sync.in_sync_checks import of_in_sync
 from verifier.replacing import replacing
 from verifier.report import write_reports
-from verifier.sessions import Sessions
-from verifier.standstills import standstills
+from verifier.spark.sessions import Sessions
 from verifier.surroundings import gather as gather_surroundings
+from verifier.telling import anomaly_files
 from verifier.transactions.figures import transaction_figures
 from verifier.transactions.transaction_checks import of_internal_replicas, transactional
-from verifier.unavailability import to_json, unavailability
 from verifier.verdict import Verdict, decide, undecidable
 
 if TYPE_CHECKING:
     from verifier.facts import Audit, Found
     from verifier.run_checks import RunEvidence
-    from verifier.staging import TellProgress
+    from verifier.spark.staging import TellProgress
 
 logger = logging.getLogger(__name__)
 
@@ -235,7 +235,7 @@ def _audit(runs: Sequence[Examined], sessions: Sessions, progress: TellProgress)
     closes the evidence; with the deletions that were asked for in the evidence. Their scratch directories are there.
     """
     from verifier.run_checks import audit, staged
-    from verifier.spark_settings import is_local
+    from verifier.spark.settings import is_local
 
     evidence = [each.evidence for each in runs]
     segments, histories = sum(len(each.segments) for each in evidence), sum(len(each.histories) for each in evidence)

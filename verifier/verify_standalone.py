@@ -17,7 +17,16 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunSettings
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
 from verifier.evidence.standalone import ByHandError, LoadStart, ReadBack, read_read_back, read_starts
-from verifier.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, RETURNED, TIMEOUT, UNANSWERED, Expectation
+from verifier.excuses.expectation import (
+    DISCONNECT,
+    ELECTION,
+    REFUSAL,
+    RETRY,
+    RETURNED,
+    TIMEOUT,
+    UNANSWERED,
+    Expectation,
+)
 from verifier.operations.anomalies import BY_NAME
 from verifier.operations.export import Export, export_run
 from verifier.operations.model import HistoryBuilder, OperationsError

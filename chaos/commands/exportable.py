@@ -15,7 +15,7 @@ from verifier.completeness.killed import KILLED
 from verifier.evidence import seal
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
-from verifier.expectation import Expectation
+from verifier.excuses.expectation import Expectation
 from verifier.operations.anomalies import NAMES
 
 #: Why nothing is exported.

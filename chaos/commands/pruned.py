@@ -12,7 +12,7 @@ from typing import Any
 from chaos.commands.verdict_lines import say_lines
 from verifier.evidence import seal
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.result_lines import result_lines
+from verifier.telling.result_lines import result_lines
 from verifier.verdict import undecidable
 
 MOST_NAMED = 6

@@ -1,6 +1,6 @@
 """What every run ends with: the RESULT lines, the reasons of the verdict, and its object for programs.
 
-Owns which of it goes to stdout and which to stderr. Does not own the lines (``verifier.result_lines``), nor the
+Owns which of it goes to stdout and which to stderr. Does not own the lines (``verifier.telling.result_lines``), nor the
 judging (``verifier_process``).
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 from chaos.commands.verdict_details import examples, planted
 from cluster.process.one_line import printable
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.result_lines import result_lines
+from verifier.telling.result_lines import result_lines
 
 
 def say(directory: RunDirectory, *, as_json: bool, more: Mapping[str, Any] | None = None) -> str:

@@ -24,7 +24,7 @@ from cluster.process.one_line import printable
 from verifier.evidence.outputs import InTheWay
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.replacing import recorded
-from verifier.result_lines import result_lines
+from verifier.telling.result_lines import result_lines
 from verifier.verdict import undecidable
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import RunDirectory, read_json
 from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.evidence.series import SeriesPoint, read_all_series
-from verifier.expectation import Expectation
+from verifier.excuses.expectation import Expectation
 
 #: ``unjudged``: run, and not judged yet; ``failed``: the harness itself; ``interrupted``: before its own end;
 #: ``not run``: not yet; ``inapplicable``: it makes no sense to run it; ``not asked``: ``--filter`` leaves it out.

@@ -20,7 +20,7 @@ from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.report.sensitivity_words import markdown
 from chaos.sweeps.sensitivity import DEFECTS, EXERCISES, NAME, build
 from chaos.sweeps.sensitivity_figures import Sensitivity, sensitivity_of
-from verifier.markdown import code, inline, table
+from verifier.telling.markdown import code, inline, table
 
 _WIDTH = 120
 

@@ -24,7 +24,7 @@ LEFT = {
     "cluster.seams.memory_connection": "what accepts a connection is given it, and returns who handles its frames",
     "loadgen.locustfile": "Locust reads the number of users of a class from that class",
     "loadgen.users.program": "Locust takes no class for its parser; it is replaced once, before Locust starts",
-    "verifier.spark": "PySpark and tempfile have globals, which are set for a session and taken back after it",
+    "verifier.spark.session": "PySpark and tempfile have globals, which are set for a session and taken back after it",
     "cluster.seams.memory_selector": "a circle is cut: it is polled by the one that it tells of its events",
     "cluster.seams.out_of_memory": "Python's hooks for what no caller sees are globals, set once as a process begins",
     "loadgen.users.whole_csv": "Locust takes no class for its CSV files; it is replaced once, before Locust starts",

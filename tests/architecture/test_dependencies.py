@@ -30,8 +30,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "cluster.process.safe_path",
         "verifier.evidence",
         "verifier.facts",
-        "verifier.markdown",
-        "verifier.suites",
+        "verifier.telling.markdown",
+        "verifier.telling.suites",
         "verifier.verdict",
     ),
     "cluster.broker": (

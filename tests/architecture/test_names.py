@@ -230,16 +230,24 @@ SHARED_MODULES: Mapping[str, tuple[tuple[str, ...], str]] = {
         ("loadgen.clients.transactional", "loadgen.users.transactional"),
         "the client, and the user that drives it",
     ),
+    "verifier: belonging": (
+        ("verifier.accounts.belonging", "verifier.completeness.belonging"),
+        "to what rows belong, and what follows where some belong to nothing",
+    ),
     "verifier: clients": (
         ("verifier.surroundings.clients", "verifier.suspects.clients"),
         "what is shown of them, and what in their histories is suspect",
+    ),
+    "verifier: columns": (
+        ("verifier.accounts.columns", "verifier.operations.columns"),
+        "sums over those of a history, and operations as columns",
     ),
     "verifier: cycles": (
         ("verifier.operations.cycles", "verifier.transactions.cycles"),
         "of operations, and of transactions",
     ),
     "verifier: events": (
-        ("verifier.events", "verifier.explain.events"),
+        ("verifier.excuses.events", "verifier.explain.events"),
         "what happened in a run, and the words for it",
     ),
     "verifier: files": (
@@ -265,8 +273,8 @@ SHARED_MODULES: Mapping[str, tuple[tuple[str, ...], str]] = {
         "the anomalies as data, the words for them, what is read, their part of the page, and what is suspect",
     ),
     "verifier: logs": (
-        ("verifier.groups.logs", "verifier.transactions.logs"),
-        "what is read of the logs, for groups and for transactions",
+        ("verifier.coordinators.logs", "verifier.groups.logs", "verifier.transactions.logs"),
+        "whether they can be read, and what is read of them, for groups and for transactions",
     ),
     "verifier: readers": (
         ("verifier.anomalies.readers", "verifier.explain.readers"),

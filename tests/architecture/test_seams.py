@@ -61,16 +61,16 @@ EXCEPTIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "chaos.sweeps.directory": (("mkdir", "rename"), "it makes the directory of a sweep, and puts files in place whole"),
     "loadgen.documents": (("read_bytes",), "it reads the files that users write, before anything runs"),
     "loadgen.users.standalone_load": (("subprocess",), "what reads back must not have Locust's patched sockets"),
-    "verifier.plain_paths": (
+    "verifier.spark.plain_paths": (
         ("tempfile", "os.symlink", "rmtree"),
         "Spark reads no path with a glob in it: it gets a link",
     ),
-    "verifier.spark": (
+    "verifier.spark.session": (
         ("subprocess", "tempfile", "mkdir", "open"),
         "it waits for the end of the Java process that it started, and has scratch and a log for it",
     ),
-    "verifier.staging": (("subprocess", "mkdir"), "it has evidence read by a process a core"),
-    "verifier.staging_part": (("os.read",), "such a process ends with its standard input"),
+    "verifier.spark.staging": (("subprocess", "mkdir"), "it has evidence read by a process a core"),
+    "verifier.spark.staging_part": (("os.read",), "such a process ends with its standard input"),
     "verifier.verify_runs": (("os.open", "rmtree", "mkdir"), "it locks the run directory and has its scratch"),
     "verifier": (
         ("read_text", "write_text", "rmtree", "open", "mkdir", "unlink", "symlink_to"),

@@ -24,7 +24,7 @@ from chaos.experiment.verdict_settings import decided, settings_of
 from chaos.schedules.model import Injection, Schedule, to_yaml
 from loadgen.settings import FINAL_CLIENTS
 from verifier.evidence.run_model import DefectSetting, RunModel, RunSettings
-from verifier.expectation import RETRY, Expectation
+from verifier.excuses.expectation import RETRY, Expectation
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12)
 

@@ -22,9 +22,9 @@ from tests.chaos.conducted import RECORD, FastClock, conduct, conduct_with_littl
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
 from tests.chaos.fake_machine import FakeMachine
 from tests.support.faults import of_zookeeper
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness.targets import misnamed
-from verifier.effectiveness import fault_record
+from verifier.witness.effectiveness import fault_record
 
 
 def _cluster_for(name: str) -> FakeCluster:

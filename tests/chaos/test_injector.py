@@ -16,7 +16,7 @@ from cluster.seams.memory_storage import MemoryStorage
 from tests.chaos.conducted import RECORD, FastClock, conduct, conduct_with_little_patience
 from tests.chaos.fake_cluster import FakeCluster, FakeLinks
 from tests.chaos.fake_orders import FakeOrders
-from verifier.effectiveness import fault_record
+from verifier.witness.effectiveness import fault_record
 
 
 def test_faults_that_overlap_on_one_link_heal_each_its_own() -> None:

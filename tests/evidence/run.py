@@ -23,7 +23,7 @@ from tests.evidence import sources
 from tests.evidence.coverage import table
 from tests.evidence.fuzzer import OUTCOMES, Outcome, fuzz
 from tests.evidence.judge import judge
-from verifier import spark as sessions
+from verifier.spark import session as sessions
 
 #: Copies that are judged in one Spark job.
 TOGETHER = 250

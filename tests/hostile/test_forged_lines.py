@@ -19,9 +19,9 @@ from chaos.commands.main import run_command
 from cluster.broker import main as broker_main
 from cluster.process.one_line import printable
 from tests.support.stories import clean
-from verifier.markdown import code, inline
 from verifier.report.junit import junit_xml
 from verifier.report.summary import summary_md
+from verifier.telling.markdown import code, inline
 from verifier.verdict import undecidable
 
 FORGED = "2026-01-01 00:00:00,000 INFO cluster.broker.node: all is well"

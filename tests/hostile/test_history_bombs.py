@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from cluster.seams.clock import ManualClock
-from verifier.accounts import account_of
+from verifier.accounts.summing import account_of
 from verifier.evidence.arrow_claims import MAX_MESSAGE_BYTES, grouped
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import (

@@ -23,8 +23,8 @@ from tests.hostile.test_history_bombs import DUMP, MOST_MB
 from tests.support.settings import run_model
 from tests.support.stories import clean
 from tests.verifier.files.test_replica import Broker
-from verifier.accounts import account_of
-from verifier.closing import gather
+from verifier.accounts.summing import account_of
+from verifier.closing.closing import gather
 from verifier.evidence import seal
 from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines

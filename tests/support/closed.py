@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.support.settings import load_settings_of
-from verifier.account import HistoryAccount
-from verifier.accounts import account_of
-from verifier.closing import Closing
+from verifier.accounts.account import HistoryAccount
+from verifier.accounts.summing import account_of
+from verifier.closing.closing import Closing
 from verifier.evidence.declared import DeclaredEvidence, DeclaredProcess
 from verifier.evidence.phases import PHASES
 from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic

@@ -20,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.stories import clean
-from verifier import spark
+from verifier.spark import session as sessions
 
 
 def pytest_collection_finish() -> None:
@@ -35,12 +35,13 @@ def _drawn(_text: str, _number: int) -> None:
 
 
 def main() -> None:
-    """Have the verifier's first JVM keep the archive of its classes (``verifier.class_archive``), if it must be made.
+    """Have the verifier's first JVM keep the archive of its classes (``verifier.spark.class_archive``), if it must be
+    made.
 
     Else the first verdict of the gate makes it, and those until then start without.
     """
-    with suppress(spark.SparkUnavailable), TemporaryDirectory() as home:
-        if spark._classes(spark._java_home()).make() is None:
+    with suppress(sessions.SparkUnavailable), TemporaryDirectory() as home:
+        if sessions._classes(sessions._java_home()).make() is None:
             return
         run = clean().write(Path(home) / "run").path
         command = [sys.executable, "-m", "verifier.main", str(run)]

@@ -26,19 +26,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.support.stories import Story
 from tests.verifier import oracle
 from tests.verifier.mutations import broken_stories
-from verifier import spark as sessions
-from verifier.accounts import accounts
+from verifier.accounts.summing import accounts
 from verifier.checks.stalled import stalled
-from verifier.closing import gather
+from verifier.closing.closing import gather
 from verifier.deletions import deletions
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Found
 from verifier.findings import CHECKED
 from verifier.groups.group_checks import of_groups
-from verifier.in_sync_checks import of_in_sync
+from verifier.in_sync.in_sync_checks import of_in_sync
 from verifier.places import partition_rows, replica_rows, unsettled_rows
 from verifier.run_checks import RunEvidence, audit, judged_places, staged
-from verifier.staging import Staged
+from verifier.spark import session as sessions
+from verifier.spark.staging import Staged
 from verifier.suspects import examine, suspects
 from verifier.transactions.transaction_checks import of_internal_replicas, transactional
 

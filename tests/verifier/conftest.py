@@ -31,7 +31,7 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Audit
 from verifier.run_checks import RunEvidence, audit, staged
-from verifier.staging import Staged
+from verifier.spark.staging import Staged
 
 #: Cases with several mutations that hypothesis draws, besides each mutation alone.
 DRAWN = 400 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 40
@@ -61,7 +61,7 @@ class Copies:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A running ``SparkSession``; its JVM is gone when the tests are."""
-    from verifier import spark as sessions
+    from verifier.spark import session as sessions
 
     with sessions.session(tmp_path_factory.mktemp("spark")) as started:
         yield started.spark

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from tests.support.settings import settings as run_settings
 from tests.verifier.test_verdict import a_run, audit, closing, decide, found
-from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
-from verifier.expectation import RETRY
+from verifier.excuses.expectation import RETRY
 from verifier.report.page import report_html
 from verifier.verdict import Verdict
+from verifier.witness.effectiveness import Injected
 
 SECOND = 1_000_000_000
 FAULTS = [

@@ -11,10 +11,10 @@ import pytest
 from tests.support.stories import clean
 from verifier import verify_runs
 from verifier.batches import MOST_BYTES, MOST_RUNS, Examined, Judged, batched
-from verifier.closing import gather
+from verifier.closing.closing import gather
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Facts
-from verifier.sessions import Sessions
+from verifier.spark.sessions import Sessions
 from verifier.verdict import Verdict
 
 

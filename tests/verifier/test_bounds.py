@@ -10,9 +10,9 @@ import pytest
 
 from tests.support.settings import run_model, settings
 from verifier.bounds import MARGIN_MS, bounds, expired_ms
+from verifier.closing.wall_clock import OFFSET, ClockShift, known_shift, shift_of
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import PhaseSpan, RunModel
-from verifier.wall_clock import OFFSET, ClockShift, known_shift, shift_of
 
 STARTED_MS = 1_700_000_000_000
 STARTED = "2023-11-14T22:13:20+00:00"

@@ -12,7 +12,7 @@ from tests.verifier.agreement import expected, report, summed_up
 from tests.verifier.conftest import Judged
 from tests.verifier.planted import PLANTED
 from verifier.anomalies import NAMES
-from verifier.expectation import ELECTION, EXCUSES
+from verifier.excuses.expectation import ELECTION, EXCUSES
 from verifier.facts import Audit, Region, Untold
 
 #: Values that were acknowledged and deleted on purpose, by planted example.

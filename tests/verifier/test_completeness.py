@@ -19,16 +19,16 @@ from tests.support.settings import experiment_of, settings, topic_config_of
 from tests.support.stories import Story, clean
 from tests.verifier.test_verdict import a_run, closing, closing_of, facts
 from verifier import completeness
-from verifier.closing import Closing, LogAlarm, Unreadable, gather
+from verifier.closing.closing import Closing, LogAlarm, Unreadable, gather
+from verifier.closing.wall_clock import ClockShift
 from verifier.doubts import ALL, CLOCK, EXCUSES, FINAL, HISTORIES, NOTHING, Doubt, Evidence
-from verifier.effectiveness import Injected
 from verifier.evidence.history import HistoryRow
 from verifier.evidence.run_model import ChildProcess, HarnessHealth, RunModel, TopicSpec
 from verifier.evidence.seal import Difference
 from verifier.facts import Facts, ReaderReach, Untold
-from verifier.leaderships import Sighting
 from verifier.outcomes import may_fail
-from verifier.wall_clock import ClockShift
+from verifier.witness.effectiveness import Injected
+from verifier.witness.leaderships import Sighting
 
 SECOND = 1_000_000_000
 

@@ -12,7 +12,7 @@ from tests.support.stories import Story
 from tests.verifier.planted import planted_story
 from tests.verifier.planted.groups import PROCESS
 from tests.verifier.test_verdict import closing_of, facts
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness import belonging, load
 from verifier.doubts import HISTORIES
 from verifier.evidence.run_model import RunModel

@@ -9,7 +9,7 @@ import pytest
 from tests.support.stories import Story, clean
 from tests.verifier.test_completeness import closing, incomplete, without
 from tests.verifier.test_verdict import a_run, facts
-from verifier.closing import Unreadable, gather
+from verifier.closing.closing import Unreadable, gather
 from verifier.completeness import sealed
 from verifier.doubts import ALL, EXCUSES, HISTORIES, NOTHING, Doubt, Evidence
 from verifier.evidence import seal

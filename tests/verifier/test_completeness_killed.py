@@ -13,11 +13,11 @@ from chaos.faults.kill_several import KillSeveral
 from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
 from verifier.anomalies import BY_NAME
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness.killed import kills
 from verifier.doubts import HISTORIES
-from verifier.effectiveness import Injected
 from verifier.evidence.run_model import ChildProcess, RunModel
+from verifier.witness.effectiveness import Injected
 
 SECOND = 1_000_000_000
 #: The pid of ``producer-1`` in a made-up run, and when its last row was written.

@@ -11,7 +11,7 @@ import pytest
 from tests.support.stories import clean
 from tests.verifier.test_completeness import FACTS, RUN, beside, incomplete
 from tests.verifier.test_verdict import closing
-from verifier.closing import gather
+from verifier.closing.closing import gather
 from verifier.evidence.run_model import RunModel
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.stories import TOPIC, Story, clean
 from tests.verifier.test_completeness import FACTS, RUN, a_run_of, said_by, told
 from tests.verifier.test_verdict import closing_of
-from verifier.closing import Closing, gather
+from verifier.closing.closing import Closing, gather
 from verifier.completeness import incomplete
 from verifier.doubts import HISTORIES
 from verifier.evidence import history, seal

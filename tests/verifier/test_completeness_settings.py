@@ -21,7 +21,7 @@ from tests.support.settings import experiment_of, settings
 from tests.support.stories import clean
 from tests.verifier.test_completeness import CLOSING, FACTS, RUN
 from tests.verifier.test_verdict import a_run
-from verifier.closing import Closing, gather
+from verifier.closing.closing import Closing, gather
 from verifier.completeness import incomplete
 from verifier.completeness.settings import STANDS
 from verifier.doubts import ALL, Doubt

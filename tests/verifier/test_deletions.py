@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.stories import TOPIC, Story, clean
-from verifier.accounts import accounts
-from verifier.closing import gather
+from verifier.accounts.summing import accounts
+from verifier.closing.closing import gather
 from verifier.deletions import Deletions, complaints, deletions, doubts, have_begun
 from verifier.doubts import JOURNALS
 from verifier.evidence.run_directory import RunDirectory

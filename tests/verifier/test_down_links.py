@@ -13,10 +13,10 @@ from chaos.proxy.proxy import Proxy
 from cluster.process.one_line import log_to
 from tests.verifier.test_completeness import FACTS, RUN, SECOND, incomplete
 from tests.verifier.test_verdict import closing
+from verifier.closing.proxy_log import link_starts
 from verifier.doubts import EXCUSES
-from verifier.effectiveness import Injected
 from verifier.evidence.run_directory import RunDirectory
-from verifier.proxy_log import link_starts
+from verifier.witness.effectiveness import Injected
 
 LINK = "b2-b1"
 BIT = {"closed_connections": 2, "refused_connections": 3}

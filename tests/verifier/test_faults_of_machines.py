@@ -18,9 +18,8 @@ from cluster.seams import out_of_memory
 from tests.support.stories import clean
 from tests.verifier.test_completeness import KILL, children, incomplete
 from tests.verifier.test_verdict import a_run, closing, facts
-from verifier.closing import LogAlarm, gather
+from verifier.closing.closing import LogAlarm, gather
 from verifier.completeness.killed import ABORTED, FAILED, HALTED, KILLED
-from verifier.effectiveness import Injected
 from verifier.evidence.fault_kinds import (
     DISK_ERRORS,
     FAILING_DISKS,
@@ -32,7 +31,8 @@ from verifier.evidence.fault_kinds import (
     UNCLEAN_ORDER,
 )
 from verifier.evidence.run_model import ChildProcess
-from verifier.witness import spans
+from verifier.witness.effectiveness import Injected
+from verifier.witness.witness import spans
 
 BROKEN = replace(
     KILL,

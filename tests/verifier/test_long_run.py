@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.support.long_run import write_long_run
-from verifier.closing import gather
+from verifier.closing.closing import gather
 from verifier.completeness import incomplete
 from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit

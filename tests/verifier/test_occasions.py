@@ -12,7 +12,7 @@ from tests.support.settings import settings as run_settings
 from tests.verifier.reported import FAULTS, SECOND, series
 from tests.verifier.test_verdict import a_run, audit, closing, decide, found
 from verifier.evidence.run_model import RunModel
-from verifier.expectation import ELECTION
+from verifier.excuses.expectation import ELECTION
 from verifier.report.groups import MOST_ALLOWED
 from verifier.report.junit import junit_xml
 from verifier.report.occasions import Occasions

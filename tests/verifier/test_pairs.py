@@ -18,7 +18,7 @@ from tests.verifier.planted import PLANTED, refusals
 from tests.verifier.planted.pairs import Pair, pairs
 from verifier import explain
 from verifier.anomalies import BY_NAME
-from verifier.expectation import Expectation
+from verifier.excuses.expectation import Expectation
 
 PAIRS = pairs()
 

@@ -14,12 +14,10 @@ import pytest
 from tests.support.settings import settings as run_settings
 from tests.verifier.reported import FAULTS, SECOND, bad_verdict, page, series
 from tests.verifier.test_verdict import a_run, audit, closing, decide, facts, found
-from verifier.effectiveness import Injected
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import DefectSetting
-from verifier.expectation import ELECTION, EVENTS, RETRY, Expectation
+from verifier.excuses.expectation import ELECTION, EVENTS, RETRY, Expectation
 from verifier.facts import Audit
-from verifier.markdown import IN_DOUBT
 from verifier.report.dumps import dump_commands, program
 from verifier.report.page import LARGEST, report_html
 from verifier.report.summary import summary_md
@@ -40,7 +38,9 @@ from verifier.surroundings.model import (
     example_key,
 )
 from verifier.surroundings.reached import reached
+from verifier.telling.markdown import IN_DOUBT
 from verifier.verdict import Verdict, undecidable
+from verifier.witness.effectiveness import Injected
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from tests.verifier.test_main import ROOT, faulty_story, start
-from verifier.class_archive import ClassArchive
 from verifier.evidence.outputs import BESIDE, SCRATCH
 from verifier.evidence.run_directory import RunDirectory
+from verifier.spark.class_archive import ClassArchive
 from verifier.verify_runs import verify
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
@@ -94,13 +94,13 @@ def test_what_a_dead_verifier_left_is_removed_first(tmp_path: Path) -> None:
 FILL_THE_HEAP = """
 import sys
 from pathlib import Path
-from verifier import spark
+from verifier.spark import session as sessions
 
 try:
-    with spark.session(Path(sys.argv[1])) as session:
+    with sessions.session(Path(sys.argv[1])) as session:
         gateway = session.spark.sparkContext._gateway
         gateway.new_array(gateway.jvm.long, 1 << 30)
-except spark.SparkLost as lost:
+except sessions.SparkLost as lost:
     print(lost)
 """
 
@@ -123,7 +123,7 @@ def in_a_process(script: str, *arguments: object) -> str:
 @pytest.mark.full
 def test_the_archive_of_classes_is_never_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A damaged one is not used; what a dead verifier was writing is removed; where none can be kept there is none."""
-    monkeypatch.setattr("verifier.class_archive._directories", lambda: [tmp_path])
+    monkeypatch.setattr("verifier.spark.class_archive._directories", lambda: [tmp_path])
     archive = ClassArchive.of("/usr", tmp_path)
     assert archive.path is not None
     assert archive.use() == []
@@ -138,7 +138,7 @@ def test_the_archive_of_classes_is_never_needed(tmp_path: Path, monkeypatch: pyt
     making.finish(whole=True)
     assert archive.use()[-1] == f"-XX:SharedArchiveFile={archive.path}"
     assert archive.make() is None
-    monkeypatch.setattr("verifier.class_archive._directories", list)
+    monkeypatch.setattr("verifier.spark.class_archive._directories", list)
     assert ClassArchive.of("/usr", tmp_path) == ClassArchive(None)
     assert (ClassArchive(None).use(), ClassArchive(None).make()) == ([], None)
 
@@ -147,11 +147,11 @@ def test_the_archive_of_classes_is_never_needed(tmp_path: Path, monkeypatch: pyt
 COUNT = """
 import sys
 from pathlib import Path
-from verifier import spark
-from verifier.class_archive import ClassArchive
+from verifier.spark import session as sessions
+from verifier.spark.class_archive import ClassArchive
 
-spark._classes = lambda _: ClassArchive(Path(sys.argv[1]))
-with spark.session(Path(sys.argv[2])) as session:
+sessions._classes = lambda _: ClassArchive(Path(sys.argv[1]))
+with sessions.session(Path(sys.argv[2])) as session:
     print(session.spark.range(3).count())
 """
 

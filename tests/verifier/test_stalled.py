@@ -10,7 +10,7 @@ import pytest
 from tests.support.settings import settings
 from tests.verifier.test_verdict import a_run, audit, closing, decide
 from verifier.checks.stalled import stalled, unproven
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.evidence.run_model import PhaseSpan, RunModel
 
 SECOND = 1_000_000_000

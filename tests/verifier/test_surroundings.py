@@ -13,7 +13,7 @@ from tests.support.settings import settings
 from tests.support.stories import SECOND, Story, clean, row
 from tests.verifier.test_verdict import audit, closing_of, found
 from verifier.evidence.run_directory import RunDirectory, append_json_line
-from verifier.expectation import ELECTION
+from verifier.excuses.expectation import ELECTION
 from verifier.facts import Found
 from verifier.report.groups import Cards
 from verifier.report.pictures import OffsetCell, picture

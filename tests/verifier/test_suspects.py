@@ -10,7 +10,7 @@ from tests.verifier.planted import PLANTED
 from verifier.facts import Audit
 from verifier.findings import CHECKED
 from verifier.run_checks import RunEvidence
-from verifier.staging import Staged
+from verifier.spark.staging import Staged
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 

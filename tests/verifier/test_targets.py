@@ -9,8 +9,8 @@ import pytest
 from tests.verifier.test_completeness import FACTS, RUN, SECOND, incomplete
 from tests.verifier.test_verdict import closing
 from verifier.doubts import EXCUSES
-from verifier.effectiveness import Injected
-from verifier.witness import SLACK_NS, Sighting
+from verifier.witness.effectiveness import Injected
+from verifier.witness.witness import SLACK_NS, Sighting
 
 LEADER, LINK, AT = "broker 1, leader of t-0", "producers-b1", 20 * SECOND
 STEPS = {"steps": [{"broker": 1, "in_time": True}, {"broker": 2, "in_time": True}, {"broker": 3, "in_time": True}]}

@@ -18,12 +18,11 @@ from tests.support.settings import settings as run_settings
 from tests.support.stories import Story, clean
 from verifier import verdict as rules
 from verifier.anomalies import ANOMALIES, BY_NAME, NAMES, group
-from verifier.closing import Closing, gather
+from verifier.closing.closing import Closing, gather
 from verifier.doubts import JOURNALS, Doubt
-from verifier.effectiveness import FaultRecord, Injected
 from verifier.evidence.run_model import RunModel, RunSettings
 from verifier.evidence.seal import Difference
-from verifier.expectation import (
+from verifier.excuses.expectation import (
     DISCONNECT,
     ELECTION,
     EXCUSES,
@@ -37,8 +36,9 @@ from verifier.expectation import (
 from verifier.facts import Audit, Facts, Found, Gap, ReaderReach, Region, ReplicaFiles
 from verifier.report.summary import summary_md
 from verifier.report.tiles import tiles
-from verifier.result_lines import result_lines
+from verifier.telling.result_lines import result_lines
 from verifier.verdict import Verdict, undecidable, worst
+from verifier.witness.effectiveness import FaultRecord, Injected
 
 
 def a_run(**changes: Any) -> RunModel:

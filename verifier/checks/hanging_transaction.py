@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.coordinator_topics import STATE_TOPIC
+from verifier.coordinators.topics import STATE_TOPIC
 from verifier.files.transactions import Opened
 from verifier.transactions.model import Anomalous, TransactionEvidence
 from verifier.transactions.state_records import ONGOING, PREPARE_ABORT, PREPARE_COMMIT, STATE_NAMES, TopicPartition

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from verifier.internal_replicas import InternalPartition, ReplicaBatch, ReplicaLog, ReplicaRecord
+from verifier.coordinators.internal_replicas import InternalPartition, ReplicaBatch, ReplicaLog, ReplicaRecord
 from verifier.transactions.model import Anomalous
 
 NAME = "internal-divergence"

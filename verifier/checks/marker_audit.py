@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.coordinator_topics import STATE_TOPIC
+from verifier.coordinators.topics import STATE_TOPIC
 from verifier.files.transactions import Ended
 from verifier.segments.markers import COMMIT, KIND_NAMES
 from verifier.transactions.logs import LogTransactions

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.evidence.phases import HEAL, RECOVERY
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import ms_of_ns, ns_of_seconds

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from verifier.in_sync import TooFew
+from verifier.in_sync.too_few import TooFew
 from verifier.transactions.model import Anomalous
 from verifier.transactions.state_records import TopicPartition
 

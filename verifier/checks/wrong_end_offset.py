@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.ends import EndEvidence, ToldEnd
+from verifier.transactions.ends import EndEvidence, ToldEnd
 from verifier.transactions.model import Anomalous
 
 NAME = "wrong-end-offset"

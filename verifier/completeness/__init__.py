@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness import (
     belonging,
     clock,

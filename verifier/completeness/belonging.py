@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from verifier.account import HistoryAccount
-from verifier.closing import Closing
+from verifier.accounts.account import HistoryAccount
+from verifier.closing.closing import Closing
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.run_model import RunModel

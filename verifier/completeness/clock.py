@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verifier.bounds import MARGIN_MS
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.doubts import CLOCK, Doubt
 from verifier.evidence.units import seconds_of_ms
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness.declared import transforms
 from verifier.completeness.together import together
-from verifier.coordinator_topics import OFFSETS_TOPIC, STATE_TOPIC, configured_partitions
+from verifier.coordinators.topics import OFFSETS_TOPIC, STATE_TOPIC, configured_partitions
 from verifier.doubts import Doubt
 from verifier.evidence.output import OUTPUT_TOPIC
 from verifier.evidence.run_model import RunModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from verifier.account import HistoryAccount
+from verifier.accounts.account import HistoryAccount
 from verifier.evidence.series import SeriesPoint
 
 #: The word for it, a row's function and outcome, and the total of a series.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from verifier.closing import Closing
-from verifier.effectiveness import Injected
+from verifier.closing.closing import Closing
+from verifier.witness.effectiveness import Injected
 
 #: What the probe of such a fault counts at least if it bit (docs/faults.md), and how often a link is up again for it.
 _LEAST_SEEN = {"flapping": {"refused_connections": 3, "times_up": 3}, "refuse": {"refused_connections": 3}}

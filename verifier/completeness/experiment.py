@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from verifier.bounds import MARGIN_MS, bounds
-from verifier.closing import Closing, LogAlarm
+from verifier.closing.closing import Closing, LogAlarm
 from verifier.completeness.killed import EXPLAINED, killer
 from verifier.doubts import CLOCK, EXCUSES, Doubt
 from verifier.evidence.declared import LIVE
@@ -15,7 +15,7 @@ from verifier.evidence.phases import PHASES
 from verifier.evidence.run_model import ChildProcess, RunModel
 from verifier.evidence.units import ms_of_seconds, seconds_of_ms, seconds_of_ns
 from verifier.narrowed import is_foreign
-from verifier.witness import CONNECTION_NS, SLACK_NS
+from verifier.witness.witness import CONNECTION_NS, SLACK_NS
 
 #: The processes whose event loop decides what the cluster sees; the brokers' own lag is theirs.
 HARNESS_LOOPS = ("proxy", "conductor")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.account import INTERVAL_NS
-from verifier.closing import Closing
+from verifier.accounts.account import INTERVAL_NS
+from verifier.closing.closing import Closing
 from verifier.completeness.down_links import unwitnessed
 from verifier.completeness.load import unreadable
 from verifier.completeness.targets import misnamed
 from verifier.completeness.together import together
 from verifier.doubts import EXCUSES, Doubt
-from verifier.effectiveness import NOT_OVER, Injected
 from verifier.evidence.phases import HEAL
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ns
+from verifier.witness.effectiveness import NOT_OVER, Injected
 
 #: A window in which fewer records than these were due may well have had none.
 LEAST_DUE = 5.0

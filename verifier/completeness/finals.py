@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import FINAL, NOTHING, Doubt
 from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_model import FinalPartition, RunModel
 from verifier.facts import Facts, ReplicaFiles
 from verifier.narrowed import due_files, given_files, is_foreign
-from verifier.unclean_orders import unclean_orders
+from verifier.witness.unclean_orders import unclean_orders
 
 
 def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:

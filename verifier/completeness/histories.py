@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.account import HistoryAccount
-from verifier.closing import Closing
+from verifier.accounts.account import HistoryAccount
+from verifier.closing.closing import Closing
 from verifier.completeness.counted import counted
 from verifier.completeness.killed import torn
 from verifier.completeness.rows import strange

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from verifier.account import HistoryAccount
-from verifier.closing import Closing
+from verifier.accounts.account import HistoryAccount
+from verifier.closing.closing import Closing
 from verifier.completeness.counted import counted
-from verifier.effectiveness import Injected
 from verifier.evidence.fault_kinds import FAILING_DISKS, HALTING, KILLING_MACHINES, KILLING_SEVERAL
 from verifier.evidence.history import FLUSH_INTERVAL_NS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import ns_of_seconds, seconds_of_ns
+from verifier.witness.effectiveness import Injected
 
 #: The exit status of a process that SIGKILL ended.
 KILLED = -9

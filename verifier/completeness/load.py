@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from verifier.account_columns import Where
+from verifier.accounts.columns import Where
 from verifier.checks.stalled import unproven
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import WriterRole

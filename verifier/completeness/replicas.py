@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness.load import unreadable
 from verifier.completeness.together import together
 from verifier.doubts import EXCUSES, Doubt

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from verifier.account import HistoryAccount
+from verifier.accounts.account import HistoryAccount
 from verifier.evidence.declared import DeclaredProcess
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import ALL, CLOCK, EXCUSES, HISTORIES, JOURNALS, NOTHING, Doubt, Evidence
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.doubts import ALL, Doubt
 from verifier.evidence.run_model import RunModel, RunSettings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from verifier.closing import Closing
+from verifier.closing.closing import Closing
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import TOTALS

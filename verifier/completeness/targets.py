@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from verifier.closing import Closing
-from verifier.effectiveness import Injected
-from verifier.leaderships import Sighting
-from verifier.witness import SLACK_NS, spans
+from verifier.closing.closing import Closing
+from verifier.witness.effectiveness import Injected
+from verifier.witness.leaderships import Sighting
+from verifier.witness.witness import SLACK_NS, spans
 
 _LEADER = re.compile(r"\bleader of (?P<topic>\S+)-(?P<partition>\d+)\b")
 _DIRECTION = re.compile(r"\b(request|response)s?\b")

@@ -179,7 +179,7 @@ class RunModel(Model):
     @property
     def may_elect_uncleanly(self) -> bool:
         """Whether a replica from outside the ISR may become leader of a partition of the run's topic: of any by the
-        topic's settings, or of one where a fault orders it (``verifier.witness``)."""
+        topic's settings, or of one where a fault orders it (``verifier.witness.witness``)."""
         return self.settings.unclean_leader_election or UNCLEAN_ORDER in self.faults_requested
 
     def phase(self, name: str) -> PhaseSpan | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from verifier.closing.wall_clock import clock
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ns
-from verifier.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, RETURNED, UNANSWERED
-from verifier.wall_clock import clock
+from verifier.excuses.expectation import DISCONNECT, ELECTION, REFUSAL, RETRY, RETURNED, UNANSWERED
 
 
 def event_text(excuse: str, event: Mapping[str, Any], run: RunModel) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from verifier.bounds import expired_ms
+from verifier.closing.wall_clock import STEADY, ClockShift
 from verifier.evidence.run_model import RunModel
 from verifier.files.replica import ReplicaDirectory
 from verifier.narrowed import is_foreign
 from verifier.segments.rows import SegmentFile
-from verifier.wall_clock import STEADY, ClockShift
 
 
 def replica_directories(

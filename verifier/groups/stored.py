@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from verifier.coordinator_topics import OFFSETS_TOPIC, configured_partitions, may_lose_offsets
+from verifier.coordinators.topics import OFFSETS_TOPIC, configured_partitions, may_lose_offsets
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.groups.model import GroupPlace, StoredCommits

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 from verifier.evidence.outputs import check_outputs
 from verifier.evidence.run_directory import write_json_atomic, write_text_atomic
 from verifier.evidence.texts import encodable
-from verifier.markdown import anomaly, inline, reasons, table
 from verifier.operations.anomalies import BY_NAME
 from verifier.operations.exported import asides
 from verifier.operations.findings import Findings
 from verifier.operations.model import IntArray
 from verifier.operations.pairing import Operations
 from verifier.operations.verify_history import ClientVerdict
-from verifier.suites import Suite, suite_xml
+from verifier.telling.markdown import anomaly, inline, reasons, table
+from verifier.telling.suites import Suite, suite_xml
 from verifier.verdict import Example
 
 ANOMALIES = "anomalies"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from verifier.effectiveness import Injected
 from verifier.evidence.run_directory import RunDirectory, write_json_atomic, write_text_atomic
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import read_all_series
@@ -18,6 +17,7 @@ from verifier.report.summary import summary_md
 from verifier.report.words import headline
 from verifier.surroundings.model import Surroundings
 from verifier.verdict import Verdict
+from verifier.witness.effectiveness import Injected
 
 
 def write_reports(

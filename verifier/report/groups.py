@@ -7,14 +7,14 @@ from typing import Any
 
 from verifier import explain
 from verifier.anomalies import BY_NAME
-from verifier.expectation import EVENTS
+from verifier.excuses.expectation import EVENTS
 from verifier.facts import Found
-from verifier.reasons import reason_of
 from verifier.report.dumps import dump_commands
 from verifier.report.occasions import Occasions
 from verifier.report.pictures import picture
 from verifier.report.summary import places
 from verifier.surroundings.model import FileLink, Surroundings
+from verifier.telling.reasons import reason_of
 from verifier.verdict import CheckResult, Example, Verdict
 
 #: Reasons of allowances that are shown.

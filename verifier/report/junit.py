@@ -1,4 +1,4 @@
-"""``junit.xml`` of a run, for CI. Owns its names and properties; ``verifier.suites`` has the form."""
+"""``junit.xml`` of a run, for CI. Owns its names and properties; ``verifier.telling.suites`` has the form."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from verifier.anomalies import BY_NAME
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ns
 from verifier.report.occasions import Occasions
-from verifier.suites import Suite, suite_xml
+from verifier.telling.suites import Suite, suite_xml
 from verifier.verdict import Verdict
 
 

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verifier.effectiveness import Injected
 from verifier.report.drawing import LANE, LEFT, TOP, Axis, Lane, LaneBar, Timeline, time_ticks
 from verifier.surroundings.model import LeaderChange, Moments, Name
+from verifier.witness.effectiveness import Injected
 
 #: Partitions that are drawn, those with the most changes first; and brokers that have a color of their own.
 MOST_PARTITIONS = 64

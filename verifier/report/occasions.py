@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from verifier.effectiveness import Injected
+from verifier.closing.wall_clock import clock
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.evidence.units import ms_of_ns, seconds_of_ns
-from verifier.expectation import ELECTION
+from verifier.excuses.expectation import ELECTION
 from verifier.facts import Found
 from verifier.report.timeline import axis_of
 from verifier.surroundings.model import LeaderChange, Surroundings
-from verifier.wall_clock import clock
-from verifier.witness import SLACK_NS
+from verifier.witness.effectiveness import Injected
+from verifier.witness.witness import SLACK_NS
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from verifier.anomalies import ANOMALIES, BY_NAME
-from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
-from verifier.expectation import EVENTS, Expectation
-from verifier.markdown import IN_DOUBT, NARROWED
+from verifier.excuses.expectation import EVENTS, Expectation
 from verifier.report import tables
 from verifier.report.drawing import NARROW, WIDTH
 from verifier.report.dumps import program
@@ -30,7 +28,9 @@ from verifier.report.tiles import tiles
 from verifier.report.timeline import axis_of, timeline
 from verifier.report.words import headline
 from verifier.surroundings.model import Surroundings
+from verifier.telling.markdown import IN_DOUBT, NARROWED
 from verifier.verdict import Verdict
+from verifier.witness.effectiveness import Injected
 
 __all__ = ["LARGEST", "evidence_rows", "report_html", "told_rows"]
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from verifier.anomalies import BY_NAME
-from verifier.effectiveness import LATE, NOT_OVER, Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ms
-from verifier.markdown import anomaly, code, inline, reasons, table
-from verifier.reasons import by_reason
-from verifier.recoveries import MB
+from verifier.figures.recoveries import MB
+from verifier.figures.standstills import standstill_text
 from verifier.report.occasions import Occasions
 from verifier.report.words import headline
-from verifier.standstills import standstill_text
+from verifier.telling.markdown import anomaly, code, inline, reasons, table
+from verifier.telling.reasons import by_reason
 from verifier.transactions.figures import figures_text
 from verifier.verdict import UNCOUNTED, CheckResult, Verdict
+from verifier.witness.effectiveness import LATE, NOT_OVER, Injected
 
 #: GitHub cuts a step summary at 1024 kB; a page for people is far shorter.
 LONGEST = 60_000

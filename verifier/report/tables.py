@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verifier.effectiveness import Injected
 from verifier.evidence.probes import probe_words
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import ms_of_ns
 from verifier.report.html import duration
 from verifier.surroundings.model import Outcomes
 from verifier.verdict import Verdict
+from verifier.witness.effectiveness import Injected
 
 #: Partitions that have a column in the table of unavailability: the worst ones.
 MOST_PARTITIONS = 24

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verifier.effectiveness import Injected
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
@@ -14,6 +13,7 @@ from verifier.report.html import duration, number
 from verifier.report.summary import recovery_text
 from verifier.surroundings.model import Outcomes
 from verifier.verdict import UNCOUNTED, Verdict
+from verifier.witness.effectiveness import Injected
 
 
 def tiles(

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from verifier.effectiveness import Injected
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.report.charts import MAX_BINS, bin_width, charts
 from verifier.report.drawing import CHART_GAP, LANE, LEFT, RIGHT, TOP, WIDTH, Axis, LaneBar, Timeline, time_ticks
 from verifier.report.lanes import MOST_BARS, anomaly_lanes, fault_lanes, gap_lane, stacked
 from verifier.surroundings.model import Moments
+from verifier.witness.effectiveness import Injected
 
 __all__ = ["LEFT", "MAX_BINS", "RIGHT", "WIDTH", "axis_of", "timeline"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from verifier.anomaly_files import allowances
+from verifier.closing.wall_clock import moment
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
@@ -30,8 +30,8 @@ from verifier.surroundings.model import (
 )
 from verifier.surroundings.reached import reached
 from verifier.surroundings.replicas import Replicas
+from verifier.telling.anomaly_files import allowances
 from verifier.verdict import CheckResult, Example, Verdict
-from verifier.wall_clock import moment
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from verifier.staging import Staged
+from verifier.spark.staging import Staged
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -11,7 +11,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from verifier.coordinator_topics import STATE_TOPIC, may_lose_offsets
+from verifier.closing.wall_clock import ClockShift, known_shift, started_ms
+from verifier.coordinators.topics import STATE_TOPIC, may_lose_offsets
 from verifier.evidence.phases import HEAL, STOP
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
@@ -23,7 +24,6 @@ from verifier.transactions.decisions import StateLog, state_log
 from verifier.transactions.logs import LogTransactions, log_transactions, replica_end, state_records
 from verifier.transactions.model import AbortedRange, TransactionEvidence, WorkingTime
 from verifier.transactions.state_records import StateRecord, TopicPartition
-from verifier.wall_clock import ClockShift, known_shift, started_ms
 from verifier.workload_asked import transactions_asked
 
 #: Of a topic of which nothing was read: nothing that is absent proves anything.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from verifier.coordinator_topics import OFFSETS_TOPIC
+from verifier.coordinators.topics import OFFSETS_TOPIC
 from verifier.files.transactions import Ended
 from verifier.segments.markers import KIND_NAMES
 from verifier.transactions.alignment import Alignment, align

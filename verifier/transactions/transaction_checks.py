@@ -27,14 +27,14 @@ from verifier.checks.torn_transaction import torn_transaction
 from verifier.checks.undecided_commit import undecided_commit
 from verifier.checks.wrong_end_offset import wrong_end_offset
 from verifier.checks.zombie_write import zombie_write
-from verifier.ends import ends_of
+from verifier.coordinators.internal_replicas import internal_partitions
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.facts import Found
-from verifier.internal_replicas import internal_partitions
 from verifier.transactions.client_rows import COLUMNS, FUNCTIONS, ClientEvidence, ClientTransaction, client_evidence
+from verifier.transactions.ends import ends_of
 from verifier.transactions.evidence import transaction_evidence
 from verifier.transactions.logs import LogTransactions
 from verifier.transactions.model import Anomalous, TransactionEvidence

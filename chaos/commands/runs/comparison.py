@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from verifier.result_lines import result_lines
+from verifier.telling.result_lines import result_lines
 
 #: ``run.json`` and ``verdict.json`` of a run.
 StoredPair = tuple[Mapping[str, Any], Mapping[str, Any]]

@@ -11,7 +11,7 @@ from typing import Any
 from chaos.commands.runs.comparison import StoredPair
 from chaos.sweeps.belonging import is_verdict_on
 from verifier.evidence.run_directory import RunDirectory, read_json
-from verifier.result_lines import result_lines
+from verifier.telling.result_lines import result_lines
 
 #: What a run is called that no one gave a place of its own (``--out``).
 _OURS = re.compile(r"\d{8}T\d{6}Z-s(?P<seed>\d+)(-\d+)?\Z")

@@ -18,7 +18,7 @@ from chaos.sweeps.shrunk import Shrunk
 from chaos.sweeps.summary import FOUND, MISSED, counted, ending, state_of, verdict_of
 from cluster.process.one_line import printable
 from verifier.evidence.texts import fit_for_xml
-from verifier.markdown import code, inline, table
+from verifier.telling.markdown import code, inline, table
 
 _COUNTS = ("tests", "failures", "errors", "skipped")
 

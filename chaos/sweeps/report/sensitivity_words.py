@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.sweeps.sensitivity_figures import Count, Sensitivity
-from verifier.markdown import code, inline, table
+from verifier.telling.markdown import code, inline, table
 
 HEADINGS = ("defect", "exercise", "exercised", "found", "named", "true share", "as", "records", "seconds")
 CONTROL_HEADINGS = ("exercise", "faults", "false alarms", "unknown")

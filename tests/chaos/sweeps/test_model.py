@@ -17,7 +17,7 @@ from chaos.sweeps.catalogue import SWEEPS, find_sweep
 from chaos.sweeps.delivery import claims, injections
 from chaos.sweeps.model import EFFECTS, Cell, Sweep, SweepError, Wanted, parse_filter, parse_seeds
 from cluster.defects import parse
-from verifier.expectation import Expectation
+from verifier.excuses.expectation import Expectation
 
 DELIVERY = find_sweep("delivery")(Wanted())
 

@@ -10,7 +10,7 @@ import pytest
 from tests.verifier.planted import planted_story
 from tests.verifier.planted.groups import PROCESS
 from tests.verifier.test_verdict import closing_of, facts
-from verifier.account import HistoryAccount
+from verifier.accounts.account import HistoryAccount
 from verifier.completeness import declared, load
 from verifier.completeness.rows import strange
 from verifier.evidence.declared import DeclaredProcess

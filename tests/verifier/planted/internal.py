@@ -1,7 +1,8 @@
 """Planted examples for the replicas of the topics that no run creates itself, each with its nearest legal neighbor.
 
 A group has its offsets in partition 0 of ``__consumer_offsets``, in batches of one record; brokers 1 and 3 have the
-same, and broker 1 is the most advanced one. Compacted logs are in ``tests/verifier/test_internal_replicas.py``.
+same, and broker 1 is the most advanced one. Compacted logs are in
+``tests/verifier/coordinators/test_internal_replicas.py``.
 """
 
 from __future__ import annotations

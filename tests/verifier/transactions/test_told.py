@@ -10,7 +10,7 @@ import pytest
 from tests.verifier.planted import PLANTED, planted_story
 from tests.verifier.planted.transactions import PLANTED as OF_TRANSACTIONS
 from verifier.anomalies import BY_NAME
-from verifier.closing import gather
+from verifier.closing.closing import gather
 from verifier.deletions import Deletions
 from verifier.facts import Audit, Facts
 from verifier.transactions.transaction_checks import transactional

@@ -32,11 +32,11 @@ from tests.verifier.oracle import transactions as oracle
 from tests.verifier.transactions.mutations import LEGAL, WRONG, damage
 from tests.verifier.transactions.worlds import TWO, World, data, made, renumber, world_of
 from verifier import explain
+from verifier.closing.wall_clock import ClockShift
 from verifier.evidence.run_model import PhaseSpan, RunModel
 from verifier.files.replica import ReplicaDirectory, check
 from verifier.transactions.evidence import working
 from verifier.transactions.transaction_checks import transactional
-from verifier.wall_clock import ClockShift
 
 CASES = 3_000 if os.environ.get("GAPLESS_HYPOTHESIS") == "full" else 60
 

@@ -1,0 +1,99 @@
+"""Java's archive of Spark's classes (class data sharing): made once, then mapped by every JVM of the verifier.
+
+Half of what Spark's start costs is the JVM reading, checking and linking its many thousand classes. The archive
+of them is written by the JVM itself when the first verifier ends, after its verdict, and is never needed: without it,
+or where it does not fit the Java or the jars at hand (which the JVM checks), all goes as before, more slowly. Owns the
+file, where it lives and how it appears; ``verifier.spark.session`` owns the JVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+#: How long a JVM may take to write the archive; some 10 s on a quiet machine. It is then killed, and none is made.
+DUMP_TIMEOUT_S = 90.0
+#: An archive takes 150 to 250 MB; where there is less room than this, none is made.
+ROOM_BYTES = 2 << 30
+
+_QUIET = "-Xlog:disable"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassArchive:
+    """The archive for one Java and one Spark. ``path`` need not exist; None: there is no place for one."""
+
+    path: Path | None
+
+    @classmethod
+    def of(cls, java_home: str, jars: Path) -> ClassArchive:
+        """The archive for this Java and the jars of this directory."""
+        java = Path(java_home).resolve()
+        seen = [str(java), _stamp(java / "lib" / "modules"), _stamp(java / "bin" / "java"), str(jars.resolve())]
+        name = f"spark-classes-{hashlib.sha256(os.pathsep.join(seen).encode()).hexdigest()[:16]}.jsa"
+        for base in _directories():
+            if (base / name).is_file():
+                return cls(base / name)
+        for base in _directories():
+            with contextlib.suppress(OSError):
+                base.mkdir(mode=0o700, parents=True, exist_ok=True)
+                room = os.statvfs(base)
+                if os.access(base, os.W_OK) and room.f_bavail * room.f_frsize >= ROOM_BYTES:
+                    return cls(base / name)
+        return cls(None)
+
+    def use(self) -> list[str]:
+        """Options of a JVM that maps the archive; none if it was not made yet."""
+        return [_QUIET, f"-XX:SharedArchiveFile={self.path}"] if self.path is not None and self.path.is_file() else []
+
+    def make(self) -> Making | None:
+        """What it takes to have the archive written by the next JVM; None if there is one already, or no place."""
+        if self.path is None or self.path.is_file():
+            return None
+        for left in self.path.parent.glob(f"{self.path.name}.*"):
+            if not Path(f"/proc/{left.suffix[1:]}").exists():
+                left.unlink(missing_ok=True)
+        return Making(self.path, self.path.with_name(f"{self.path.name}.{os.getpid()}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """An archive that a running JVM will write to ``fresh`` when it ends in order."""
+
+    path: Path
+    fresh: Path
+
+    def options(self) -> list[str]:
+        """Options of the JVM that writes it."""
+        return [_QUIET, f"-XX:ArchiveClassesAtExit={self.fresh}"]
+
+    def finish(self, *, whole: bool) -> None:
+        """Once the JVM is gone: put the archive in its place if it is ``whole``, else remove what is there."""
+        with contextlib.suppress(OSError):
+            if whole and self.fresh.is_file():
+                self.fresh.replace(self.path)
+                logger.info("Spark's classes are kept in %s: the next verifier starts faster", self.path)
+        with contextlib.suppress(OSError):
+            self.fresh.unlink(missing_ok=True)
+
+
+def _stamp(path: Path) -> str:
+    try:
+        found = path.stat()
+    except OSError:
+        return ""
+    return f"{found.st_size}/{found.st_mtime_ns}"
+
+
+def _directories() -> list[Path]:
+    """With the environment, or else with the user; only where no one else can put a file."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    found = [Path(sys.prefix) / "share" / "gapless", Path(cache) / "gapless"]
+    return [each for each in found if not each.exists() or each.stat().st_uid in (0, os.getuid())]
