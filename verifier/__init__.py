@@ -3,6 +3,9 @@
 ``verify`` is the one entry; ``python -m verifier.main RUN_DIR...`` is the same in a process of its own. Importing this
 loads neither pyspark nor pandas, and nothing of the verifier: what is taken from here is loaded when it is asked for,
 for most that come through want the evidence's layout alone.
+
+The modules beside this one are the way through, from run directories to verdicts: ``verify_runs`` has the order of the
+steps. Each package is a room with one concept (docs/design.md "Rooms").
 """
 
 from __future__ import annotations

@@ -5,6 +5,6 @@ and ended in them (``logs``), and which marker belongs to which decision (``alig
 all that are possible; ``model``). From histories come the transactions as clients saw them (``client_rows``), which of
 their commits has a decision (``own_decisions``), and cycles of them (``cycles``). ``evidence`` finds the files;
 ``transaction_checks`` asks the checks, which are in ``verifier/checks``. Shares no line with ``cluster``; no Spark. A
-run without that topic has no transactions: of all this, only the ends that readers were told are judged then. Of a
-cluster that others started, the run's workload says whether there are any.
+run without that topic has no transactions: of all this, only the ends that readers were told (``ends``) are judged
+then. Of a cluster that others started, the run's workload says whether there are any.
 """
