@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from verifier import explain
 from verifier.anomalies import BY_NAME, NAMES, group
+from verifier.anomalies.model import Subject
 from verifier.closing.closing import Closing
 from verifier.completeness import incomplete
 from verifier.completeness.load import uncountable
@@ -76,7 +77,8 @@ class CheckResult:
 
     ``explained_by`` names the anomaly whose consequence this is, ``failure`` why the check could not be made.
     ``withheld``: the evidence that it needs cannot be believed, so it says nothing, whatever it found. ``unasked``: why
-    it was not asked in a run whose cluster others started; that makes no verdict unknown.
+    it was not asked in a run whose cluster others started; that makes no verdict unknown. ``idle``: what it is about,
+    if the run does not have that: there was nothing to judge.
     """
 
     name: str
@@ -88,10 +90,16 @@ class CheckResult:
     failure: str | None = None
     withheld: bool = False
     unasked: str | None = None
+    idle: Subject | None = None
 
     @property
     def forbidden_count(self) -> int:
         return self.count - self.allowed_count
+
+    @property
+    def idle_text(self) -> str | None:
+        """Why it had nothing to judge, in words; None if it had."""
+        return None if self.idle is None else f"nothing to judge: the run has no {self.idle}"
 
     def to_json(self) -> dict[str, Any]:
         """The check's part of ``verdict.json``."""
@@ -104,6 +112,7 @@ class CheckResult:
             "failure": self.failure,
             "withheld": self.withheld,
             "unasked": self.unasked,
+            "idle": self.idle_text,
             "examples": [example.to_json() for example in self.examples],
         }
 

@@ -31,6 +31,7 @@ from verifier.in_sync.in_sync_checks import of_in_sync
 from verifier.replacing import replacing
 from verifier.report import write_reports
 from verifier.spark.sessions import Sessions
+from verifier.subjects import subjects_of, with_idle
 from verifier.surroundings import gather as gather_surroundings
 from verifier.telling import anomaly_files
 from verifier.transactions.figures import transaction_figures
@@ -194,7 +195,7 @@ def tell(
     with replacing(directory) as results:
         anomaly_files.write(results.anomalies_dir, anomalies, verdict)
         around = gather_surroundings(results, run, verdict, anomalies)
-        verdict = verdict.with_figures(
+        verdict = with_idle(verdict, subjects_of(directory, run)).with_figures(
             recoveries=summary(recoveries(directory)),
             memory_mb=memory(directory),
             faults=to_json(unavailability(run, injected, around.acks), injected),

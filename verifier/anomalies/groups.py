@@ -10,6 +10,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "two members of a group had one partition in one generation",
         needs=CLIENTS_AND_LOG,
         asks_spark=False,
+        about="consumer groups",
     ),
     Anomaly(
         "lost-offset-commit",
@@ -21,6 +22,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         brings=("committed-offset-regression",),
         needs=CLIENTS_AND_LOG,
         asks_spark=False,
+        about="consumer groups",
     ),
     Anomaly(
         "resume-position",
@@ -32,6 +34,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         brings=("group-completeness",),
         needs=CLIENTS_AND_LOG,
         asks_spark=False,
+        about="consumer groups",
     ),
     Anomaly(
         "committed-offset-regression",
@@ -42,12 +45,14 @@ ANOMALIES: tuple[Anomaly, ...] = (
         },
         needs=CLIENTS_AND_LOG,
         asks_spark=False,
+        about="consumer groups",
     ),
     Anomaly(
         "group-completeness",
         "a group committed past a record that none of its members was handed",
         needs=CLIENTS_AND_LOG,
         asks_spark=False,
+        about="consumer groups",
     ),
     Anomaly(
         "pipeline-exactly-once",
@@ -60,5 +65,6 @@ ANOMALIES: tuple[Anomaly, ...] = (
         },
         needs=CLIENTS_AND_LOG,
         asks_spark=False,
+        about="group with an output",
     ),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from typing import Literal
 
 from verifier.doubts import Evidence
 
@@ -19,13 +20,17 @@ IN_SYNC: frozenset[Evidence] = frozenset(("histories", "isrs", "excuses"))
 #: What is stored, beside the span of the run's time.
 LOG_AND_CLOCK: frozenset[Evidence] = LOG_ALONE | {"clock"}
 
+#: What a check is about and not every run has; words that follow "the run has no".
+Subject = Literal["transactions", "bank", "consumer groups", "group with an output"]
+
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
     """One line for people, what a check may say about one of them (with the words for it), and possible consequences.
 
     ``needs`` is the evidence without which the check finds nothing; each anomaly states its own. ``asks_spark``: the
-    check is a query over the tables (``verifier.checks``); the others are found in this process.
+    check is a query over the tables (``verifier.checks``); the others are found in this process. ``about``: what a run
+    must have for the check to have something to judge; None if every run has it.
     """
 
     name: str
@@ -35,3 +40,4 @@ class Anomaly:
     _: KW_ONLY
     needs: frozenset[Evidence]
     asks_spark: bool = True
+    about: Subject | None = None

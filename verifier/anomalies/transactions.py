@@ -17,18 +17,21 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "a reader of committed records was handed a record of an aborted transaction",
         needs=_CLIENTS,
         asks_spark=False,
+        about="transactions",
     ),
     Anomaly(
         "precommitted-read",
         "a reader of committed records was handed a record before its commit was requested",
         needs=_CLIENTS,
         asks_spark=False,
+        about="transactions",
     ),
     Anomaly(
         "bank-total",
         "a reader of committed records was handed one side of a transfer without the other",
         needs=_CLIENTS,
         asks_spark=False,
+        about="bank",
     ),
     Anomaly(
         "aborted-commit",
@@ -36,6 +39,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         brings=("poll-skip", "int-poll-skip", "unseen", "bank-total", "wrong-end-offset"),
         needs=_BYTES | _CLIENTS,
         asks_spark=False,
+        about="transactions",
     ),
     Anomaly(
         "undecided-commit",
@@ -43,13 +47,17 @@ ANOMALIES: tuple[Anomaly, ...] = (
         brings=("hanging-transaction",),
         needs=_BYTES | _CLIENTS,
         asks_spark=False,
+        about="transactions",
     ),
-    Anomaly("G1c", "transactions read from each other in a cycle", needs=_CLIENTS, asks_spark=False),
+    Anomaly(
+        "G1c", "transactions read from each other in a cycle", needs=_CLIENTS, asks_spark=False, about="transactions"
+    ),
     Anomaly(
         "G0",
         "transactions wrote over each other in a cycle, against their order",
         needs=_CLIENTS,
         asks_spark=False,
+        about="transactions",
     ),
     Anomaly(
         "torn-transaction",
@@ -57,6 +65,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         brings=("marker-audit", "hanging-transaction"),
         needs=_BYTES,
         asks_spark=False,
+        about="transactions",
     ),
     Anomaly(
         "marker-audit",
@@ -72,12 +81,14 @@ ANOMALIES: tuple[Anomaly, ...] = (
         brings=("hanging-transaction",),
         needs=_BYTES,
         asks_spark=False,
+        about="transactions",
     ),
     Anomaly(
         "hanging-transaction",
         "a transaction is open at the end of a log, and nothing will end it",
         needs=_BYTES | {"clock"},
         asks_spark=False,
+        about="transactions",
     ),
     Anomaly(
         "zombie-write",
@@ -85,5 +96,6 @@ ANOMALIES: tuple[Anomaly, ...] = (
         brings=("producer-epoch-regression", "marker-audit"),
         needs=_BYTES,
         asks_spark=False,
+        about="transactions",
     ),
 )

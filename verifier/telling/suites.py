@@ -69,6 +69,8 @@ def _case(suite: Suite, check: CheckResult) -> ET.Element:
         case.append(_element("failure", text, message=message, type=check.name))
     elif check.unasked is not None:
         case.append(_element("skipped", message=check.unasked))
+    elif check.idle_text is not None:
+        case.append(_element("skipped", message=check.idle_text))
     elif check.state == "unknown":
         case.append(_element("error", text, message=check.failure or suite.unanswered, type="unknown"))
     elif check.allowed_count:
