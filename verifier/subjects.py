@@ -19,7 +19,7 @@ from verifier.verdict import CheckResult, Verdict
 
 
 def subjects_of(directory: RunDirectory, run: RunModel) -> frozenset[Subject]:
-    """What is there to be judged. The coordinators' topic tells of transactions, also of ones that no one declared."""
+    """What is there to be judged. If the coordinators have their topic, there were transactions, declared or not."""
     return frozenset(_found(directory, run))
 
 

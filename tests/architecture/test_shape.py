@@ -229,7 +229,7 @@ MOST_ANY = {
     "verifier.surroundings": 7,
     "verifier.suspects": 6,
     "verifier.telling": 12,
-    "verifier.transactions": 14,
+    "verifier.transactions": 12,
     "verifier.witness": 6,
 }
 #: So many may go before the number is lowered.

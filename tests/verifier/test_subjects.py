@@ -46,7 +46,7 @@ def test_what_is_found_counts_whatever_the_run_was_to_have() -> None:
     assert verdict.checks["marker-audit"].idle is None and verdict.checks["marker-audit"].state == "invalid"
 
 
-def test_the_topic_of_coordinators_tells_of_transactions(tmp_path: Path) -> None:
+def test_with_the_topic_of_coordinators_there_were_transactions(tmp_path: Path) -> None:
     """Also where the workload has none: others may have used the cluster."""
     story = clean()
     directory, run = story.write(tmp_path), story.model()

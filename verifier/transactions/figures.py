@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,16 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.transactions.client_rows import ABORTED, COMMITTED, UNKNOWN, outcome
 
 _FUNCTIONS = ("begin", "commit", "abort")
-_COLUMNS = ("process", "f", "type", "op")
+_COLUMNS = ("process", "op", "f", "type")
+
+
+class EndRow(NamedTuple):
+    """One row of a history: that its process began, committed or aborted its transaction ``op``."""
+
+    process: str
+    op: int
+    f: str
+    type: str
 
 
 def transaction_figures(directory: RunDirectory) -> dict[str, int] | None:
@@ -23,13 +32,15 @@ def transaction_figures(directory: RunDirectory) -> dict[str, int] | None:
     return figures_of(_rows(directory))
 
 
-def figures_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int] | None:
-    """The same of rows of histories that begin or end a transaction. Pure."""
+def figures_of(rows: Iterable[EndRow]) -> dict[str, int] | None:
+    """The same of rows that begin or end a transaction. Pure."""
     ends: dict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
-    for row in (each for each in rows if each["op"] >= 0):
-        told = ends[row["process"], row["op"]]
-        if row["f"] != "begin":
-            told.add((row["f"], row["type"]))
+    for row in rows:
+        if row.op < 0:
+            continue  # outside of transactions
+        told = ends[row.process, row.op]
+        if row.f != "begin":
+            told.add((row.f, row.type))
     counted = dict.fromkeys((COMMITTED, ABORTED, UNKNOWN), 0)
     for told in ends.values():
         counted[outcome(told)] += 1
@@ -41,12 +52,12 @@ def figures_text(counted: Mapping[str, int]) -> str:
     return f"{counted[COMMITTED]:,} committed, {counted[ABORTED]:,} aborted, {counted[UNKNOWN]:,} with unknown outcome"
 
 
-def _rows(directory: RunDirectory) -> Iterator[dict[str, Any]]:
+def _rows(directory: RunDirectory) -> Iterator[EndRow]:
     wanted = pa.array(_FUNCTIONS)
     for path in sorted(directory.history_dir.glob("*.arrow")):
         try:
             for part in stream_history(path)[1]:
-                rows = part.select(list(_COLUMNS))
-                yield from rows.filter(pc.is_in(rows["f"], value_set=wanted)).to_pylist()
+                rows = part.select(list(_COLUMNS)).filter(pc.is_in(part["f"], value_set=wanted))
+                yield from map(EndRow, *(rows[name].to_pylist() for name in _COLUMNS))
         except (HistoryError, OSError):
             continue  # it is doubted elsewhere

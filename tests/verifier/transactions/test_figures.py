@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from verifier.transactions.figures import figures_of, figures_text
+from verifier.transactions.figures import EndRow, figures_of, figures_text
 
 
-def row(f: str, kind: str, op: int, process: str = "producers-1") -> dict[str, Any]:
-    return {"process": process, "f": f, "type": kind, "op": op}
-
-
-def begun(op: int, *ends: tuple[str, str], process: str = "producers-1") -> list[dict[str, Any]]:
+def begun(op: int, *ends: tuple[str, str], process: str = "producers-1") -> list[EndRow]:
     """A transaction, and what ends it."""
-    return [row("begin", "ok", op, process), *(row(f, kind, op, process) for f, kind in ends)]
+    return [EndRow(process, op, f, kind) for f, kind in (("begin", "ok"), *ends)]
 
 
 def test_each_transaction_is_counted_once_by_what_its_client_was_told() -> None:
@@ -24,7 +18,7 @@ def test_each_transaction_is_counted_once_by_what_its_client_was_told() -> None:
         *begun(1, ("commit", "ok"), process="producers-2"),
         *begun(2, ("commit", "info"), ("abort", "ok")),
         *begun(3),
-        row("abort", "info", -1),
+        EndRow("producers-1", -1, "abort", "info"),
     ]
     found = figures_of(rows)
     assert found == {"committed": 2, "aborted": 1, "unknown": 2}
@@ -32,5 +26,5 @@ def test_each_transaction_is_counted_once_by_what_its_client_was_told() -> None:
 
 
 def test_a_run_without_transactions_has_no_count() -> None:
-    """Not even zero."""
+    """Without transactions there is no count, not even zero."""
     assert figures_of([]) is None
