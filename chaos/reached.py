@@ -7,12 +7,14 @@ on it: it is how one sees whether a schedule did what it is for.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from statistics import median
 from typing import Any
 
+from verifier.evidence.phases import STOP
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
 
 #: The file in a run's directory.
 REACHED_FILE = "reached.json"
@@ -21,6 +23,8 @@ _COORDINATORS = {"__consumer_offsets": "group", "__transaction_state": "transact
 #: Of a figure it is told apart whether it is at least this much.
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000)
 _OR_MORE = " or more"
+#: Noted some time after it happened.
+_RESENT = "batches-resent"
 #: A change of a partition that is no election, and one that leaves it without a leader.
 _NEW, _NO_LEADER = "new partition", "none"
 
@@ -70,7 +74,7 @@ class Reached:
         """For people: what, and how much of it; what was not reached is left out."""
         epochs = sorted(self.leader_epochs.values())
         told = {
-            "leader epochs per partition": f"{epochs[0]} to {epochs[-1]} (median {median(epochs):g})" if epochs else "",
+            "leader epochs per partition": _from_to(epochs),
             "ISR sizes": ", ".join(sorted(self.isr_sizes)),
             "truncations": _by_kind(self.truncations, f" in {len(self.truncated)} partitions", " records"),
             "elections": _by_kind(self.elections),
@@ -108,6 +112,14 @@ class Reached:
         return frozenset(found)
 
 
+def _from_to(epochs: Sequence[int]) -> str:
+    """Of figures in order, the least, the most and the median; one figure if they are the same."""
+    if not epochs:
+        return ""
+    least, most = epochs[0], epochs[-1]
+    return str(least) if least == most else f"{least} to {most} (median {median(epochs):g})"
+
+
 def _by_kind(counts: Mapping[str, int], after: str = "", unit: str = "") -> str:
     if not counts:
         return ""
@@ -130,11 +142,16 @@ def _steps(what: str, count: int) -> Iterator[str]:
     return (f"{what}: {step}{_OR_MORE}" for step in _STEPS if count >= step)
 
 
-def reached(entries: Iterable[Mapping[str, Any]]) -> Reached:
-    """Count the entries of all journals of a run. Raises ``KeyError`` or ``TypeError`` for what is no entry."""
+def reached(entries: Iterable[Mapping[str, Any]], stop_ns: int | None = None) -> Reached:
+    """Count the entries of all journals of a run. Raises ``KeyError`` or ``TypeError`` for what is no entry.
+
+    ``stop_ns``: since when the cluster was being stopped, on the monotonic clock. The elections and ISRs of that time
+    are not what a schedule brought about.
+    """
     counting = _Counting()
     for entry in sorted(entries, key=lambda each: int(each["monotonic_ns"])):
-        counting.take(entry)
+        if stop_ns is None or entry["monotonic_ns"] < stop_ns or entry.get("event") == _RESENT:
+            counting.take(entry)
     return counting.result()
 
 
@@ -148,7 +165,16 @@ def reached_by(directory: RunDirectory) -> Reached:
         except (OSError, ValueError, KeyError, TypeError):
             continue
         found += journal
-    return reached(found)
+    return reached(found, _stopped_ns(directory))
+
+
+def _stopped_ns(directory: RunDirectory) -> int | None:
+    """When the run began to stop its cluster; None if it does not say."""
+    try:
+        stop = RunModel.from_json(directory.read_run()).phase(STOP)
+    except (OSError, ValueError):
+        return None
+    return None if stop is None else stop.start_ns
 
 
 class _Counting:
@@ -171,7 +197,7 @@ class _Counting:
             if entry["topic"] not in _COORDINATORS:
                 self._count("truncations", _length(records))
                 self._count("truncated", f"{entry['topic']}-{entry['partition']}")
-        elif event == "batches-resent":
+        elif event == _RESENT:
             self._count("resent", "retried", int(entry["retries"]))
             self._count("resent", "deduplicated", int(entry["duplicates"]))
         elif event in _SUMS:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from chaos.reached import Reached, reached, reached_by, told, total
-from verifier.evidence.run_directory import RunDirectory, append_json_line
+from tests.verifier.planted import clean
+from verifier.evidence.run_directory import RunDirectory, append_json_line, write_json_atomic
 
 
 def _entry(event: str, time_ns: int, **details: object) -> dict[str, Any]:
@@ -71,6 +72,21 @@ def test_journals_are_counted_together_in_the_order_of_time() -> None:
     assert Reached.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 
+def test_what_came_when_the_cluster_was_being_stopped_does_not_count(tmp_path: Path) -> None:
+    """Without a fault nothing was reached, though every leader was moved in the end; resent batches are told late."""
+    assert reached([*FIRST, *SECOND], stop_ns=7) == reached([*FIRST, *(each for each in SECOND if "retries" in each)])
+    directory, run = RunDirectory(tmp_path).prepare(), clean().model()
+    stop = run.phase("stop")
+    assert stop is not None
+    directory.node(1).mkdir()
+    late = [_change(stop.start_ns + step, 2, step, [2], "controlled shutdown of the leader") for step in (0, 1)]
+    for entry in (*FIRST, *late):
+        append_json_line(directory.control_jsonl(1), entry)
+    assert reached_by(directory) == reached([*FIRST, *late])
+    write_json_atomic(directory.run_json, run.to_json())
+    assert reached_by(directory) == reached(FIRST)
+
+
 def test_it_is_told_in_words() -> None:
     """What was not reached is left out."""
     assert reached([*SECOND, *FIRST]).line() == (
@@ -79,6 +95,7 @@ def test_it_is_told_in_words() -> None:
         "coordinator failovers: 1 (group 1); batches that were resent: 4 deduplicated, 13 retried; controllers: 2; "
         "ZooKeeper sessions that expired: 1; producer-id blocks: 1"
     )
+    assert reached(FIRST).figures()["leader epochs per partition"] == "1"
     assert Reached().line() == "nothing" and Reached().figures() == {}
 
 
