@@ -179,9 +179,9 @@ async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progr
     def stop() -> None:
         conductor.interrupt()
         if interrupts.count == 1:
-            progress.note("interrupted: healing, stopping, judging the evidence so far (Ctrl-C again skips judging)")
+            progress.note("interrupted: ending early, healing, judging what there is (Ctrl-C again skips judging)")
         else:
-            progress.note("interrupted again: healing and stopping without judging")
+            progress.note("interrupted again: healing and stopping at once, without judging")
 
     interrupts.ask_through(asyncio.get_running_loop(), stop)
     await conductor.run()

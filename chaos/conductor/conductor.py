@@ -18,6 +18,7 @@ from chaos.conductor.declared import create_topics, declared_evidence, topic_ids
 from chaos.conductor.final import FinalState
 from chaos.conductor.health import LagMeter, harness_health
 from chaos.conductor.injector import Injector, NotHealed
+from chaos.conductor.interruption import Interruption
 from chaos.conductor.live import Live
 from chaos.conductor.load import Load
 from chaos.conductor.observer import Observer
@@ -66,20 +67,29 @@ class Conductor:
         self._load = Load(settings, bench, self._deployment, record.model.run_id)
         self._live = Live(settings, schedule, bench, record, self._load)
         self._injector: Injector | None = None
-        self._interrupted, self._lag = False, LagMeter(bench.clock)
+        self._interruption, self._lag = Interruption(is_judged=not settings.asked.unjudged), LagMeter(bench.clock)
         self._resources = Resources(bench.clock, bench.storage, str(bench.directory.resources_jsonl))
         self._witnesses = Witnesses(settings, bench, self._observer, self._load.output_topic)
         self._task: asyncio.Task[None] | None = None
         self._output_replicas: dict[str, list[int]] = {}
-        self._load_died = asyncio.Event()
 
     def interrupt(self) -> None:
-        """Stop the experiment where it is and continue to healing, stopping and verifying."""
-        if self._interrupted:
+        """End load and faults early, or stop the run where it is (``Interruption``); what is broken is healed."""
+        phases = self._record.model.phases
+        phase = phases[-1].name if phases else START
+        if phase == STOP:
             return
-        self._interrupted = True
-        if self._task is not None:
+        if not self._record.model.interrupted:
+            self._record.update(interrupted=True)
+            self._record.problem(f"interrupted in phase {phase!r}")
+        if self._interruption.stops_now(phase) and self._task is not None:
             self._task.cancel()
+        self._end_early()
+
+    def _end_early(self) -> None:
+        """Nothing more is broken, and what is broken is healed: what was acknowledged until now is judged."""
+        if self._injector is not None:
+            self._injector.end_early()
 
     async def run(self) -> None:
         """The whole run up to its evidence. Raises what made the harness itself fail, after everything is undone."""
@@ -88,11 +98,7 @@ class Conductor:
         self._task = asyncio.create_task(self._experiment())
         try:
             await asyncio.wait([self._task])
-            if self._interrupted:
-                self._record.update(interrupted=True)
-                phases = self._record.model.phases
-                self._record.problem(f"interrupted in phase {phases[-1].name if phases else START!r}")
-            elif self._task.cancelled():
+            if self._task.cancelled():
                 progress.note("stopped: " + "; ".join(self._record.model.problems))
             elif (error := self._task.exception()) is not None:
                 self._record.problem(str(error))
@@ -176,21 +182,16 @@ class Conductor:
         watch = asyncio.create_task(self._watch(started_ms))
         try:
             until_ms = started_ms + ms_of_seconds(settings.asked.time_limit_s)
-            faults = asyncio.create_task(self._injector.run(self._schedule, started_ms, until_ms))
+            faults = self._injector.run(self._schedule, started_ms, until_ms)
             left_s = settings.asked.time_limit_s - seconds_of_ms(bench.clock.monotonic_ms() - started_ms)
-            planned: asyncio.Future[Any] = asyncio.gather(faults, asyncio.sleep(max(0.0, left_s)))
-            died: asyncio.Future[Any] = asyncio.create_task(self._load_died.wait())
+            planned: asyncio.Future[Any] = asyncio.gather(faults, self._injector.pause(max(0.0, left_s)))
             try:
-                # Without load there is nothing left to break, but what was acknowledged before is judged.
-                await asyncio.wait([planned, died], return_when=asyncio.FIRST_COMPLETED)
-                if planned.done():
-                    planned.result()
+                await planned
             except NotHealed as failed:
                 raise Incomplete(f"unavailable: {failed}") from failed
             finally:
                 planned.cancel()
-                died.cancel()
-                await asyncio.gather(planned, died, return_exceptions=True)
+                await asyncio.gather(planned, return_exceptions=True)
         finally:
             watch.cancel()
 
@@ -211,7 +212,7 @@ class Conductor:
             for problem in self._load.died():
                 self._record.problem(problem)
             if self._load.is_over:
-                self._load_died.set()
+                self._end_early()  # without load there is nothing left to break
             await asyncio.sleep(STATUS_EVERY_S)
 
     async def _healed(self) -> bool:

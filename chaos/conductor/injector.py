@@ -7,6 +7,7 @@ whether the run was effective is judged by the verifier from the record.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 from collections import Counter, deque
@@ -72,6 +73,7 @@ class Injector:
         self.done = 0
         self.left_out = 0
         self._bit: set[str] = set()
+        self._early = asyncio.Event()
 
     @property
     def active(self) -> str:
@@ -89,6 +91,8 @@ class Injector:
         On a slow machine faults take longer than planned, and those after them come late. Past ``until_ms`` only
         kinds that have not bitten yet are injected, each a few times at most; the others are left out, and said to be.
 
+        ``end_early`` leaves out all that has not begun.
+
         Raises ValueError for a schedule whose seed is still open, and NotHealed for the first fault that could not be
         undone; what else is broken then is ``heal_all``'s.
         """
@@ -103,12 +107,16 @@ class Injector:
                     due_ms = load_started_ms + ms_of_seconds(injection.at_s)
                     if injection.replays is not None:
                         await self._until(due_ms - EARLY_MS)
+                        if self._left_out_early(index, injection):
+                            continue
                         running.add(group.create_task(self._replay(seed, index, injection, due_ms)))
                         continue
                     await self._until(due_ms)
                     if not injection.overlap and running:
                         await asyncio.wait(running)
                         running.clear()
+                    if self._left_out_early(index, injection):
+                        continue
                     enough = injection.fault in self._bit or tried[injection.fault] >= MOST_TRIES
                     if self._clock.monotonic_ms() >= until_ms and enough:
                         self.left_out += 1
@@ -117,9 +125,21 @@ class Injector:
                     tried[injection.fault] += 1
                     running.add(group.create_task(self.inject(seed, index, injection)))
             if self.left_out:
-                self._note(f"{self.left_out} planned faults were left out: the time was up, and their kinds had bitten")
+                why = "the run ended early" if self._early.is_set() else "the time was up, and their kinds had bitten"
+                self._note(f"{self.left_out} planned faults were left out: {why}")
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
+
+    def end_early(self) -> None:
+        """Break nothing more, and heal what is broken now; ``run`` returns when that is over and on record."""
+        self._early.set()
+
+    def _left_out_early(self, index: int, injection: Injection) -> bool:
+        if not self._early.is_set():
+            return False
+        self.left_out += 1
+        self._lines.leave_out(index, injection)
+        return True
 
     async def heal_all(self) -> None:
         """Undo what was cut short by an interrupt or an error, the newest first. One that fails stops no other."""
@@ -168,7 +188,8 @@ class Injector:
             fault, target = await self._chosen_again(seed, index, fault, target, due_ms)
             self._waited.discard(fault)
             await self._until(due_ms)
-        await self._strike(fault, target)
+        if not self._left_out_early(index, injection):
+            await self._strike(fault, target)
 
     async def _chosen_again(self, seed: int, index: int, fault: Fault, target: str, due_ms: float) -> tuple[Fault, str]:
         """The target as it is now, if that is known in time."""
@@ -189,7 +210,12 @@ class Injector:
     async def _until(self, due_ms: float) -> None:
         wait_ms = due_ms - self._clock.monotonic_ms()
         if wait_ms > 0:
-            await asyncio.sleep(seconds_of_ms(wait_ms))
+            await self.pause(seconds_of_ms(wait_ms))
+
+    async def pause(self, seconds: float) -> None:
+        """Wait so long, or until the run ends early."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._early.wait(), seconds)
 
     async def _strike(self, fault: Fault, target: str) -> None:
         injection = fault.injection
@@ -203,7 +229,7 @@ class Injector:
             during = await fault.bites()
             self._begun(fault, target, start_ns, during)
             held_s = seconds_of_ns(self._clock.monotonic_ns() - start_ns)
-            await asyncio.sleep(max(0.0, injection.duration_s - held_s))
+            await self.pause(max(0.0, injection.duration_s - held_s))
         except Exception as error:
             has_failed = True
             logger.exception("fault %s on %s failed", injection.fault, target)

@@ -115,6 +115,41 @@ def test_what_comes_too_late_is_left_out_unless_its_kind_has_not_bitten() -> Non
     assert said[-1].startswith("4 planned faults were left out")
 
 
+def test_what_is_broken_when_a_run_ends_early_is_healed_and_the_rest_left_out() -> None:
+    """Long before its time; each planned injection has its end in the record, so none is missed by the verdict."""
+    storage, clock = MemoryStorage(), SystemClock()
+    storage.makedirs("/run")
+    said: list[str] = []
+    schedule = Schedule(
+        3,
+        (
+            Injection(0.0, "kill-leader", 60.0),
+            Injection(0.0, "kill-leader", 1.0),
+            Injection(90.0, "kill-follower", 1.0),
+        ),
+    )
+
+    async def conduct() -> None:
+        begun = asyncio.Event()
+        injector = Injector(FakeCluster(), clock, storage, RECORD, said.append, begun.set)
+        playing = asyncio.create_task(injector.run(schedule, clock.monotonic_ms()))
+        await begun.wait()
+        injector.end_early()
+        await playing
+        assert (injector.done, injector.left_out, injector.lasting) == (1, 2, ())
+
+    asyncio.run(asyncio.wait_for(conduct(), 10))
+    record = [json.loads(line) for line in storage.read(RECORD).decode().splitlines()]
+    assert [(each["number"], each["phase"]) for each in record] == [
+        (0, "inject"),
+        (0, "heal"),
+        (1, "left-out"),
+        (2, "left-out"),
+    ]
+    assert fault_record(record, planned=3).complaints == ()
+    assert said[-1] == "2 planned faults were left out: the run ended early"
+
+
 def test_faults_wait_for_those_before_unless_they_overlap() -> None:
     """Composed faults run at once, all others one after the other."""
     apart = conduct(

@@ -6,6 +6,7 @@ import json
 import signal
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,8 @@ def _until_paused(place: Place) -> None:
     assert len(place.ports) >= 15
 
 
-def _verdict(place: Place) -> dict[str, object]:
-    found: dict[str, object] = json.loads((place.directory / "results" / "latest" / "verdict.json").read_text())
+def _verdict(place: Place) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((place.directory / "results" / "latest" / "verdict.json").read_text())
     return found
 
 
@@ -100,7 +101,7 @@ def test_an_interrupt_while_more_is_down(tmp_path: Path, fault: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_one_interrupt_judges_what_there_is(tmp_path: Path, number: signal.Signals) -> None:
-    """SIGTERM does what Ctrl-C does: heals, stops, verifies what there is, and never calls it valid."""
+    """SIGTERM does what Ctrl-C does: heals, reads back, verifies what there is, and never calls it valid."""
     require("java")
     with Place(tmp_path) as place:
         run = place.start(*PAUSE)
@@ -111,6 +112,22 @@ def test_one_interrupt_judges_what_there_is(tmp_path: Path, number: signal.Signa
         assert place.out.startswith("RESULT unknown seed=5 ")
         assert any("interrupted in phase 'chaos'" in str(reason) for reason in _verdict(place)["reasons"])
         assert "interrupted before the verdict" not in place.err
+        verdict = _verdict(place)
+        assert verdict["stats"]["read"] >= verdict["stats"]["acked"] > 0
+        assert not [name for name, check in verdict["checks"].items() if check["withheld"]]
+
+
+@pytest.mark.full
+def test_an_interrupted_run_shows_what_was_lost_until_then(tmp_path: Path) -> None:
+    """Its evidence is whole, so a loss is found in it: invalid, exit 1."""
+    require("java")
+    with Place(tmp_path) as place:
+        run = place.start(*PAUSE, "--acks", "1", "--defect", "lose-acked:0.2")
+        _until_paused(place)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(LONG_S) == 1, place.err
+        place.assert_nothing_left(within_s=1.0)
+        assert place.out.startswith("RESULT invalid seed=5 ") and "lost-write" in place.out
 
 
 def test_two_terminations_at_the_start(tmp_path: Path) -> None:
