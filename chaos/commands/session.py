@@ -179,7 +179,7 @@ async def _conduct(conductor: Conductor, interrupts: Interrupts, progress: Progr
     def stop() -> None:
         conductor.interrupt()
         if interrupts.count == 1:
-            progress.note("interrupted: ending early, healing, judging what came of it (Ctrl-C again skips judging)")
+            progress.note("interrupted: ending early, healing, judging the evidence (Ctrl-C again skips judging)")
         else:
             progress.note("interrupted again: healing and stopping at once, without judging")
 
