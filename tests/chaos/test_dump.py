@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 import subprocess
 import sys
@@ -285,3 +286,35 @@ def test_a_directory_that_is_nothing(capsys):
     status, _, err = dump(capsys, "empty")
     assert status == 254
     assert "is not a partition directory" in err
+
+
+@pytest.mark.parametrize(
+    ("suffix", "why"),
+    [("delete", "being deleted"), ("future", "a future replica"), ("stray", "a stray replica")],
+)
+@pytest.mark.parametrize("has_others", [True, False])
+def test_a_directory_that_no_broker_serves_is_skipped_and_named(capsys, replica, suffix, why, has_others):
+    """A replica that awaits its removal was cut off, which is no damage, also if no other replica is there."""
+    passing = Path(f"data/u-0.{'0a' * 16}-{suffix}")
+    shutil.copytree(replica, passing)
+    overwrite(passing / f"{NAME}.timeindex", 0, struct.pack(">q", 5))
+    (passing / "00000000000000000022.snapshot").unlink()
+    Path("data/meta.properties").write_text(checkpoints.meta_properties_text(1, "c"))
+    if not has_others:
+        shutil.rmtree(replica)
+    status, out, err = dump(capsys, "data")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[has_others:] == [f"directory={passing.name}  skipped={why}"]
+    # who asks for it by its name sees what is in it
+    status, out, err = dump(capsys, str(passing))
+    assert (status, err, out.count("segment=")) == (0, "", 3)
+
+
+def test_a_neighbor_whose_name_only_looks_as_if_it_was_going_is_checked(capsys, replica):
+    """Without 32 hex digits it is nothing that a broker renamed."""
+    other = Path("data/u-0.0a0a-delete")
+    shutil.copytree(replica, other)
+    overwrite(other / f"{NAME}.timeindex", 0, struct.pack(">q", 5))
+    status, _, err = dump(capsys, "data")
+    assert status == 1
+    assert f"{other.name}/{NAME}.timeindex" in err

@@ -12,7 +12,7 @@ import typer
 
 from chaos.commands.dump.entries import TOO_DEEP, DamagedPart, Entry, Lines, as_json, as_text
 from chaos.commands.dump.files import RANGED, kind_of, lines_of
-from chaos.commands.dump.replica_agreement import data_directory, is_replica, replica, run_data
+from chaos.commands.dump.replica_agreement import data_directory, is_replica, replica, replicas_in, run_data
 from chaos.commands.stored_paths import latest_run
 from chaos.exits import BadRequest, Exit
 from cluster.log.checkpoints import META_PROPERTIES_FILE
@@ -83,7 +83,7 @@ def _lines(path: Path, records: bool) -> Lines:
         return replica(path)
     # a broker's own directory has its log beside its data
     data = path / "data" if (path / "data").is_dir() else path
-    if (data / META_PROPERTIES_FILE).is_file() and not any(is_replica(each) for each in data.iterdir()):
+    if (data / META_PROPERTIES_FILE).is_file() and not any(replicas_in(data)):
         raise BadRequest(f"{data} holds no partitions yet")
     return data_directory(data)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from chaos.commands.dump import files, segments
 from chaos.commands.dump.entries import DamagedPart, Entry, Lines
 from chaos.exits import BadRequest
-from cluster.log.data_directory import parse_replica_directory_name
+from cluster.log.data_directory import is_going_away, parse_replica_directory_name
 from cluster.protocol.batch import BatchHeader
 from cluster.protocol.errors import ProtocolError
 from verifier.evidence.bounded import NotRead, lines, size_of
@@ -24,6 +24,9 @@ from verifier.evidence.run_directory import RunDirectory
 from verifier.files.checkpoints import OFFSET_FILES
 from verifier.files.model import SNAPSHOT
 from verifier.files.replica import ReplicaDirectory, check, is_clean
+
+#: What the end of its name says of a directory that no broker serves.
+_PASSING = {"delete": "being deleted", "future": "a future replica", "stray": "a stray replica"}
 
 
 @dataclass(slots=True)
@@ -71,10 +74,17 @@ def is_replica(path: Path) -> bool:
     return segments_there or parse_replica_directory_name(path.name) is not None
 
 
+def replicas_in(path: Path) -> tuple[list[Path], list[Path]]:
+    """The replicas of a data directory, and what is none anymore or not yet: no broker serves it, so none is judged."""
+    inside = sorted(inner for inner in path.iterdir() if inner.is_dir())
+    passing = [inner for inner in inside if is_going_away(inner.name)]
+    return [inner for inner in inside if inner not in passing and is_replica(inner)], passing
+
+
 def data_directory(path: Path) -> Lines:
     """A broker's data directory: its replicas one line each, and what is wrong with any of them."""
-    replicas = sorted(inner for inner in path.iterdir() if inner.is_dir() and is_replica(inner))
-    if not replicas:
+    replicas, passing = replicas_in(path)
+    if not replicas and not passing:
         raise BadRequest(f"{path} is not a partition directory and contains none; name a broker's data directory")
     for inner in replicas:
         segments_of, size_bytes = 0, 0
@@ -90,6 +100,8 @@ def data_directory(path: Path) -> Lines:
         yield Entry(
             {"partition": inner.name, "segments": segments_of, "start": start, "end": end, "size_bytes": size_bytes}
         )
+    for inner in passing:
+        yield Entry({"directory": inner.name, "skipped": _PASSING[inner.name.rpartition("-")[2]]})
     for inner in sorted(path.iterdir()):
         if not inner.is_dir() and inner.name != ".lock":
             yield from _damage_of(inner)
@@ -134,7 +146,8 @@ def replica(path: Path) -> Lines:
     for inner in sorted(path.iterdir()):
         if inner.suffix not in (".log", ".index", ".timeindex"):
             yield from _small_file(inner)
-    if are_readable:
+    if are_readable and not is_going_away(path.name):
+        # what is going away was not brought to an end: its indexes and snapshots lag
         yield from _beside(path, has_holes=has_holes)
 
 
