@@ -15,11 +15,13 @@ from pathlib import Path
 from chaos.commands.runs.found import RunRow
 from verifier.evidence.run_directory import LATEST
 
-#: All that a run leaves in its directory (results/README.md). A directory with anything else is someone's, too.
+#: All that a run of any kind leaves in its directory (results/README.md). A directory with anything else is someone's,
+#: too. tests/architecture/test_run_files.py finds what the code writes there, so that nothing can be forgotten here.
 OF_A_RUN = (
     *("summary.md", "report.html", "verdict.json", "junit.xml", "anomalies", "run.json", "seal.json", "schedule.yaml"),
     *("faults.jsonl", "leaders.jsonl", "resources.jsonl", "history", "nodes", "loadgen", "live.json", "run.log"),
-    *("proxy.log", "verifier.log", "warden.log", "processes.json", "reached.json", ".*"),
+    *("proxy.log", "relays.log", "verifier.log", "warden.log", "processes.json", "reached.json"),
+    *("stable_offsets.jsonl", ".*"),
 )
 
 
