@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from chaos.commands.up_state import DATA, Data, ask, nothing_up, running
+from chaos.commands.up_state import BROKER_LOG, DATA, Data, ask, nothing_up, running
 from chaos.conductor.manual_faults import CUT_SHORT, REFUSED, STARTED
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable
@@ -49,7 +49,7 @@ def start(
     if how == REFUSED:
         raise BadRequest(text)
     if how != STARTED:
-        print(f"gapless: {text}; its log: {data / 'nodes' / str(broker) / 'broker.log'}", file=sys.stderr)
+        print(f"gapless: {text}; its log: {data / 'nodes' / str(broker) / BROKER_LOG}", file=sys.stderr)
         return int(Exit.HARNESS_FAILED)
     print(text, file=sys.stderr)
     return int(Exit.VALID)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import psutil
 import typer
 
-from chaos.commands.up_state import DATA, STATE, Data, nothing_up, on, running
+from chaos.commands.up_state import BROKER_LOG, DATA, STATE, Data, nothing_up, on, running
 from chaos.conductor.observer import scrape
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable
@@ -72,7 +72,7 @@ def lines(
 
 def _more(broker: Mapping[str, Any], doing: str, lacking: Mapping[str, int | None], data: Path) -> str:
     if doing != "running":
-        return f"; its log: {data / 'nodes' / str(broker['id']) / 'broker.log'}"
+        return f"; its log: {data / 'nodes' / str(broker['id']) / BROKER_LOG}"
     count = lacking.get(broker["metrics"])
     if count is None:
         return ", does not respond"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chaos.commands.history_head import complaint
+from chaos.commands.up_nodes import NODES
 from chaos.exits import BadRequest
 from cluster.process.one_line import printable, reason
 from verifier.evidence.run_directory import LATEST, RunDirectory
@@ -92,6 +93,11 @@ def run_directory(path: Path, wanted: str = A_RUN) -> RunDirectory:
         directory = RunDirectory(path.resolve())
     except RuntimeError as error:  # a symbolic link that leads back to itself
         raise BadRequest(f"{path} is a symbolic link that leads back to itself; name {wanted}") from error
+    if not directory.run_json.exists() and (path / NODES).is_file():
+        raise BadRequest(
+            f"{path} is the data of 'gapless up', not a run; 'gapless run --target' judges its cluster "
+            f"(docs/up.md): name {wanted}"
+        )
     if not directory.run_json.exists() and _was_a_run(directory):
         raise DamagedRun(f"{path}/run.json was removed; the rest of a run is there: restore the original")
     if not directory.run_json.is_file():

@@ -127,7 +127,9 @@ def _directory(data: Path) -> RunDirectory:
     try:
         directory.path.mkdir(parents=True, exist_ok=True)
         check_continued(directory.path)
-        return directory.prepare()
+        # no more than that: without a load there is no history
+        directory.nodes_dir.mkdir(exist_ok=True)
+        return directory
     except OSError as error:
         raise BadRequest(f"the directory {data} cannot be used: {reason(error)}; see --data") from error
 

@@ -25,6 +25,8 @@ from cluster.process.local_socket import connect, peer_pid
 from verifier.evidence.run_directory import read_json
 
 STATE = "up.json"
+#: What a broker writes about itself, in its directory.
+BROKER_LOG = "broker.log"
 DATA = Path("results/up")
 MODULE = "chaos.commands.main"
 #: How long the process that listens on the socket of a directory may take to be connected to.

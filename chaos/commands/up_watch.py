@@ -5,9 +5,11 @@ Owns what is said, and that it is said once. What the state is, and how it is wr
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from chaos.commands.up_state import BROKER_LOG
 from chaos.conductor.deployment import Deployment
 from cluster.process.one_line import reason
 
@@ -47,4 +49,18 @@ class StateWatch:
             process = self._deployment.process(broker_id)
             if not process.is_running() and process.pid not in self._dead:
                 self._dead.add(process.pid)
-                self._note(f"broker {broker_id} ended (exit status {process.wait(0)}); its log: {process.log_path}")
+                logs = " and ".join(map(str, logs_of(Path(process.log_path))))
+                self._note(f"broker {broker_id} {how_ended(process.wait(0))}; its log: {logs}")
+
+
+def how_ended(code: int | None) -> str:
+    """In words: who was killed had no part in it. A fault of a run with ``--nodes`` is not told from any other kill."""
+    if code is not None and code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended (exit status {code})"
+
+
+def logs_of(output: Path) -> list[Path]:
+    """The broker's log, and beside it what the process printed, if it printed something, as a crash does."""
+    has_more = output.is_file() and output.stat().st_size > 0
+    return [output.with_name(BROKER_LOG), *([output] if has_more else [])]

@@ -19,10 +19,10 @@ import pytest
 from chaos.commands import up_state
 from chaos.commands.main import run_command
 from chaos.commands.status import lines
-from chaos.commands.up import check_ports
+from chaos.commands.up import _directory, check_ports
 from chaos.commands.up_nodes import NODES, write_nodes
 from chaos.commands.up_state import DATA, announcement, nothing_up, other_brokers, running
-from chaos.commands.up_watch import StateWatch
+from chaos.commands.up_watch import StateWatch, how_ended, logs_of
 from chaos.conductor.deployment import Deployment
 from chaos.conductor.fixed_ports import FREE_PORTS, FixedPorts
 from chaos.conductor.nodes_file import parse
@@ -225,7 +225,7 @@ def test_a_full_disk_is_said_once_and_the_watch_goes_on(tmp_path: Path) -> None:
     broker = FakeProcess(7)
     deployment = cast("Deployment", SimpleNamespace(broker_ids=(1,), process=lambda _: broker))
     path, full, said = tmp_path / "cluster.json", [True], list[str]()
-    broker.log_path = "broker.log"  # type: ignore[attr-defined]
+    broker.log_path = str(tmp_path / "process.log")  # type: ignore[attr-defined]
     broker.wait = lambda _: 1  # type: ignore[attr-defined]
 
     def write() -> dict[str, Any]:
@@ -240,7 +240,7 @@ def test_a_full_disk_is_said_once_and_the_watch_goes_on(tmp_path: Path) -> None:
     assert len(said) == 1 and "no space left on device" in said[0] and str(path) in said[0]
     broker.running = False
     watch.look()
-    assert said[1:] == ["broker 1 ended (exit status 1); its log: broker.log"]
+    assert said[1:] == [f"broker 1 ended (exit status 1); its log: {tmp_path / 'broker.log'}"]
     full[0] = False
     watch.look()
     assert path.exists() and len(said) == 2
@@ -248,3 +248,44 @@ def test_a_full_disk_is_said_once_and_the_watch_goes_on(tmp_path: Path) -> None:
     path.unlink()
     watch.look()
     assert len(said) == 3
+
+
+@pytest.mark.parametrize(("printed", "names"), [(None, ["broker.log"]), ("", ["broker.log"]), ("x", None)])
+def test_the_log_of_a_broker_that_ended_is_the_one_it_writes(
+    printed: str | None, names: list[str] | None, tmp_path: Path
+) -> None:
+    """What its process printed is named beside it, if that is anything: it is empty unless the process crashed."""
+    output = tmp_path / "process.log"
+    if printed is not None:
+        output.write_text(printed)
+    assert [path.name for path in logs_of(output)] == (names or ["broker.log", "process.log"])
+
+
+def test_how_a_broker_ended_is_told_in_words() -> None:
+    """A signal by its name: the broker had no part in it."""
+    assert [how_ended(code) for code in (-9, 1, None)] == [
+        *("was killed by SIGKILL", "ended (exit status 1)", "ended (exit status None)")
+    ]
+
+
+def test_a_cluster_without_load_gets_no_directories_of_a_load(tmp_path: Path) -> None:
+    """``nodes/`` alone is made."""
+    _directory(tmp_path / "up")
+    _directory(tmp_path / "up")
+    assert [path.name for path in (tmp_path / "up").iterdir()] == ["nodes"]
+
+
+@pytest.mark.parametrize("command", ["replay", "report", "verify", "export", "shrink"])
+@pytest.mark.parametrize("is_older", [False, True])
+def test_the_data_of_a_cluster_is_no_damaged_run(
+    command: str, is_older: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever names it instead of a run learns what it is; it may be from when a history was made room for."""
+    monkeypatch.chdir(tmp_path)
+    write_nodes({1: 11}, tmp_path / "results" / "up")
+    if is_older:
+        (tmp_path / "results" / "up" / "history").mkdir()
+    assert run_command([command, "results/up"]) == 254
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "results/up is the data of 'gapless up', not a run; " in said and "removed" not in said

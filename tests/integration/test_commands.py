@@ -190,7 +190,7 @@ def test_faults_by_hand_hit_clients_behind_links(place: Place) -> None:
     assert place.run("status", timeout_s=LONG_S) == 1
     assert "dead; its log: results/up/nodes/2/broker.log" in place.out
     log = place.directory / "results" / "up" / "up.log"
-    assert until(lambda: "broker 2 ended (exit status -9); its log: " in log.read_text(), 20.0), log.read_text()
+    assert until(lambda: "broker 2 was killed by SIGKILL; its log: " in log.read_text(), 20.0), log.read_text()
     assert place.run("down", timeout_s=LONG_S) == 0, place.err
     assert "its data is in results/up" in place.err
     place.assert_nothing_left(within_s=1.0)
