@@ -25,6 +25,7 @@ from locust.runners import MasterRunner, WorkerRunner
 
 from loadgen.hosts import checked_host
 from loadgen.settings import SettingsError
+from loadgen.users.beginning import count_from_now, leave_out_until
 from loadgen.users.command_line import add_options, refuse_as_we_do
 from loadgen.users.form import refuse_bad_forms
 from loadgen.users.load import LocustLoad
@@ -62,6 +63,7 @@ def on_init(environment: Any, **_: Any) -> None:
         # a run starts processes of their own for members
         environment.user_classes[:] = [each for each in environment.user_classes if each.__name__ not in MEMBER_CLASSES]
     load = LocustLoad(environment)
+    leave_out_until(lambda: load.has_started or isinstance(environment.runner, MasterRunner))
     _follow(environment, load)
     if environment.web_ui is not None and is_conducted(options):
         show_chaos(environment, RunDirectory(Path(options.kafka_run_directory)))
@@ -89,6 +91,7 @@ def on_init(environment: Any, **_: Any) -> None:
     if options.num_users is None:
         options.num_users = producers + readers
         options.spawn_rate = options.spawn_rate or options.num_users
+    count_from_now()
 
 
 def _follow(environment: Any, load: LocustLoad) -> None:
@@ -97,7 +100,7 @@ def _follow(environment: Any, load: LocustLoad) -> None:
     locust_events.test_start.add_listener(lambda **_: _on_test_start(environment, load))
     locust_events.user_error.add_listener(lambda exception, **_: load.fail(exception))
     locust_events.quitting.add_listener(lambda **_: _on_quitting(environment, load))
-    locust_events.quit.add_listener(lambda **_: load.end())
+    locust_events.quit.add_listener(lambda **_: _on_quit(environment, load))
 
 
 def _on_test_start(environment: Any, load: LocustLoad) -> None:
@@ -115,17 +118,33 @@ def _on_quitting(environment: Any, load: LocustLoad) -> None:
         # whose workers may have more to tell
         keep_requests()
     options, runner = environment.parsed_options, environment.runner
-    if not load.was_asked_for and (isinstance(runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)):
-        return
-    if not isinstance(runner, MasterRunner) and not load.has_started:
-        logger.critical("the load never started: the cluster at %s did not respond in time", environment.host)
-        environment.process_exit_code = environment.process_exit_code or 1
-    elif is_conducted(options):
+    if _never_began(environment, load):
+        environment.process_exit_code = environment.process_exit_code or 254
+    elif is_conducted(options) or _was_not_asked_for(environment, load):
         return
     elif not isinstance(runner, MasterRunner):
         load.fail_unless_written()
     elif ProducerUser in environment.user_classes and _producers(environment) > 0:
         load.fail_unless_workers_wrote()
+
+
+def _on_quit(environment: Any, load: LocustLoad) -> None:
+    """The last line is the one that helps: why nothing began, or how to judge what was written."""
+    load.end()
+    if _never_began(environment, load):
+        logger.critical("the load never began: no cluster responded at %s before it ended", environment.host)
+
+
+def _never_began(environment: Any, load: LocustLoad) -> bool:
+    """Whether the load was to begin in this process, and its cluster had not answered yet."""
+    is_master = isinstance(environment.runner, MasterRunner)
+    return not is_master and not load.has_started and not _was_not_asked_for(environment, load)
+
+
+def _was_not_asked_for(environment: Any, load: LocustLoad) -> bool:
+    """Whether nobody began a load yet: a master has to, or people in the web interface."""
+    waits = isinstance(environment.runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)
+    return not load.was_asked_for and waits
 
 
 def _waits_for_a_click(environment: Any) -> bool:

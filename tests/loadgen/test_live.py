@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -394,6 +395,36 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Path, arguments: tuple[str, ...
     assert done.returncode == 254
     assert done.stderr.count(said) == 1
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("run_time_s", "said"),
+    [
+        (2, "the load never began: no cluster responded at 127.0.0.1:1 before it ended"),
+        pytest.param(60, "no Kafka cluster answers at 127.0.0.1:1", marks=pytest.mark.full),
+    ],
+    ids=["limit", "patience"],
+)
+def test_a_load_without_a_cluster_ends_with_the_line_that_says_so(tmp_path: Path, run_time_s: int, said: str) -> None:
+    """Status 254 whether the time limit or our patience ends it, the line once and last, and no empty tables.
+
+    The limit counts from the start of the load: what loading Locust takes is not part of it.
+    """
+    argv = [sys.executable, "-m", "locust", "-f", str(LOCUSTFILE), "--headless", "--host", "127.0.0.1:1"]
+    done = subprocess.run(
+        [*argv, "--run-time", str(run_time_s)], cwd=tmp_path, capture_output=True, text=True, timeout=90
+    )
+    assert done.returncode == 254
+    lines = done.stderr.splitlines()
+    assert said in lines[-1] and sum("CRITICAL" in line for line in lines) == 1
+    assert "Aggregated" not in done.stdout + done.stderr
+    if "limit" in done.stderr.partition("limit set")[2]:
+        begun, ended = (next(each for each in lines if what in each) for what in ("limit set", "limit reached"))
+        assert _time_of(ended) - _time_of(begun) >= timedelta(seconds=run_time_s - 0.1)
+
+
+def _time_of(line: str) -> datetime:
+    return datetime.strptime(line[1:24], "%Y-%m-%d %H:%M:%S,%f")
 
 
 def test_a_history_that_cannot_be_written_ends_the_load(
