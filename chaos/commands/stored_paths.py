@@ -17,7 +17,7 @@ from chaos.exits import BadRequest
 from cluster.process.one_line import printable, reason
 from verifier.evidence.run_directory import LATEST, RunDirectory
 from verifier.evidence.run_model import OtherVersion, RunModel, RunModelError
-from verifier.evidence.standalone import is_load_by_hand
+from verifier.evidence.standalone import is_load_by_hand, never_began
 
 #: What a history of operations is called, and where one lies in a directory of a Jepsen store.
 HISTORIES = (".edn", ".jsonl", ".json")
@@ -33,6 +33,8 @@ A_RUN_OR_HISTORY = (
 )
 #: The run if none is named.
 LATEST_RUN = Path("results") / LATEST
+#: Said of the directory of such a load. It stands in a list with others, which are judged.
+NEVER_BEGAN = "the load never began, so that there is nothing to judge: no cluster had responded when it ended"
 #: As much of a file is examined to see whether it holds operations at all.
 HEAD_BYTES = 65_536
 
@@ -44,7 +46,7 @@ class DamagedRun(BadRequest):
 @dataclass(frozen=True, slots=True)
 class StoredPath:
     """One path as it was given: a run directory, the file of a history, or a standalone load; or what is wrong with a
-    damaged run.
+    damaged run or a load that never began.
     """
 
     given: Path
@@ -63,6 +65,8 @@ def stored(path: Path) -> StoredPath:
         return StoredPath(path, None, path / STORE_FILE)
     if is_load_by_hand(load := RunDirectory(path)):
         return StoredPath(path, None, None, load=load)
+    if never_began(load):
+        return StoredPath(path, None, None, NEVER_BEGAN)
     try:
         return StoredPath(path, run_directory(path, A_RUN_OR_HISTORY), None)
     except DamagedRun as error:

@@ -152,6 +152,32 @@ def test_a_load_is_judged_in_its_directory(tmp_path: Path, capsys: pytest.Captur
     assert not any(run.anomalies_dir.iterdir()) and read_json(run.verdict_json)["kind"] == "operations"
 
 
+def test_a_load_that_never_began_is_unknown_and_the_others_are_judged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a list, as ``results/locust/*`` is one, and alone; nothing is written where nothing began."""
+    run = load(tmp_path, SENT, READ)
+    nothing = RunDirectory(tmp_path / "a").prepare()
+    assert run_command(["verify", str(nothing.path), str(run.path)]) == 2
+    out, err = capsys.readouterr()
+    assert [line.split()[:2] for line in out.splitlines() if line.startswith("RESULT")] == [
+        ["RESULT", "unknown"], ["RESULT", "valid"],
+    ]  # fmt: skip
+    assert "the load never began, so that there is nothing to judge: no cluster had responded" in err
+    assert run_command(["verify", str(nothing.path)]) == 2
+    assert not any(path.is_file() for path in nothing.path.rglob("*"))
+
+
+def test_a_directory_that_is_no_load_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Empty, or with a history that no load began: who named it meant another."""
+    run = RunDirectory(tmp_path / "a").prepare()
+    run.history("load").touch()
+    (tmp_path / "empty").mkdir()
+    for path in (run.path, tmp_path / "empty"):
+        assert run_command(["verify", str(path)]) == 254
+        assert "never began" not in capsys.readouterr().err
+
+
 def test_a_load_is_exported_without_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As it is judged: the numbers of operations in a verdict are those of its lines."""
     foreign = row("poll", "ok", -1, -1, 20, at=5, session=1, stream=-1, error="foreign: run 8")

@@ -64,6 +64,12 @@ def is_load_by_hand(run: RunDirectory) -> bool:
     return not run.run_json.exists() and any(run.loadgen_dir.glob(f"*{_START}"))
 
 
+def never_began(run: RunDirectory) -> bool:
+    """Whether a directory has what such a load makes first, and nothing in it: no cluster had responded."""
+    is_made = run.history_dir.is_dir() and run.loadgen_dir.is_dir()
+    return is_made and all(each.is_dir() and not each.is_symlink() for each in run.path.rglob("*"))
+
+
 def read_starts(run: RunDirectory) -> tuple[LoadStart, ...]:
     """All processes of a load, by name. Raises ``ByHandError`` for a damaged file, ``OSError``."""
     starts = []
