@@ -71,6 +71,8 @@ def announcement(state: Mapping[str, Any], data: Path) -> Iterator[str]:
     kcat = f"kcat -b {servers.split(',')[0]}"
     read_back = f"echo hello | {kcat} -P -t hello && {kcat} -C -t hello -o beginning -e"
     yield f"try: {read_back if state['creates_topics'] else f'{kcat} -L'}"
+    if not state["creates_topics"]:
+        yield "topics: created on request only; see docs/up.md, or use --broker-config auto.create.topics.enable=true"
     for url in state["metrics"]:
         yield f"metrics: {url}"
     judging = command(["run", "--target", f"kafka://{servers}", "--nodes", str(data / NODES)])

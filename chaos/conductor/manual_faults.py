@@ -83,7 +83,7 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: Clus
     if not isinstance(duration_s, (int, float)) or not (math.isfinite(duration_s) and 0 < duration_s <= LONGEST_S):
         raise FaultRefused(f"--duration must be above 0 and at most {LONGEST_S:g} s, not {duration_s!r}")
     if not topics:
-        raise FaultRefused("the cluster has no topic yet, and probes need partitions: create a topic first")
+        raise FaultRefused("the cluster has no topic yet, and probes need partitions: create a topic first (docs/up.md, Topics)")
     key = next((each for each in _COORDINATED if each in fault.targets), None)
     if key is not None and target is not None and target not in cluster.links:
         topic, where = min(topics), {key: str(target)}
@@ -105,11 +105,21 @@ def _toothless(fault: type[Fault], where: Mapping[str, Any], cluster: ClusterFac
         return f"it needs {least} brokers, but there is {cluster.brokers}; start with 'gapless up --brokers {least}'"
     if fault.needs_fault_port and not cluster.fault_ports:
         return "the brokers have no fault ports; start with 'gapless up --breakable'"
-    link = str(where.get("link", ""))
-    is_on_clients = link.startswith(f"{CLIENTS}-") if link else fault.hits_client_links
-    if is_on_clients and not cluster.clients_behind_links:
+    if _is_on_clients(fault, where) and not cluster.clients_behind_links:
         return "clients connect past the links that it breaks; start with 'gapless up --proxy'"
     return None
+
+
+def _is_on_clients(fault: type[Fault], where: Mapping[str, Any]) -> bool:
+    link = str(where.get("link", ""))
+    return link.startswith(f"{CLIENTS}-") if link else fault.hits_client_links
+
+
+def _missed(injection: Injection, seen: str, *, was_injected: bool) -> str:
+    """Why it did not bite, by what its probe saw, and what helps: an idle link cannot show that it is broken."""
+    is_seen_by_clients = was_injected and _is_on_clients(FAULTS[injection.fault], injection.target)
+    helps = "; it shows only in what clients send: keep a client running meanwhile" * is_seen_by_clients
+    return f"{injection.fault} did not bite: {seen}{helps}"
 
 
 def _aimed(target: object, topics: Mapping[str, int], links: Collection[str]) -> tuple[str, dict[str, Any]]:
@@ -252,10 +262,9 @@ class ByHand:
             await injector.heal_all()
         last = injector.past[-1] if injector.past else None
         if last is None or last.effect != BIT:
-            return {
-                "end": NO_BITE,
-                "text": f"{plan.injection.fault} did not bite: {lines.missed(plan.injection.fault)}",
-            }
+            was_injected = last is not None and last.effect == NO_BITE
+            seen = lines.missed(plan.injection.fault)
+            return {"end": NO_BITE, "text": _missed(plan.injection, seen, was_injected=was_injected)}
         return {"end": BIT, "text": last.detail}
 
     async def _start(self, broker_id: object) -> dict[str, object]:

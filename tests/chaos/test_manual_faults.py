@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from chaos.conductor.manual_faults import ByHand, ClusterFacts, FaultRefused, planned
+from chaos.conductor.manual_faults import ByHand, ClusterFacts, FaultRefused, _missed, planned
 from chaos.conductor.starting import StartFailure
 from chaos.faults.base import until
 from chaos.faults.catalogue import FAULTS
+from chaos.schedules.model import Injection
 from cluster.process.local_socket import NAME, connect
 from cluster.process.topology import link_names
 from cluster.seams.clock import SystemClock
@@ -142,7 +143,7 @@ def test_a_pause_without_a_request_says_so() -> None:
 
 def test_a_cluster_without_topics_has_nothing_to_probe() -> None:
     """Whether a fault bit is seen by partitions."""
-    with pytest.raises(FaultRefused, match="has no topic yet"):
+    with pytest.raises(FaultRefused, match=r"has no topic yet.* create a topic first \(docs/up.md, Topics\)"):
         planned({"fault": "kill-leader"}, {}, CLUSTER)
 
 
@@ -241,6 +242,24 @@ def test_a_fault_by_hand_that_does_nothing_is_said_not_to_bite(tmp_path: Path) -
         assert end["text"] == "cut-link did not bite: the probe saw no effect"
 
     assert [each["effective"] for each in by_hand(tmp_path, work)] == [False, False]
+
+
+def test_a_fault_that_clients_alone_would_show_says_so(tmp_path: Path) -> None:
+    """On an idle link of clients nothing is seen: its message says what to do. What was not injected is not told so."""
+
+    async def work(handled: Handled, hand: ByHand) -> None:
+        handled.cluster.links.deaf = True
+        *_, end = await answered(tmp_path, asked(fault="cut-link", target="producers-b2", duration_s=0.01))
+        assert end["end"] == "did not bite"
+        assert end["text"] == (
+            "cut-link did not bite: the probe saw no effect; it shows only in what clients send: keep a client running "
+            "meanwhile"
+        )
+
+    by_hand(tmp_path, work)
+    injection = Injection(0.0, "drop-response", 1.0, {"partition": 0})
+    assert _missed(injection, "no leader", was_injected=False) == "drop-response did not bite: no leader"
+    assert _missed(injection, "none", was_injected=True).endswith("keep a client running meanwhile")
 
 
 @pytest.mark.parametrize("request_", [b"{\n", b"[]\n", b"\n", b"x" * 100_000 + b"\n", b"[" * 60_000 + b"\n"])

@@ -95,7 +95,10 @@ def test_a_cluster_that_is_up_says_how_it_is_used_and_what_stays() -> None:
     assert said[0] == "bootstrap.servers=127.0.0.1:9092,127.0.0.1:9093"
     assert said[1].startswith("try: echo hello | kcat -b 127.0.0.1:9092 -P -t hello && kcat -b 127.0.0.1:9092 -C")
     assert said[-1].startswith("data: results/up, kept when the cluster stops")
-    assert "try: kcat -b 127.0.0.1:9092 -L" in announcement({**STATE, "creates_topics": False}, DATA)
+    assert not any("auto.create" in line for line in said)
+    without = list(announcement({**STATE, "creates_topics": False}, DATA))
+    assert "try: kcat -b 127.0.0.1:9092 -L" in without
+    assert any("--broker-config auto.create.topics.enable=true" in line for line in without)
 
 
 @pytest.mark.parametrize(
