@@ -28,7 +28,9 @@ from cluster.topic_partition import TopicPartition
 
 #: The state of a group that does not exist.
 NONE = GroupState.DEAD.value
-LIST_HEADS = ("group", "state", "type")
+LIST_HEADS = ("group", "type", "state")
+#: Of a state or type that the broker is too old to tell.
+UNKNOWN = "Unknown"
 #: Those of our brokers' groups, and those that only groups of Kafka's newer protocols have.
 STATES = frozenset({*(each.value for each in GroupState), "Assigning", "Reconciling", "NotReady"})
 
@@ -42,7 +44,7 @@ def register(app: typer.Typer) -> None:
         invoke_without_command=True, help="List, describe and delete consumer groups, and reset their offsets."
     )
     groups.callback()(_chosen)
-    groups.command("list", help="List the groups of a cluster and their states.")(list_groups)
+    groups.command("list", help="List the groups of a cluster, their types and their states.")(list_groups)
     groups.command("describe", help="Show members, committed offsets and lag of groups.")(describe)
     groups.command(
         "reset-offsets", help="Move where a group without members continues. Shows the offsets; --execute moves them."
@@ -73,7 +75,8 @@ def list_groups(
     if as_json:
         print(json.dumps({each.group_id: asdict(each) for each in found}, indent=2))
     else:
-        print_table(LIST_HEADS, [(each.group_id, each.state, each.protocol_type) for each in found])
+        rows = [(each.group_id, each.group_type or UNKNOWN, each.state or UNKNOWN) for each in found]
+        print_table(LIST_HEADS, rows)
     return int(Exit.VALID)
 
 

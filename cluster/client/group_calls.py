@@ -47,7 +47,9 @@ class GroupCalls(PartitionCalls):
                 response = await self._ask_broker(broker_id, ListGroupsRequest(states_filter=wanted, types_filter=[]))
                 require(response.error_code, f"groups of broker {broker_id}")
                 for each in response.groups:
-                    found[each.group_id] = ListedGroup(each.group_id, each.protocol_type, each.group_state or "")
+                    # brokers write the type in small letters, and Kafka's tools do not
+                    told = each.group_state or "", (each.group_type or "").capitalize()
+                    found[each.group_id] = ListedGroup(each.group_id, each.protocol_type, *told)
             return [found[group_id] for group_id in sorted(found)]
 
         return await self._retrying("ListGroups", attempt)

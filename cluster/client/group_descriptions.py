@@ -12,11 +12,16 @@ from cluster.topic_partition import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """``state`` is Kafka's name of it, empty if the broker does not tell (before KIP-518)."""
+    """``state`` is Kafka's name of it, empty if the broker does not tell (before KIP-518).
+
+    ``group_type`` is Kafka's name, too: Classic, or Consumer of the newer protocol; empty before KIP-848. Of either,
+    ``protocol_type`` says what its members are, such as ``consumer`` or ``connect``.
+    """
 
     group_id: str
     protocol_type: str
     state: str
+    group_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ What it asks of a cluster is tested with one (``tests/integration/test_native_gr
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from chaos.commands.main import run_command
 from chaos.exits import BadRequest
 from cluster.client import AdminError
 from cluster.client.committed_offset import OffsetAndMetadata
-from cluster.client.group_descriptions import DescribedGroup, DescribedMember
+from cluster.client.group_descriptions import DescribedGroup, DescribedMember, ListedGroup
 from cluster.client.offset_listing import EARLIEST_TIMESTAMP
 from cluster.protocol.errors import ErrorCode
 
@@ -100,6 +101,11 @@ class _Groups:
     def list_group_offsets(self, group_id: str) -> dict[tuple[str, int], OffsetAndMetadata]:
         return COMMITTED if group_id in self.left - {"a"} else {}
 
+    listed: Sequence[ListedGroup] = ()
+
+    def list_groups(self, _states: Sequence[str]) -> Sequence[ListedGroup]:
+        return self.listed
+
     def describe_groups(self, group_ids: Sequence[str]) -> dict[str, DescribedGroup]:
         [group_id] = group_ids
         state = "Empty" if group_id in self.left else "Dead"
@@ -121,6 +127,19 @@ def known(monkeypatch: pytest.MonkeyPatch) -> _Groups:
         groups, "_offsets_at", lambda _admin, _wanted, at: {KEY: 10 if at == EARLIEST_TIMESTAMP else 30}
     )
     return admin
+
+
+def test_groups_are_listed_as_kafkas_tool_does(known: _Groups, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its columns in its order: the type is of the group's protocol (KIP-848), not what its members are."""
+    known.listed = [ListedGroup("a", "consumer", "Stable", "Classic"), ListedGroup("old", "connect", "")]
+    assert run_command(["groups", "list"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["GROUP", "TYPE", "STATE"], ["a", "Classic", "Stable"], ["old", "Unknown", "Unknown"],
+    ]  # fmt: skip
+    assert run_command(["groups", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["a"] == {
+        "group_id": "a", "protocol_type": "consumer", "state": "Stable", "group_type": "Classic"
+    }  # fmt: skip
 
 
 def test_every_group_that_can_be_deleted_is(known: _Groups, capsys: pytest.CaptureFixture[str]) -> None:

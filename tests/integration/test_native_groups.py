@@ -186,7 +186,7 @@ def test_admin_and_the_command_line_see_a_group(
     assert run_command(["groups", "reset-offsets", group.group_id, "--to", "latest", "--execute", *at]) == 0
     admin.delete_group_offsets(group.group_id, [(topic, 0)])
     assert admin.list_group_offsets(group.group_id) == {(topic, 1): OffsetAndMetadata(COUNT)}
-    assert group.group_id in {each.group_id for each in admin.list_groups(["Empty"])}
+    assert (group.group_id, "Classic") in {(each.group_id, each.group_type) for each in admin.list_groups(["Empty"])}
     assert run_command(["groups", "delete", group.group_id, *at]) == 0
     assert admin.describe_groups([group.group_id])[group.group_id].state == "Dead"
 

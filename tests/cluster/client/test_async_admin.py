@@ -283,6 +283,26 @@ def test_end_offsets_of_all_replicas():
     run(body, timeout_ms=300)
 
 
+def test_groups_have_the_types_that_kafkas_tools_name():
+    """As brokers write them, but capitalized; none of a broker that is too old to tell, which is asked without."""
+    Response = messages.response_class(ApiKey.LIST_GROUPS)
+
+    def groups(*listed: tuple[str, str]):
+        made = [Response.ListedGroup(name, "consumer", "Stable", kind) for name, kind in listed]
+        return lambda *_: Response(0, 0, made)
+
+    async def body(cluster, admin):
+        cluster.brokers[1].answers[ApiKey.LIST_GROUPS] = groups(("a", "classic"), ("b", "consumer"))
+        cluster.brokers[2].answers[ApiKey.LIST_GROUPS] = groups()
+        cluster.brokers[3].answers[ApiKey.LIST_GROUPS] = groups(("c", ""))
+        cluster.brokers[3].windows = {**SUPPORTED, ApiKey.LIST_GROUPS: (0, 4)}
+        listed = await admin.list_groups()
+        assert [(each.group_id, each.group_type) for each in listed] == [("a", "Classic"), ("b", "Consumer"), ("c", "")]
+        assert {(each.protocol_type, each.state) for each in listed} == {("consumer", "Stable")}
+
+    run(body)
+
+
 def test_api_versions_of_an_older_broker():
     """Version 3 is refused in version 0, and asked again in what the broker knows."""
 
