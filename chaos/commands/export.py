@@ -53,7 +53,7 @@ def export(
         exported = export_run(directory.history_dir, None if load is None else Sieve(read_starts(load)))
     except (ByHandError, HistoryError) as error:
         raise BadRequest(f"{error}; {BLAMED}") from error
-    more = [] if load is not None else [*check_ends(run, directory, exported.unfinished), *excused(directory)]
+    more = [] if load is not None else [*check_ends(run, directory, exported.unfinished), *excused(run, directory)]
     for note in [*unsealed, *more]:
         print(f"gapless: note: {printable(note)}", file=sys.stderr)
     form = FORMS["edn" if edn else "jsonl"]

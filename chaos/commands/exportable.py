@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from chaos.exits import BadRequest
+from cluster.process.invocation import command
 from verifier.completeness.killed import KILLED
 from verifier.evidence import seal
 from verifier.evidence.run_directory import RunDirectory
@@ -23,14 +24,14 @@ BLAMED = "judged by what is left, a correct cluster would look faulty, so nothin
 MOST_NAMED = 6
 
 
-def excused(directory: RunDirectory) -> list[str]:
-    """What the run's settings may make legal, and its export does not show."""
+def excused(given: Path, directory: RunDirectory) -> list[str]:
+    """What the run's settings may make legal, and its export does not show. Why they may is long, and the verdict's."""
     allowances = Expectation(RunModel.from_json(directory.read_run()).settings).allowances
     checks = [check for check in dict.fromkeys(each.check for each in allowances) if check in NAMES]
     if not checks:
         return []
-    why = "; ".join(dict.fromkeys(each.reason for each in allowances if each.check in checks))
-    return [f"the run's settings may excuse {', '.join(checks)} ({why}); the export does not include excuses"]
+    judging = command(["verify", str(given)])
+    return [f"the run's settings may excuse {', '.join(checks)}, which an export cannot show: '{judging}' judges that"]
 
 
 def check_files(given: Path, directory: RunDirectory) -> list[str]:
