@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 
 from loadgen.documents import DocumentError, kind_of, load_yaml, read_text
@@ -117,7 +118,9 @@ def find_workload(text: str) -> Workload:
         return CATALOGUE[text]
     path = Path(text)
     if not path.exists():
-        raise WorkloadError(f"unknown workload {text!r}; use one of {', '.join(CATALOGUE)}, or an existing file")
+        near = get_close_matches(text, CATALOGUE, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "'gapless list workloads' shows all, or name an existing file"
+        raise WorkloadError(f"unknown workload {text!r}; {hint}")
     return read_workload(path)
 
 
@@ -132,5 +135,11 @@ def read_workload(path: Path) -> Workload:
         wanted = f"a workload is a mapping with some of {', '.join(sorted(known))}"
         raise WorkloadError(f"workload {path}: {kind_of(document)}; {wanted}")
     if unknown := [key for key in document if key not in known]:
-        raise WorkloadError(f"workload {path}: unknown field {unknown[0]!r}; it has {', '.join(sorted(known))}")
-    return Workload(name=path.stem, **document)
+        near = get_close_matches(str(unknown[0]), known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(known))}"
+        raise WorkloadError(f"workload {path}: unknown field {unknown[0]!r}; {hint}")
+    try:
+        return Workload(name=path.stem, **document)
+    except WorkloadError as error:
+        # it is known by its name, and wrong in its file
+        raise WorkloadError(str(error).replace(f"workload {path.stem}: ", f"workload {path}: ", 1)) from error

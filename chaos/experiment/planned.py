@@ -26,6 +26,7 @@ from chaos.schedules.model import Injection
 from cluster.process.topology import link_names
 from loadgen.group_plan import parse_members
 from loadgen.workload import Workload
+from loadgen.workloads import CATALOGUE
 
 #: The target of a link fault that stands for every link on which a follower fetches from the leader.
 FOLLOWERS = "followers"
@@ -184,11 +185,19 @@ def faults_of(asked: Asked, workload: Workload) -> tuple[tuple[str, ...], list[s
     wrong = {name: why for name in names if (why := impossible(name, asked, workload)) is not None}
     by_name = [name for name in wrong if text not in GROUPS]
     if by_name:
-        raise ExperimentError(f"--faults {by_name[0]}: {wrong[by_name[0]]}; leave it out")
+        raise ExperimentError(f"--faults {by_name[0]}: {wrong[by_name[0]]}; {_fix(FAULTS[by_name[0]], workload)}")
     # What another load would be needed for is no part of what this run's set means, and no news.
     told = {name: why for name, why in wrong.items() if FAULTS[name].needs_of_workload() is None}
     left_out = [f"--faults {text} without {name}: {why}" for name, why in told.items()]
     return tuple(name for name in names if name not in wrong), left_out
+
+
+def _fix(kind: type[Fault], workload: Workload) -> str:
+    """What helps: a workload of the catalogue that has what the fault hits, if this one has not."""
+    fitting = (
+        None if suits(kind, workload) else next((each for each in CATALOGUE if suits(kind, CATALOGUE[each])), None)
+    )
+    return "leave it out" if fitting is None else f"use --workload {fitting}, or leave it out"
 
 
 def _wrong_link(link: object, fault: type[Fault], experiment: Experiment) -> Iterator[str]:

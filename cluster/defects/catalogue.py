@@ -46,7 +46,7 @@ def parse(text: str) -> DefectSpec:
     defect = CATALOGUE.get(name)
     if defect is None:
         near = get_close_matches(name, CATALOGUE, n=1, cutoff=0.5)
-        hint = f"did you mean '{near[0]}'?" if near else f"use one of {', '.join(sorted(CATALOGUE))}"
+        hint = f"did you mean '{near[0]}'?" if near else "'gapless list defects' shows all"
         raise DefectError(f"unknown defect '{name}'; {hint}")
     if not colon:
         return DefectSpec(name)

@@ -70,6 +70,7 @@ BAD = [
     (["run", "--workload", ""], ["--workload is empty", "leave it out"]),
     (["run", "--out", ""], ["--out is empty", "leave it out"]),
     (["run", "--defect", "lose-aked"], ["lose-aked", "lose-acked"]),
+    (["run", "--defect", "foo"], ["unknown defect 'foo'; 'gapless list defects' shows all"]),
     (["run", "--defect", "lose-acked:7"], ["lose-acked", "at most 1"]),
     (["run", "--broker-config", "replica.lag.tme.max.ms=3"], ["replica.lag.tme.max.ms", "replica.lag.time.max.ms"]),
     (["run", "--topic-config", "retention.mss=3"], ["retention.mss", "retention.ms"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
 import signal
 import socket
@@ -103,6 +104,9 @@ def wrong_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("wrong")
     make_files(place)
     return place
+
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -226,6 +230,17 @@ def test_help_of_a_command(command: str, capsys: pytest.CaptureFixture[str]) -> 
     assert [part for part in COMMANDS[command] if part not in out] == []
     assert "bool" not in out, "a switch takes no value"
     assert [line for line, _ in EXAMPLES[command] if line not in out] == []
+
+
+def test_help_says_defaults_and_exit_statuses_as_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    """A default without parentheses, and every status of the table in README.md."""
+    assert run_command(["runs", "prune", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "default: results" in out and "(results)" not in out
+    assert run_command(["run", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.split()).partition("Exit status: ")[2].partition(" itself failed")[0]
+    page = (ROOT / "README.md").read_text(encoding="utf-8").partition("| Exit status |")[2].partition("\n\n")[0]
+    assert re.findall(r"\b\d+", said) == re.findall(r"^\| (\d+) \|", page, re.MULTILINE)
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,8 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
         (Asked(seed=1, zookeeper="h:1", faults="pause-zookeeper"), "--faults pause-zookeeper: a ZooKeeper given"),
         (
             Asked(seed=1, faults="kill-leader,hold-markers", workload="small"),
-            "--faults hold-markers: it needs a workload with transactions, and workload small has none; leave it out",
+            "--faults hold-markers: it needs a workload with transactions, and workload small has none; use --workload "
+            "transactions, or leave it out",
         ),
         (
             Asked(seed=1, faults="pause-producers", workload="pipeline"),
@@ -132,7 +133,7 @@ def test_faults_that_can_never_bite_are_left_out_of_groups_and_refused_by_name()
         ),
         (
             Asked(seed=1, faults="crash-members", workload="bank"),
-            "it needs a workload with members of a group, and workload bank has none",
+            "it needs a workload with members of a group, and workload bank has none; use --workload groups, or leave",
         ),
         (
             Asked(seed=1, faults="kill-group-coordinator"),

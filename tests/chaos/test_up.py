@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 
-from chaos.commands import up_state
+from chaos.commands import up, up_state
 from chaos.commands.main import run_command
 from chaos.commands.status import lines
 from chaos.commands.up import _directory, check_ports
@@ -276,6 +276,22 @@ def test_a_cluster_without_load_gets_no_directories_of_a_load(tmp_path: Path) ->
     _directory(tmp_path / "up")
     _directory(tmp_path / "up")
     assert [path.name for path in (tmp_path / "up").iterdir()] == ["nodes"]
+
+
+@pytest.mark.parametrize(("quiet", "status", "said"), [(False, 0, True), (True, 0, False), (False, 130, False)])
+def test_the_last_line_says_that_it_stopped_and_where_its_data_is(
+    quiet: bool, status: int, said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Unless it is quiet, or never came up and has said so."""
+
+    async def run(*_: object) -> int:
+        return status
+
+    monkeypatch.setattr(up._Serving, "run", run)
+    monkeypatch.setattr(up, "Supervisor", lambda *_: contextlib.nullcontext())
+    experiment, _ = resolve(Asked(seed=1, faults="none"))
+    assert up._serve(experiment, tmp_path, FREE_PORTS, as_json=False, quiet=quiet) == status
+    assert capsys.readouterr().err == f"stopped; its data is kept in {tmp_path}\n" * said
 
 
 @pytest.mark.parametrize("command", ["replay", "report", "verify", "export", "shrink"])

@@ -98,7 +98,7 @@ def test_a_workload_by_hand_and_its_contradictions() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "unknown workload 'w.yaml'; use one of steady, "),
+        (None, "unknown workload 'w.yaml'; 'gapless list workloads' shows all, or name an existing file"),
         (b"", "workload w.yaml: it is empty; a workload is a mapping with some of compression, "),
         (b"rate: \xff", "workload w.yaml: line 1: it is not UTF-8 text (byte 0xff)"),
         (b"- rate", "workload w.yaml: it is a list; a workload is a mapping with some of "),

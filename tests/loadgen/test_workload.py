@@ -56,8 +56,11 @@ def test_the_example_of_the_document_is_a_workload(tmp_path: Path) -> None:
         ("rate: [", "mine.yaml: line 1, column 8: it is not YAML"),
         ("rate: 5\nstreams: 2\nrate: 6", "mine.yaml: line 3: key 'rate' is given twice, first in line 1"),
         ("keys: {zipf: {keys: 2, keys: 3}}", "mine.yaml: line 1: key 'keys' is given twice"),
-        ("rats: 3", "unknown field 'rats'"),
-        ("rate: 0", "above 0"),
+        ("rats: 3", r"mine.yaml: unknown field 'rats'; did you mean 'rate'\?$"),
+        ("values_byte: 3", r"unknown field 'values_byte'; did you mean 'value_bytes'\?$"),
+        ("zzz: 3", "unknown field 'zzz'; it has compression, keys"),
+        ("7: 3", "unknown field 7; it has compression, keys"),
+        ("rate: 0", r"^workload /.*/mine.yaml: rate is records per second above 0"),
         ("rate: fast", "unlimited"),
         ("rate: .nan", "above 0"),
         ("rate: 5\noutstanding: 3", "unlimited"),
@@ -83,7 +86,7 @@ def test_the_example_of_the_document_is_a_workload(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path, text: str, says: str) -> None:
-    """In one line that names the file's workload and the field."""
+    """In one line that names the file and the field."""
     path = tmp_path / "mine.yaml"
     path.write_text(text)
     with pytest.raises(WorkloadError, match=says):
@@ -99,10 +102,12 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         find_workload(str(tmp_path / "mine.yaml"))
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    """And says that there is no such file either."""
-    with pytest.raises(WorkloadError, match=r"steady.*existing file"):
-        find_workload("stedy")
+def test_an_unknown_name_has_the_nearest_or_says_where_all_are() -> None:
+    """And then says that there is no such file either."""
+    with pytest.raises(WorkloadError, match=r"^unknown workload 'steedy'; did you mean 'steady'\?$"):
+        find_workload("steedy")
+    with pytest.raises(WorkloadError, match=r"'gapless list workloads' shows all, or name an existing file$"):
+        find_workload("foo")
 
 
 def test_options_fill_what_a_workload_leaves_open_and_contradict_nothing() -> None:

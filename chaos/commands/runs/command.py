@@ -23,7 +23,9 @@ HEADS = ("RUN", "SEED", "VERDICT", "STARTED (UTC)", "SIZE", "ANOMALIES")
 
 Results = Annotated[Path, typer.Option("--results", help="The results directory.")]
 #: Of the commands below ``runs``, which takes it too.
-ItsResults = Annotated[Path | None, typer.Option("--results", help="The results directory.", show_default="results")]
+ItsResults = Annotated[
+    Path | None, typer.Option("--results", help="The results directory. [dim]default: results[/dim]")
+]
 
 
 def register(app: typer.Typer) -> None:

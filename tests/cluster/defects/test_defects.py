@@ -42,7 +42,7 @@ def test_names(text: str, spec: DefectSpec) -> None:
     ("text", "hint"),
     [
         ("lose-aked", "did you mean 'lose-acked'"),
-        ("xyz", "use one of add-in-memory, advance-alone, .*, take-what-comes-late, time-out-unfenced"),
+        ("xyz", "'gapless list defects' shows all"),
         ("lose-acked:2", "above 0 and at most 1"),
         ("lose-acked:0", "above 0 and at most 1"),
         ("lose-acked:often", "above 0 and at most 1"),
