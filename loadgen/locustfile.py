@@ -100,7 +100,7 @@ def _follow(environment: Any, load: LocustLoad) -> None:
     locust_events.test_start.add_listener(lambda **_: _on_test_start(environment, load))
     locust_events.user_error.add_listener(lambda exception, **_: load.fail(exception))
     locust_events.quitting.add_listener(lambda **_: _on_quitting(environment, load))
-    locust_events.quit.add_listener(lambda **_: _on_quit(environment, load))
+    locust_events.quit.add_listener(lambda **_: load.end())
 
 
 def _on_test_start(environment: Any, load: LocustLoad) -> None:
@@ -118,38 +118,14 @@ def _on_quitting(environment: Any, load: LocustLoad) -> None:
         # whose workers may have more to tell
         keep_requests()
     options, runner = environment.parsed_options, environment.runner
-    if _never_began(environment, load):
+    if load.never_began:
         environment.process_exit_code = environment.process_exit_code or 254
-    elif is_conducted(options) or _was_not_asked_for(environment, load):
+    elif is_conducted(options) or load.is_awaited:
         return
     elif not isinstance(runner, MasterRunner):
         load.fail_unless_written()
     elif ProducerUser in environment.user_classes and _producers(environment) > 0:
         load.fail_unless_workers_wrote()
-
-
-def _on_quit(environment: Any, load: LocustLoad) -> None:
-    """The last line is the one that helps: why nothing began, or how to judge what was written."""
-    load.end()
-    if _never_began(environment, load):
-        logger.critical("the load never began: no cluster responded at %s before it ended", environment.host)
-
-
-def _never_began(environment: Any, load: LocustLoad) -> bool:
-    """Whether the load was to begin in this process, and its cluster had not answered yet."""
-    is_master = isinstance(environment.runner, MasterRunner)
-    return not is_master and not load.has_started and not _was_not_asked_for(environment, load)
-
-
-def _was_not_asked_for(environment: Any, load: LocustLoad) -> bool:
-    """Whether nobody began a load yet: a master has to, or people in the web interface."""
-    waits = isinstance(environment.runner, MasterRunner | WorkerRunner) or _waits_for_a_click(environment)
-    return not load.was_asked_for and waits
-
-
-def _waits_for_a_click(environment: Any) -> bool:
-    """Whether it is for people to start the load, in the web interface."""
-    return environment.web_ui is not None and not environment.parsed_options.autostart
 
 
 def _producers(environment: Any) -> int:

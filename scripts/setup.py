@@ -94,7 +94,7 @@ def warm() -> None:
 
 
 def wait(child: subprocess.Popen[bytes], what: str) -> None:
-    """Until it has ended, and say now and then that it goes on. An interrupt ends it."""
+    """Until it has ended, and say now and then that it is still at work. An interrupt ends it."""
     waited_s = 0
     try:
         while True:

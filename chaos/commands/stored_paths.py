@@ -33,7 +33,7 @@ A_RUN_OR_HISTORY = (
 )
 #: The run if none is named.
 LATEST_RUN = Path("results") / LATEST
-#: Said of the directory of such a load. It stands in a list with others, which are judged.
+#: Why such a load has no verdict. Its directory may be one of several, and the others are judged.
 NEVER_BEGAN = "the load never began, so that there is nothing to judge: no cluster had responded when it ended"
 #: As much of a file is examined to see whether it holds operations at all.
 HEAD_BYTES = 65_536

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from chaos.commands.up_state import BROKER_LOG
-from chaos.conductor.deployment import Deployment
+from chaos.conductor.deployment import OUTPUT, Deployment
 from cluster.process.one_line import reason
+from verifier.evidence.run_directory import RunDirectory
 
 
 class StateWatch:
@@ -49,7 +50,7 @@ class StateWatch:
             process = self._deployment.process(broker_id)
             if not process.is_running() and process.pid not in self._dead:
                 self._dead.add(process.pid)
-                logs = " and ".join(map(str, logs_of(Path(process.log_path))))
+                logs = " and ".join(map(str, logs_of(RunDirectory(self._path.parent).node(broker_id))))
                 self._note(f"broker {broker_id} {how_ended(process.wait(0))}; its log: {logs}")
 
 
@@ -60,7 +61,8 @@ def how_ended(code: int | None) -> str:
     return f"ended (exit status {code})"
 
 
-def logs_of(output: Path) -> list[Path]:
+def logs_of(node: Path) -> list[Path]:
     """The broker's log, and beside it what the process printed, if it printed something, as a crash does."""
+    output = node / OUTPUT
     has_more = output.is_file() and output.stat().st_size > 0
-    return [output.with_name(BROKER_LOG), *([output] if has_more else [])]
+    return [node / BROKER_LOG, *([output] if has_more else [])]

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 #: Where a proxy leads before its broker has bound its ports: nothing listens on port 1.
 NOWHERE = f"{HOST}:1"
+#: What a broker's process prints besides its log: nothing, unless it crashes.
+OUTPUT = "process.log"
 
 
 class Deployment:
@@ -211,7 +213,7 @@ class Deployment:
 
     async def _bear_broker(self, broker_id: int) -> None:
         """Start a broker's process. It loads its code and waits for its configuration."""
-        log_path = str(self._directory.node(broker_id) / "process.log")
+        log_path = str(self._directory.node(broker_id) / OUTPUT)
         self._brokers[broker_id] = await asyncio.to_thread(
             self._supervisor.start_python, f"broker-{broker_id}", "cluster.broker.main:serve", None, log_path
         )

@@ -112,7 +112,7 @@ def _toothless(fault: type[Fault], where: Mapping[str, Any], cluster: ClusterFac
     return None
 
 
-def _is_on_clients(fault: type[Fault], where: Mapping[str, Any]) -> bool:
+def _is_on_clients(fault: type[Fault], where: Mapping[str, object]) -> bool:
     link = str(where.get("link", ""))
     return link.startswith(f"{CLIENTS}-") if link else fault.hits_client_links
 

@@ -1,7 +1,7 @@
 """Locust until the load has begun. Owns what its console leaves out until then, and that its time limit is a whole one.
 
 Locust prints a table every two seconds, and its summary at the end, whether or not there was anything to count: the one
-line that says why nothing began would stand above them.
+line that says why nothing began would be lost among them.
 """
 
 from __future__ import annotations

@@ -36,13 +36,27 @@ class LocustLoad:
         self._process: LoadProcess | None = None
         self._workers = Workers()
         self._workers.listen(environment.runner)
-        self.was_asked_for = False
+        self._was_asked_for = False
         environment.gapless_load = self
 
     @property
     def has_started(self) -> bool:
         """Whether there is a load process: false until the cluster has answered, and always false for a master."""
         return self._process is not None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether no one has begun a load yet, and someone else has to: a master, or people in the web interface."""
+        environment = self._environment
+        waits_for_a_click = environment.web_ui is not None and not environment.parsed_options.autostart
+        waits = waits_for_a_click or isinstance(environment.runner, MasterRunner | WorkerRunner)
+        return waits and not self._was_asked_for
+
+    @property
+    def never_began(self) -> bool:
+        """Whether the load was to begin in this process, and its cluster has not answered yet."""
+        is_masters = isinstance(self._environment.runner, MasterRunner)
+        return not is_masters and not self.has_started and not self.is_awaited
 
     @property
     def process(self) -> LoadProcess:
@@ -56,7 +70,7 @@ class LocustLoad:
 
         Ends the process with a clear line if that cannot be done. A second start (web UI) continues with the first's.
         """
-        self.was_asked_for = True
+        self._was_asked_for = True
         environment = self._environment
         runner = environment.runner
         if isinstance(runner, MasterRunner) or self._process is not None:
@@ -112,11 +126,17 @@ class LocustLoad:
 
     def end(self) -> None:
         """Locust's ``quit``: everything that users left is closed, the history last; a standalone load is read
-        back."""
+        back.
+
+        The last line is the one that helps: how to judge what was written, or why nothing was.
+        """
         if self._process is not None:
             self._process.close()
             if self._process.is_to_be_read_back:
                 read_back(self._process.run.path)
+        elif self.never_began:
+            where = self._environment.host
+            logger.critical("the load never began: no cluster responded at %s before it ended", where)
 
     def __repr__(self) -> str:
         return f"LocustLoad({self._process or 'not started'})"

@@ -228,7 +228,6 @@ def test_a_full_disk_is_said_once_and_the_watch_goes_on(tmp_path: Path) -> None:
     broker = FakeProcess(7)
     deployment = cast("Deployment", SimpleNamespace(broker_ids=(1,), process=lambda _: broker))
     path, full, said = tmp_path / "cluster.json", [True], list[str]()
-    broker.log_path = str(tmp_path / "process.log")  # type: ignore[attr-defined]
     broker.wait = lambda _: 1  # type: ignore[attr-defined]
 
     def write() -> dict[str, Any]:
@@ -243,7 +242,7 @@ def test_a_full_disk_is_said_once_and_the_watch_goes_on(tmp_path: Path) -> None:
     assert len(said) == 1 and "no space left on device" in said[0] and str(path) in said[0]
     broker.running = False
     watch.look()
-    assert said[1:] == [f"broker 1 ended (exit status 1); its log: {tmp_path / 'broker.log'}"]
+    assert said[1:] == [f"broker 1 ended (exit status 1); its log: {tmp_path / 'nodes' / '1' / 'broker.log'}"]
     full[0] = False
     watch.look()
     assert path.exists() and len(said) == 2
@@ -258,10 +257,9 @@ def test_the_log_of_a_broker_that_ended_is_the_one_it_writes(
     printed: str | None, names: list[str] | None, tmp_path: Path
 ) -> None:
     """What its process printed is named beside it, if that is anything: it is empty unless the process crashed."""
-    output = tmp_path / "process.log"
     if printed is not None:
-        output.write_text(printed)
-    assert [path.name for path in logs_of(output)] == (names or ["broker.log", "process.log"])
+        (tmp_path / "process.log").write_text(printed)
+    assert [path.name for path in logs_of(tmp_path)] == (names or ["broker.log", "process.log"])
 
 
 def test_how_a_broker_ended_is_told_in_words() -> None:

@@ -25,7 +25,7 @@ from verifier.files.checkpoints import OFFSET_FILES
 from verifier.files.model import SNAPSHOT
 from verifier.files.replica import ReplicaDirectory, check, is_clean
 
-#: What the end of its name says of a directory that no broker serves.
+#: What a directory is that no broker serves, by the end of its name.
 _PASSING = {"delete": "being deleted", "future": "a future replica", "stray": "a stray replica"}
 
 
@@ -75,7 +75,7 @@ def is_replica(path: Path) -> bool:
 
 
 def replicas_in(path: Path) -> tuple[list[Path], list[Path]]:
-    """The replicas of a data directory, and what is none anymore or not yet: no broker serves it, so none is judged."""
+    """The replicas of a data directory, and those directories that no broker serves, so that they are not checked."""
     inside = sorted(inner for inner in path.iterdir() if inner.is_dir())
     passing = [inner for inner in inside if is_going_away(inner.name)]
     return [inner for inner in inside if inner not in passing and is_replica(inner)], passing
