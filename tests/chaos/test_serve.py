@@ -233,7 +233,7 @@ def test_runs_side_by_side(results: Path) -> None:
     rows = {row[0]: row[1:] for row in compared([results / VALID, results / INVALID, results / OPEN])}
     assert rows["verdict"] == ("valid", "invalid", "-")
     assert rows["seed"] == ("7", "8", "10")
-    assert rows["memory_mb.broker"] == ("1", "2", "-")
+    assert rows["memory (MB): broker"] == ("1", "2", "-")
 
 
 def test_a_verdict_on_other_evidence_is_not_compared(results: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_verdict_on_other_evidence_is_not_compared(results: Path) -> None:
         run.verdict_json.write_text(json.dumps({**recorded, "stats": stats}))
         rows = {row[0]: row[1:] for row in compared([results / VALID, results / INVALID])}
         assert rows["verdict"] == (told, "invalid")
-        assert rows["memory_mb.broker"] == (("1" if told == "valid" else "-"), "2")
+        assert rows["memory (MB): broker"] == (("1" if told == "valid" else "-"), "2")
 
 
 def test_sweeps_side_by_side(results: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from chaos.commands.runs.comparison import StoredPair, differences
+from chaos.commands.runs.comparison import ABSENT, StoredPair, compared, side_by_side
 from chaos.commands.runs.found import RunRow, runs_below, size, stored_pair
 from chaos.commands.runs.page import index_page
 from chaos.commands.runs.pruning import remove, to_remove
@@ -61,11 +61,12 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print what differs, one line each."""
-    found = differences(_pair(one), _pair(other))
+    pairs = [_pair(one), _pair(other)]
     if as_json:
-        print(json.dumps({what: [mine, theirs] for what, mine, theirs in found}, indent=2))
+        found = {line.name: [ABSENT if each is None else each for each in line.recorded] for line in compared(pairs)}
+        print(json.dumps(found, indent=2))
     else:
-        print("\n".join(map(printable, table([("", str(one), str(other)), *found]))))
+        print("\n".join(map(printable, table([("", str(one), str(other)), *side_by_side(pairs)]))))
     return int(Exit.VALID)
 
 
