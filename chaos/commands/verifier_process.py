@@ -50,7 +50,7 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: b
     """
     check_judged(directory.path)
     before = _stamp(directory)
-    waiting = _waiting(directory, quiet=quiet)
+    waiting = judging(directory, quiet=quiet)
     try:
         with Supervisor(str(directory.path)) as supervisor:
             run_verifier(supervisor, directory, spark_master, look=waiting.look)
@@ -60,8 +60,9 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: b
     return say(directory, as_json=as_json)
 
 
-def _waiting(directory: RunDirectory, *, quiet: bool) -> LongWait:
-    return LongWait(f"judging {directory.path}", str(directory.path / "verifier.log"), quiet=quiet)
+def judging(directory: RunDirectory, *, quiet: bool = False, say: Callable[[str], None] | None = None) -> LongWait:
+    """What says, while a run is judged, that its verifier works."""
+    return LongWait(f"judging {directory.path}", str(directory.path / "verifier.log"), quiet=quiet, say=say)
 
 
 def judge_all(
@@ -109,7 +110,7 @@ class _VerifierProgress:
         self.told: dict[RunDirectory, str | None] = {}
         self._runs, self._said, self._quiet = runs, said, quiet
         self._looked_at, self._outcomes, self._log_path = 0, Path(), ""
-        self._waiting = _waiting(runs[0], quiet=quiet)
+        self._waiting = judging(runs[0], quiet=quiet)
 
     def left(self) -> list[RunDirectory]:
         """The runs of which nothing is told yet."""

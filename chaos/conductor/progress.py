@@ -57,6 +57,13 @@ class Progress:
         if not self._is_silent:
             self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
 
+    def still(self, text: str) -> None:
+        """The same goes on, as ``text`` says: in the live line, or as a line. The caller sees to its pace."""
+        if self._live is not None:
+            self._live.update(f"{self._phase}  {printable(text)}")
+        else:
+            self.note(text)
+
     def status(self, text: str) -> None:
         """What is happening now; replaces the live line, or is printed every ten seconds."""
         if self._live is not None:
