@@ -15,6 +15,8 @@ from chaos.commands.runs.comparison import compared
 from chaos.commands.runs.found import size
 from chaos.commands.runs.pruning import OF_A_RUN
 from chaos.commands.runs.wording import figure_words, option_words
+from chaos.commands.serve.listed import entries_below
+from cluster.seams.clock import SystemClock
 from tests.support.settings import run_model
 from verifier.facts import Audit, Facts, ReadLag
 from verifier.figures.stats import stats
@@ -62,13 +64,29 @@ def test_runs_are_listed_newest_first(results: Path, capsys: pytest.CaptureFixtu
         *("run/20260104T102030Z-s10", "run/20260103T102030Z-s9", "night/20260102T102030Z-s8-2"),
         "run/20260101T102030Z-s7",
     ]
-    assert re.fullmatch(r"run/\S+-s10 +10 +unfinished +2026-01-04 10:20 +\S+ KB", lines[1])
+    assert re.fullmatch(r"run/\S+-s10 +10 +live +2026-01-04 10:20 +\S+ KB", lines[1])
     assert re.fullmatch(
         r"night/\S+ +8 +invalid +2026-01-02 10:20 +\S+ KB +lost-write:2 \(allowed: lost-write:1\)", lines[3]
     )
     assert run_command(["runs", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert (rows[2]["seed"], rows[2]["verdict"], rows[2]["anomalies"]) == (8, "invalid", "lost-write:2")
+
+
+def test_a_run_that_is_being_written_is_live(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As 'gapless serve' calls it, by the same decision: one that was left alone is unfinished. Neither is pruned."""
+    path = results / "run" / "20260104T102030Z-s10"
+    for place in (path, *path.iterdir()):
+        os.utime(place, (0, 0))
+    for now, word in ((False, "unfinished"), (True, "live")):
+        if now:
+            (path / "history" / "p.arrow").touch()
+        assert run_command(["runs", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["verdict"] == word
+        (entry,) = (each for each in entries_below(results, SystemClock().wall_ms() / 1000) if each.seed == 10)
+        assert entry.verdict == word
+        assert run_command(["runs", "prune", "--keep", "0", "--dry-run"]) == 0
+        assert path.name not in capsys.readouterr().out
 
 
 def test_pruning_removes_finished_runs_beyond_those_to_keep(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

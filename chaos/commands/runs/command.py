@@ -16,9 +16,15 @@ from chaos.commands.runs.pruning import remove, to_remove
 from chaos.commands.stored_paths import run_directory
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable
+from cluster.seams.clock import SystemClock
+from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import write_text_atomic
 
 RESULTS = Path("results")
+HELP = """List stored runs, newest first; compare or prune them.
+
+The runs of a sweep's cells are not listed here, but on the sweep's own pages and by 'gapless serve'.
+"""
 HEADS = ("RUN", "SEED", "VERDICT", "STARTED (UTC)", "SIZE", "ANOMALIES")
 
 Results = Annotated[Path, typer.Option("--results", help="The results directory.")]
@@ -28,7 +34,7 @@ ItsResults = Annotated[Path | None, typer.Option("--results", help="The results 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    runs = typer.Typer(invoke_without_command=True, help="List stored runs, newest first; compare or prune them.")
+    runs = typer.Typer(invoke_without_command=True, help=HELP)
     runs.callback()(listed)
     runs.command("compare", help="Compare the options and the outcome of two runs.")(compare)
     runs.command("prune", help="Remove the oldest finished runs and list what was removed. Removes nothing else.")(
@@ -121,7 +127,7 @@ def _cells(row: RunRow, results: Path) -> tuple[str, ...]:
 
 
 def _rows(results: Path) -> list[RunRow]:
-    rows = runs_below(results)
+    rows = runs_below(results, seconds_of_ms(SystemClock().wall_ms()))
     if not rows:
         raise BadRequest(f"there is no run in {results}; create one with 'gapless run', or pass another --results")
     return rows
