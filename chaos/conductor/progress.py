@@ -77,4 +77,6 @@ class Progress:
 
 def under_load(active: str, elapsed_s: float, whole_s: float, counts: str) -> str:
     """What is happening while faults are injected: what is broken now comes first, for a terminal may cut the end."""
-    return f"{f'fault: {active}  ' if active else ''}{elapsed_s:.0f}/{whole_s:.0f} s  {counts}"
+    fault = f"fault: {active}  " if active else ""
+    over = f" (over its time: waiting for {active or 'the last fault'} to end)" if elapsed_s >= whole_s + 1 else ""
+    return f"{fault}{elapsed_s:.0f}/{whole_s:.0f} s{over}  {counts}"

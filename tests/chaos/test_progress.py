@@ -21,6 +21,17 @@ def test_the_live_line_names_the_fault_first() -> None:
     assert under_load("", 23.4, 60.0, "acked 1") == "23/60 s  acked 1"
 
 
+def test_a_load_that_is_over_its_time_says_what_it_waits_for() -> None:
+    """A fault that was begun in time is healed, however long that takes; within the time nothing is said."""
+    assert under_load("isolate-broker", 72.0, 60.0, "acked 1") == (
+        "fault: isolate-broker  72/60 s (over its time: waiting for isolate-broker to end)  acked 1"
+    )
+    assert (
+        under_load("", 72.0, 60.0, "acked 1") == "72/60 s (over its time: waiting for the last fault to end)  acked 1"
+    )
+    assert under_load("", 60.4, 60.0, "acked 1") == "60/60 s  acked 1"
+
+
 def test_a_terminal_of_80_columns_shows_the_fault() -> None:
     """The live line begins with the phase, then the fault; the end may be cut off."""
     shown = io.StringIO()

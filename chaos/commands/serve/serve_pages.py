@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from chaos.commands.runs.found import size
+from chaos.commands.runs.found import LIVE, size
 from chaos.commands.serve.choice import KINDS, MOST_SHOWN, ORDERS, Choice, chosen, verdicts_of
-from chaos.commands.serve.listed import LIVE, Listed
+from chaos.commands.serve.listed import Listed
 from verifier.report.html import self_contained
 
 _HERE = Path(__file__).parent
