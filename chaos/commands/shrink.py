@@ -42,7 +42,7 @@ from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.randomness import fresh_seed
-from verifier.evidence.counted import counted
+from verifier.evidence.how_many import how_many
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import read_json, write_text_atomic
 
@@ -261,7 +261,7 @@ def _say(
     if as_json:
         print(json.dumps(whole))
         return
-    runs, before, after = counted(search.runs, "run"), search.before, search.after
+    runs, before, after = how_many(search.runs, "run"), search.before, search.after
     if written is None:
         lines = [
             f"NOT SHRUNK: the run failed in {before}, so there is nothing to shrink; more --tries, or a run that fails "
@@ -271,7 +271,7 @@ def _say(
         ]
     else:
         asked, schedule, test = written
-        whole_faults, faults = counted(len(of.schedule.injections), "fault"), whole["best"]["events"]
+        whole_faults, faults = how_many(len(of.schedule.injections), "fault"), whole["best"]["events"]
         lines = [f"NOT SHRUNK in {runs}: {search.end.value}", f"failed in {before}: {words_of(of.asked)}"]
         if search.end is SearchEnd.SMALLER:
             again = f"failed in {after}" if after.tries else "failed when it was found, and was not tried again"

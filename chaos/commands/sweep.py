@@ -45,7 +45,7 @@ from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import fresh_seed
-from verifier.evidence.counted import counted
+from verifier.evidence.how_many import how_many
 
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
@@ -201,8 +201,8 @@ def _list(cells: tuple[Cell, ...], *, as_json: bool) -> int:
 def _cost(cells: tuple[Cell, ...]) -> str:
     """What running them takes, faults that need longer than the time limit included."""
     seconds = sum(_load_seconds(cell) for cell in cells if not cell.inapplicable)
-    minutes = counted(round(seconds / 60), "minute")
-    return f"{counted(len(cells), 'cell')}, {minutes} of load, and most of a minute more for each"
+    minutes = how_many(round(seconds / 60), "minute")
+    return f"{how_many(len(cells), 'cell')}, {minutes} of load, and most of a minute more for each"
 
 
 def _load_seconds(cell: Cell) -> float:

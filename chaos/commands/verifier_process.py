@@ -21,6 +21,7 @@ from chaos.exits import BadRequest
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
 from cluster.process.supervisor import Child, Supervisor
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
 from verifier.evidence.run_model import RunModel
 from verifier.main import NO_VERDICT, REFUSED
@@ -119,7 +120,7 @@ class _VerifierProgress:
     def begin(self, outcomes: Path, log_path: str) -> None:
         """A job writes its outcomes here, and its log there."""
         self._looked_at, self._outcomes, self._log_path = 0, outcomes, log_path
-        self._waiting = LongWait(f"judging {len(self.left())} runs", log_path, quiet=self._quiet)
+        self._waiting = LongWait(f"judging {how_many(len(self.left()), 'run')}", log_path, quiet=self._quiet)
 
     def look(self) -> None:
         """Tell what is new."""

@@ -18,7 +18,7 @@ from chaos.schedules.model import Schedule, to_yaml
 from chaos.shrinking.failure import SameFailure
 from chaos.shrinking.smaller_run import SearchEnd, TryCount
 from cluster.process.invocation import command
-from verifier.evidence.counted import counted
+from verifier.evidence.how_many import how_many
 
 #: How likely a bug that is still there may go unnoticed.
 MISS = 0.05
@@ -38,7 +38,7 @@ def doubts_of(after: TryCount, tries: int) -> list[str]:
     if missed <= MISS:
         return []
     miss = "misses" if tries == 1 else "miss"
-    return [f"Its {counted(tries, 'run')} {miss} a bug that fails so seldom in {missed:.0%} of all cases."]
+    return [f"Its {how_many(tries, 'run')} {miss} a bug that fails so seldom in {missed:.0%} of all cases."]
 
 
 def _passes(after: TryCount) -> float:

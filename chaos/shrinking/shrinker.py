@@ -27,7 +27,7 @@ from chaos.shrinking.search import Search
 from chaos.shrinking.smaller_run import SearchEnd, SmallerRun, TryCount, TryOutcome
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
-from verifier.evidence.counted import counted
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import (
     RunDirectory,
     empty_directory,
@@ -170,7 +170,7 @@ class Shrinker:
         again = self.search.enough()
         follows = "; the search ends"
         if again:
-            tries, minutes = counted(again, "try", "tries"), again * fmean(self._took()) / 60
+            tries, minutes = how_many(again, "try", "tries"), again * fmean(self._took()) / 60
             follows += (
                 f". To see how often the smallest run fails, at most {tries} of it follow, about {minutes:.0f} min"
             )
@@ -265,8 +265,8 @@ class Shrinker:
         left_s = max(0.0, fmean(took) - elapsed_s) + left * fmean(took) if took else 0.0
         most = f", at most {left_s / 60:.0f} min" if took else ""
         best = self.search.best
-        smallest = "" if best is None else f"; the smallest so far has {counted(len(best.events), 'fault')}"
-        return f"{counted(left, 'run')} left after it{most}{smallest}"
+        smallest = "" if best is None else f"; the smallest so far has {how_many(len(best.events), 'fault')}"
+        return f"{how_many(left, 'run')} left after it{most}{smallest}"
 
 
 _STAGES = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
 
-from verifier.evidence.counted import counted
+from verifier.evidence.how_many import how_many
 
 
 class TryOutcome(Enum):
@@ -80,9 +80,9 @@ class TryCount:
     def __str__(self) -> str:
         if not self.runs:
             return (
-                f"none of {counted(self.unresolved, 'try', 'tries')}, without a verdict"
+                f"none of {how_many(self.unresolved, 'try', 'tries')}, without a verdict"
                 if self.unresolved
                 else "no try"
             )
         without = f" ({self.unresolved} more without a verdict)" if self.unresolved else ""
-        return f"{self.failures} of {counted(self.runs, 'try', 'tries')}{without}"
+        return f"{self.failures} of {how_many(self.runs, 'try', 'tries')}{without}"

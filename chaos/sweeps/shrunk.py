@@ -18,7 +18,7 @@ from chaos.sweeps.model import Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
-from verifier.evidence.counted import counted
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import read_json
 
 #: The most runs for each red run.
@@ -51,7 +51,7 @@ class Shrunk:
             return f"not shrunk: repeated, it failed in {self.before}"
         if self.not_smaller:
             return f"not shrunk: {self.not_smaller}; the whole run failed in {self.before}"
-        what = f"{self.events} of {counted(self.events_before, 'fault')} and {self.seconds:g} s of load"
+        what = f"{self.events} of {how_many(self.events_before, 'fault')} and {self.seconds:g} s of load"
         again = f"failed in {self.after}" if self.after.tries else "failed when it was found, and was not tried again"
         return f"shrunk to {what}, which {again}; the whole run failed in {self.before}"
 
@@ -103,13 +103,13 @@ def shrink_red(
         if number and share < LEAST_MINUTES:
             share = int(left_s / 60)
         if number and share < LEAST_MINUTES:
-            progress.note(f"--shrink {minutes}: no time for {counted(len(left) - number, 'more red run')}")
+            progress.note(f"--shrink {minutes}: no time for {how_many(len(left) - number, 'more red run')}")
             return
         share = max(1, share)
         progress.phase("shrink", f"{cell.name}, for at most {share} min")
         argv = command(directory.run(cell).path, directory.shrunk(cell), share)
         log = directory.path / "logs" / f"{SHRUNK}-{cell.name}.log"
-        said = _always(f"at most {share} min; {counted(len(left) - number - 1, 'more red run')} to shrink")
+        said = _always(f"at most {share} min; {how_many(len(left) - number - 1, 'more red run')} to shrink")
         runs.conduct(f"{SHRUNK} {cell.name}", argv, log, said)
         done = shrunk_of(directory, cell)
         progress.note(f"  {done or f'not shrunk; see {log}'}")

@@ -10,7 +10,7 @@ from typing import Any
 from chaos.experiment.command_line import FIELDS
 from chaos.experiment.forms import DURATION, FLAG, ScheduleFile
 from chaos.experiment.recorded import as_value
-from verifier.evidence.counted import counted
+from verifier.evidence.how_many import how_many
 
 #: Of ``RESULT`` and of ``stats`` in ``verdict.json``.
 _FIGURES = {
@@ -55,7 +55,7 @@ def option_words(name: str, value: object) -> tuple[str, str]:
         return field.option, _plain(value)
     shown = ", ".join(words) + ("s" if field.form is DURATION else "")
     if isinstance(given, ScheduleFile):
-        shown += f" ({counted(len(given.schedule.injections), 'fault')})"
+        shown += f" ({how_many(len(given.schedule.injections), 'fault')})"
     return field.option, shown
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 from chaos.commands.runs.found import LIVE, UNFINISHED, RunRow, row_of, runs_below, written_lately
 from chaos.sweeps.directory import CELLS
 from chaos.sweeps.summary import STATES
+from verifier.evidence.how_many import how_many
 from verifier.evidence.live import LiveState
 from verifier.evidence.run_directory import RunDirectory, read_json
 
@@ -106,5 +107,5 @@ def _progress(directory: RunDirectory) -> str:
         acked = int(live.load.get("acked", 0))
     except (OSError, ValueError, TypeError, AttributeError):
         return ""
-    faults = f", {live.done} of {live.planned} faults" if live.planned else ""
-    return f"{live.phase}{faults}, {acked:,} records acknowledged"
+    faults = f", {live.done} of {how_many(live.planned, 'fault')}" if live.planned else ""
+    return f"{live.phase}{faults}, {how_many(acked, 'record')} acknowledged"

@@ -1,10 +1,10 @@
-"""``verifier.evidence.counted``: how many of something, in words."""
+"""``verifier.evidence.how_many``: how many of something, in words."""
 
 from __future__ import annotations
 
 import pytest
 
-from verifier.evidence.counted import counted
+from verifier.evidence.how_many import how_many
 
 
 @pytest.mark.parametrize(
@@ -20,4 +20,4 @@ from verifier.evidence.counted import counted
 )
 def test_one_of_a_thing_is_singular(given: tuple[int, str] | tuple[int, str, str], text: str) -> None:
     """None and several are plural, and thousands have their comma."""
-    assert counted(*given) == text
+    assert how_many(*given) == text

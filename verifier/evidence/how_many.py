@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 
-def counted(count: int, one: str, several: str = "") -> str:
+def how_many(count: int, one: str, several: str = "") -> str:
     """``count`` with ``one`` if it is one, or else with ``several``, which is ``one`` and an s unless it is given."""
     return f"{count:,} {one if count == 1 else several or one + 's'}"
