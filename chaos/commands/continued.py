@@ -41,20 +41,18 @@ _OF_THE_FIRST_START = frozenset(
 
 def check_beside_resume(context: typer.Context) -> None:
     """Raises SweepError if an option that makes a sweep is given beside ``--resume``; names those that may be."""
-    options: dict[str, str] = {each.name: _shown(each) for each in context.command.params}
+    options = {
+        str(each.name): max(each.opts, key=len) if each.param_type_name == "option" else str(each.metavar)
+        for each in context.command.params
+    }
     for name in options.keys() & _OF_THE_FIRST_START:
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
             *others, last = (shown for each, shown in options.items() if each not in (*_OF_THE_FIRST_START, "resume"))
             raise SweepError(
                 f"{options[name]} cannot be combined with --resume, which uses the options of the first start; "
-                f"leave it out: what may stand beside --resume is {', '.join(others)} and {last}"
+                f"leave it out: what --resume can be combined with is {', '.join(others)} and {last}"
             )
-
-
-def _shown(parameter: Any) -> str:
-    """A parameter as it is typed: an option by its longest name."""
-    return str(max(parameter.opts, key=len)) if parameter.param_type_name == "option" else str(parameter.metavar)
 
 
 def resumed(path: Path) -> tuple[str, Wanted, SweepDirectory]:

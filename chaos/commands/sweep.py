@@ -82,7 +82,7 @@ def sweep(
     random: sweep_options.Random = None,
     time_limit: sweep_options.TimeLimit = None,
     minutes: sweep_options.Minutes = None,
-    client: sweep_options.Client = None,
+    client: sweep_options.CellClient = None,
     rate: Annotated[
         int | None, typer.Option(min=1, help="Records per second in each cell. [dim]default: the sweep's[/dim]")
     ] = None,

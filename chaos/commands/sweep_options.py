@@ -30,7 +30,7 @@ TimeLimit = Annotated[
         help="Duration of the load in each cell (90s, 5m). [dim]default: the sweep's[/dim]",
     ),
 ]
-Client = Annotated[
+CellClient = Annotated[
     str | None,
     typer.Option(
         metavar=CLIENT.metavar,

@@ -58,7 +58,7 @@ class Progress:
             self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
 
     def still(self, text: str) -> None:
-        """The same goes on, as ``text`` says: in the live line, or as a line. The caller sees to its pace."""
+        """The same continues, as ``text`` says: in the live line, or as a line. How often is the caller's."""
         if self._live is not None:
             self._live.update(f"{self._phase}  {printable(text)}")
         else:

@@ -67,7 +67,7 @@ class Search:
 
     @property
     def end(self) -> SearchEnd:
-        """What can be said of smaller runs, by now."""
+        """What is known about smaller runs so far."""
         if len(self._accepted) > 1:
             return SearchEnd.SMALLER
         if self._is_lost:

@@ -38,7 +38,7 @@ class ComparedLine:
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _ComparedRun:
     """What one run has of each: (label, recorded, shown)."""
 
     result: Mapping[str, tuple[str, str, str]]
@@ -57,7 +57,7 @@ def side_by_side(runs: Sequence[StoredPair]) -> list[tuple[str, ...]]:
 def compared(runs: Sequence[StoredPair]) -> list[ComparedLine]:
     """The lines of ``side_by_side``, with what is recorded."""
     columns = [
-        _Column(dict(_result(each)), dict(_asked(each[0])), dict(_figures(each[1].get("stats")))) for each in runs
+        _ComparedRun(dict(_result(each)), dict(_asked(each[0])), dict(_figures(each[1].get("stats")))) for each in runs
     ]
     lines = list(_lines([each.result for each in columns], always=True))
     lines += _lines([each.asked for each in columns])

@@ -5,8 +5,6 @@ Owns the words of the comparison. What is compared is ``chaos.commands.runs.comp
 
 from __future__ import annotations
 
-from typing import Any
-
 from chaos.experiment.command_line import FIELDS
 from chaos.experiment.forms import DURATION, FLAG, ScheduleFile
 from chaos.experiment.recorded import as_value
@@ -77,7 +75,7 @@ def _found(words: str) -> str:
     return ", ".join(f"{name} {int(count):,}" if count.isdigit() else name for name, _, count in each)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

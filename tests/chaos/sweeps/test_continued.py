@@ -106,7 +106,7 @@ def test_what_makes_a_sweep_is_refused_beside_resume(
     assert run_command(["sweep", "--resume", str(tmp_path / "swept"), *given]) == 254
     line = capsys.readouterr().err.splitlines()[-1]
     assert line.startswith(f"gapless: {given[0] if given[0].startswith('--') else 'NAME'} cannot be combined with")
-    named = line.rpartition(" beside --resume is ")[2].replace(" and ", ", ").split(", ")
+    named = line.rpartition(" combined with is ")[2].replace(" and ", ", ").split(", ")
     assert sorted(named) == sorted(option for option, *_ in BESIDE_RESUME)
 
 
@@ -114,7 +114,7 @@ def test_what_makes_a_sweep_is_refused_beside_resume(
 def test_what_the_refusal_names_may_stand_beside_resume(
     given: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each of them is taken."""
+    """Each of them is taken, and the sweep is resumed with it."""
     directory = _begun(tmp_path / "swept")
     cell = SWEEP.cells[0].labels["seed"]
     given = tuple(f"seed={cell}" if each == "seed=1" else each for each in given)
