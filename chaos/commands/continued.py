@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from chaos.commands.received import check_continued
 from chaos.conductor.leftovers import clean_continued, work_on
 from chaos.exits import BadRequest
@@ -18,17 +20,46 @@ from chaos.sweeps.summary import SCHEMA
 from chaos.sweeps.sweep_runner import stored
 from cluster.process.invocation import command
 
+#: Parameters of ``gapless sweep`` that make its cells, or say where they are.
+_OF_THE_FIRST_START = frozenset(
+    (
+        "name",
+        "seeds",
+        "random",
+        "time_limit",
+        "minutes",
+        "client",
+        "rate",
+        "faults",
+        "profile",
+        "swarm",
+        "defect",
+        "out",
+    )
+)
 
-def resumed(path: Path, others: tuple[object, ...]) -> tuple[str, Wanted, SweepDirectory]:
+
+def check_beside_resume(context: typer.Context) -> None:
+    """Raises SweepError if an option that makes a sweep is given beside ``--resume``; names those that may be."""
+    options = {
+        str(each.name): max(each.opts, key=len) if each.param_type_name == "option" else str(each.metavar)
+        for each in context.command.params
+    }
+    for name in options.keys() & _OF_THE_FIRST_START:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            *others, last = (shown for each, shown in options.items() if each not in (*_OF_THE_FIRST_START, "resume"))
+            raise SweepError(
+                f"{options[name]} cannot be combined with --resume, which uses the options of the first start; "
+                f"leave it out: what --resume can be combined with is {', '.join(others)} and {last}"
+            )
+
+
+def resumed(path: Path) -> tuple[str, Wanted, SweepDirectory]:
     """The name of a stored sweep and what it was asked for, which stays its own whatever part of it is wanted now.
 
-    Raises SweepError, also if ``others``, the options that make a sweep, say anything, and BadRequest for a link in it.
+    Raises SweepError if it cannot be read, and BadRequest for a link in it.
     """
-    if any(each is not None for each in others):
-        raise SweepError(
-            "--resume uses the options of the first start; "
-            "combine it only with --filter, --fail-fast, --keep, --json, -q and -v"
-        )
     directory = SweepDirectory(path.resolve())
     try:
         whole = stored(directory)

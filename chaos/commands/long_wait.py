@@ -14,10 +14,22 @@ SILENT_MS = 10_000
 
 
 class LongWait:
-    """Says every ten seconds what is being waited for, since when, and where to look. ``look`` is called often."""
+    """Says every ten seconds what is being waited for, since when, and where to look. ``look`` is called often.
 
-    def __init__(self, what: str, log_path: str, *, quiet: bool, now_ms: Callable[[], int] | None = None) -> None:
+    It is said to ``say``: a line on stderr, unless something else shows the progress.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        log_path: str,
+        *,
+        quiet: bool,
+        now_ms: Callable[[], int] | None = None,
+        say: Callable[[str], None] | None = None,
+    ) -> None:
         self._what, self._log_path, self._quiet = what, log_path, quiet
+        self._say = say or _on_stderr
         self._now_ms = now_ms or SystemClock().monotonic_ms
         self._began_ms = self._said_ms = self._now_ms()
 
@@ -29,9 +41,12 @@ class LongWait:
         self._said_ms = now_ms
         if not self._quiet:
             lasted_s = seconds_of_ms(now_ms - self._began_ms)
-            line = f"{self._what}: {lasted_s:.0f} s so far; the log is {self._log_path}"
-            print(printable(line), file=sys.stderr, flush=True)
+            self._say(f"{self._what}: {lasted_s:.0f} s so far; the log is {self._log_path}")
 
     def spoken(self) -> None:
         """Something else was said."""
         self._said_ms = self._now_ms()
+
+
+def _on_stderr(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)

@@ -21,7 +21,7 @@ from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_outside
 from chaos.commands.talk import Talk
 from chaos.commands.verdict_lines import say
-from chaos.commands.verifier_process import run_verifier, write_unjudged
+from chaos.commands.verifier_process import judging, run_verifier, write_unjudged
 from chaos.conductor.conductor import Conductor
 from chaos.conductor.leftovers import WorkedOn, clean
 from chaos.conductor.progress import Progress
@@ -108,8 +108,9 @@ def conduct(
                 is_judged = not experiment.asked.unjudged
                 if is_judged:
                     progress.phase("verify", f"Spark on {experiment.asked.spark_master}")
+                    waiting = judging(directory, say=progress.still)
                     with _supervised(directory, record) as supervisor:
-                        run_verifier(supervisor, directory, experiment.asked.spark_master)
+                        run_verifier(supervisor, directory, experiment.asked.spark_master, look=waiting.look)
                 else:
                     _write_later(directory, "not judged yet")
             except KeyboardInterrupt:

@@ -36,21 +36,27 @@ from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, found
 from chaos.shrinking.scale import load_steps, words_of
 from chaos.shrinking.search import Search
 from chaos.shrinking.shrinker import ShrinkDirectory, Shrinker, ShrinkLimits
+from chaos.shrinking.smaller_run import SearchEnd
 from cluster.process.invocation import command
 from cluster.process.one_line import log_to, printable, reason
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.randomness import fresh_seed
+from verifier.evidence.how_many import how_many
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_directory import read_json, write_text_atomic
 
 RESULTS = "results"
+#: With one try before, one after, and one between them.
+LEAST_RUNS = 3
+INTERRUPTED = "the current try is stopped and thrown away; the smallest run that failed before it is kept"
 
 HELP = """Find the smallest schedule, duration and load with which a run still fails, by trying.
 
 Replays the run to see how often it fails, then leaves out faults (delta debugging), time and load. A try fails in the
 same way if it has the same anomalies. Writes schedule.yaml, a regression test and shrink.json to results/shrink/TIME.
-Ctrl-C keeps the smallest found so far. Exit status: 0 shrunk, 2 the run did not fail again, 130 interrupted.
+Ctrl-C throws the current try away and keeps the smallest found so far. Exit status: 0 the run failed again, 2 it did
+not, 130 interrupted.
 """
 
 
@@ -63,7 +69,15 @@ def shrink(
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="The directory of an invalid run, such as results/latest.")
     ],
-    max_runs: Annotated[int, typer.Option(min=4, max=1000, metavar="N", help="Maximum number of runs in total.")] = 60,
+    max_runs: Annotated[
+        int,
+        typer.Option(
+            min=LEAST_RUNS,
+            max=1000,
+            metavar="N",
+            help="Maximum number of runs in total: more than twice --tries, or none is left to search with.",
+        ),
+    ] = 60,
     tries: Annotated[
         int, typer.Option(min=1, max=50, metavar="N", help="Runs that show how often it fails, before and after.")
     ] = 3,
@@ -87,10 +101,7 @@ def shrink(
 ) -> int:
     """Read the run and how it failed, then try."""
     talk = talk_of(quiet=quiet, verbose=verbose)
-    if max_runs <= 2 * tries:
-        raise BadRequest(
-            f"--max-runs {max_runs} leaves no runs to search with, after {tries} tries before and after; raise it"
-        )
+    _check_enough(max_runs, tries)
     of = stored_run(run, with_faults=False)
     verdict = _verdict(run, of)
     failure = _failure(run, verdict, anomaly)
@@ -114,6 +125,16 @@ def shrink(
 
     limits = ShrinkLimits(max_runs, tries, minutes)
     return _run(of, str(run), failure, search, _directory(out), started, notes, limits, as_json=as_json, talk=talk)
+
+
+def _check_enough(max_runs: int, tries: int) -> None:
+    """Raises BadRequest if the tries before and after leave no run to search with."""
+    if max_runs <= 2 * tries:
+        fewer = (max_runs - 1) // 2
+        raise BadRequest(
+            f"--max-runs {max_runs} leaves no run to search with: --tries {tries} takes {tries} before and {tries} "
+            f"after; use --max-runs {2 * tries + 1} or more, or --tries {fewer}{' or fewer' * (fewer > 1)}"
+        )
 
 
 def _run(
@@ -144,7 +165,8 @@ def _run(
             progress.note(f"shrink {of.directory.path}: {directory.path}; a try fails with {failure}")
             for note in notes:
                 progress.note(f"warning: {note}")
-            runs = ChildRuns(supervisor, clock, progress, lambda: interrupts.count > 1)
+            # no one reads the verdict of a try that was interrupted: it is stopped without one
+            runs = ChildRuns(supervisor, clock, progress, lambda: True, interrupted=INTERRUPTED)
             shrinker = Shrinker(of, failure, search, directory, runs, clock, progress, started, _remove, limits)
             try:
                 shrinker.run()
@@ -214,7 +236,7 @@ def _write(
     if search.best is None:
         return None
     asked = shrinker.asked(search.best, directory.schedule_yaml)
-    lines = regression.story(failure, called, search.before, search.after)
+    lines = regression.story(failure, called, search.end, search.before, search.after)
     if asked.schedule is not None:
         text = regression.schedule_text(asked, asked.schedule.schedule, lines)
         write_text_atomic(directory.schedule_yaml, text)
@@ -239,19 +261,24 @@ def _say(
     if as_json:
         print(json.dumps(whole))
         return
+    runs, before, after = how_many(search.runs, "run"), search.before, search.after
     if written is None:
-        lines = [f"NOT SHRUNK: the run failed in {search.before}, so there is nothing to shrink; "
-                 "more --tries, or a run that fails more often"]  # fmt: skip
+        lines = [
+            f"NOT SHRUNK: the run failed in {before}, so there is nothing to shrink; more --tries, or a run that fails "
+            "more often"
+            if before.tries
+            else "NOT SHRUNK: ended before the first try did"
+        ]
     else:
         asked, schedule, test = written
-        lines = [
-            f"SHRUNK {len(of.schedule.injections)} faults to {whole['best']['events']} in {search.runs} runs"
-            if search.is_smaller
-            else f"NOT SHRUNK in {search.runs} runs: nothing smaller failed",
-            f"before: failed in {search.before}: {words_of(of.asked)}",
-            f"after: failed in {search.after}: {words_of(asked)}",
-            f"schedule: {schedule}",
-            f"test: {test}",
-            f"play it: {command(words(asked))}",
-        ]
+        whole_faults, faults = how_many(len(of.schedule.injections), "fault"), whole["best"]["events"]
+        lines = [f"NOT SHRUNK in {runs}: {search.end.value}", f"failed in {before}: {words_of(of.asked)}"]
+        if search.end is SearchEnd.SMALLER:
+            again = f"failed in {after}" if after.tries else "failed when it was found, and was not tried again"
+            lines = [
+                f"SHRUNK {whole_faults} to {faults} in {runs}",
+                f"before: failed in {before}: {words_of(of.asked)}",
+                f"after: {again}: {words_of(asked)}",
+            ]
+        lines += [f"schedule: {schedule}", f"test: {test}", f"play it: {command(words(asked))}"]
     print("\n".join(map(printable, lines)), flush=True)

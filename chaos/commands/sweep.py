@@ -15,11 +15,11 @@ from typing import Annotated, Any
 
 import typer
 
+from chaos.commands import sweep_options
 from chaos.commands.cell_calls import CellCalls, calls_of
-from chaos.commands.continued import resumed, same_again, take_over
+from chaos.commands.continued import check_beside_resume, resumed, same_again, take_over
 from chaos.commands.interrupts import Interrupts
 from chaos.commands.preflight import check_disk, check_java, check_spark_master
-from chaos.commands.sweep_options import FailFast, Minutes, Only, Random, Resume, Seeds, Shrink, TimeLimit, chosen_seeds
 from chaos.commands.talk import Quiet, Talk, Verbose, talk_of
 from chaos.conductor.child_runs import ChildRuns
 from chaos.conductor.leftovers import WorkedOn, clean
@@ -45,9 +45,11 @@ from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import SystemClock
 from cluster.seams.os_storage import OsStorage
 from cluster.seams.randomness import fresh_seed
+from verifier.evidence.how_many import how_many
 
 RESULTS = "results"
 CLIENT = FIELDS["client"].default
+SHRINKING_INTERRUPTED = "the current try is stopped and thrown away; what was shrunk is kept"
 #: Where there is no terminal to fit into.
 PLAIN_WIDTH = 180
 #: Settings that the terminal names of those that were not run.
@@ -76,11 +78,11 @@ def sweep(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", help="Name of the sweep. Leave it out with --resume.")
     ] = None,
-    seeds: Seeds = None,
-    random: Random = None,
-    time_limit: TimeLimit = None,
-    minutes: Minutes = None,
-    client: Annotated[str, option("client")] = CLIENT,
+    seeds: sweep_options.Seeds = None,
+    random: sweep_options.Random = None,
+    time_limit: sweep_options.TimeLimit = None,
+    minutes: sweep_options.Minutes = None,
+    client: sweep_options.CellClient = None,
     rate: Annotated[
         int | None, typer.Option(min=1, help="Records per second in each cell. [dim]default: the sweep's[/dim]")
     ] = None,
@@ -92,11 +94,11 @@ def sweep(
         str | None, typer.Option(help="Swarm for the sweep 'seeds', as in 'gapless run' (such as historic).")
     ] = None,
     defect: Annotated[list[str] | None, option("defects")] = None,
-    only: Only = None,
-    fail_fast: FailFast = False,
-    shrink: Shrink = None,
+    only: sweep_options.Only = None,
+    fail_fast: sweep_options.FailFast = False,
+    shrink: sweep_options.Shrink = None,
     list_cells: Annotated[bool, typer.Option("--list", help="List the cells without running them.")] = False,
-    resume: Resume = None,
+    resume: sweep_options.Resume = None,
     out: Annotated[str | None, typer.Option(help="Directory of the sweep, instead of results/NAME/TIME.")] = None,
     keep: Annotated[Keep, option("keep")] = Keep.FAILED,
     spark_master: Annotated[str, option("spark_master")] = FIELDS["spark_master"].default,
@@ -108,19 +110,16 @@ def sweep(
     talk = talk_of(quiet=quiet, verbose=verbose)
     try:
         if resume is not None:
-            other = None if client == CLIENT else client
-            others = (name, seeds, random, time_limit, minutes, rate, faults, profile, swarm, defect, out, other)
-            name, wanted, directory = resumed(resume, others)
+            check_beside_resume(context)
+            name, wanted, directory = resumed(resume)
             chosen = _built(name, wanted)
         else:
             if name is None:
                 raise SweepError("name a sweep (see 'gapless list sweeps'), or resume one with --resume DIR")
-            given, filters, planted = chosen_seeds(seeds, random), tuple(only or ()), tuple(defect or ())
-            wanted = Wanted(
-                given, time_limit, client, rate, faults, filters, planted, minutes, _today(), profile, swarm
-            )
-            if (source := context.get_parameter_source("client")) is not None and source.name != "DEFAULT":
-                _check_client(name, client)
+            given, filters, planted = sweep_options.chosen_seeds(seeds, random), tuple(only or ()), tuple(defect or ())
+            made = (time_limit, client or CLIENT, rate, faults, filters, planted, minutes, _today(), profile, swarm)
+            wanted = Wanted(given, *made)
+            _check_client(name, client)
             chosen, directory = _built(name, wanted), None
             # to continue with it, tomorrow or with another filter, is to continue with these
             wanted = replace(wanted, seeds=chosen.seeds)
@@ -172,9 +171,9 @@ def _built(name: str, wanted: Wanted) -> Sweep:
     return build(wanted)
 
 
-def _check_client(name: str, client: str) -> None:
+def _check_client(name: str, client: str | None) -> None:
     """Raises SweepError for a client that was asked for and that the sweep is not made with."""
-    if name == in_flight.NAME and client != in_flight.CLIENT:
+    if name == in_flight.NAME and client not in (None, in_flight.CLIENT):
         raise SweepError(f"--client {client}: {name} runs only with {in_flight.CLIENT}: {in_flight.WHY}; leave it out")
 
 
@@ -202,7 +201,8 @@ def _list(cells: tuple[Cell, ...], *, as_json: bool) -> int:
 def _cost(cells: tuple[Cell, ...]) -> str:
     """What running them takes, faults that need longer than the time limit included."""
     seconds = sum(_load_seconds(cell) for cell in cells if not cell.inapplicable)
-    return f"{len(cells)} cells, {seconds / 60:.0f} minutes of load, and most of a minute more for each"
+    minutes = how_many(round(seconds / 60), "minute")
+    return f"{how_many(len(cells), 'cell')}, {minutes} of load, and most of a minute more for each"
 
 
 def _load_seconds(cell: Cell) -> float:
@@ -253,7 +253,7 @@ def _run(
                 try:
                     runner.run(cells, chosen.filtered(parse_filter(wanted.filters)))
                     if shrink is not None:
-                        runs = ChildRuns(supervisor, clock, progress, lambda: interrupts.count > 1)
+                        runs = ChildRuns(supervisor, clock, progress, interrupted=SHRINKING_INTERRUPTED)
                         red = to_shrink(chosen, runner.outcomes)
                         shrink_red(red, directory, runs, clock, progress, calls.shrink, shrink)
                 except KeyboardInterrupt:

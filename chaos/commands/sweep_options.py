@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from chaos.experiment.asked import TIME
+from chaos.experiment.command_line import FIELDS
 from chaos.sweeps.model import SweepError, parse_seeds
 from cluster.seams.randomness import fresh_seed
 from loadgen.durations import seconds_of
+
+CLIENT = FIELDS["client"].declared
 
 Seeds = Annotated[
     str | None,
@@ -25,6 +28,14 @@ TimeLimit = Annotated[
         parser=seconds_of,
         metavar=TIME,
         help="Duration of the load in each cell (90s, 5m). [dim]default: the sweep's[/dim]",
+    ),
+]
+CellClient = Annotated[
+    str | None,
+    typer.Option(
+        metavar=CLIENT.metavar,
+        help=f"{CLIENT.help} [dim]default: the sweep's[/dim]",
+        rich_help_panel=CLIENT.panel.value,
     ),
 ]
 Minutes = Annotated[

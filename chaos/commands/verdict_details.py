@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chaos.firings import FIRINGS_FILE, fired
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import RunDirectory
 
 
@@ -29,8 +30,7 @@ def planted(directory: RunDirectory) -> Iterator[str]:
     noted = fired(directory)
     yield from (f"planted: nodes/{broker}/{FIRINGS_FILE} cannot be read" for broker in noted.unreadable)
     for name, times in noted.times.items():
-        on = f" on {noted.records[name]:,} records," if noted.records[name] else ""
+        on = f" on {how_many(noted.records[name], 'record')}," if noted.records[name] else ""
         yield (
-            f"planted: {name} took effect {times:,} time{'s' * (times > 1)},{on} as the brokers noted "
-            f"(nodes/*/{FIRINGS_FILE})"
+            f"planted: {name} took effect {how_many(times, 'time')},{on} as the brokers noted (nodes/*/{FIRINGS_FILE})"
         )

@@ -21,6 +21,7 @@ from chaos.exits import BadRequest
 from cluster.process.invocation import command
 from cluster.process.one_line import printable
 from cluster.process.supervisor import Child, Supervisor
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import RunDirectory, read_json, read_json_lines
 from verifier.evidence.run_model import RunModel
 from verifier.main import NO_VERDICT, REFUSED
@@ -50,7 +51,7 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: b
     """
     check_judged(directory.path)
     before = _stamp(directory)
-    waiting = _waiting(directory, quiet=quiet)
+    waiting = judging(directory, quiet=quiet)
     try:
         with Supervisor(str(directory.path)) as supervisor:
             run_verifier(supervisor, directory, spark_master, look=waiting.look)
@@ -60,8 +61,9 @@ def judge(directory: RunDirectory, spark_master: str, *, as_json: bool, quiet: b
     return say(directory, as_json=as_json)
 
 
-def _waiting(directory: RunDirectory, *, quiet: bool) -> LongWait:
-    return LongWait(f"judging {directory.path}", str(directory.path / "verifier.log"), quiet=quiet)
+def judging(directory: RunDirectory, *, quiet: bool = False, say: Callable[[str], None] | None = None) -> LongWait:
+    """What says, while a run is judged, that its verifier works."""
+    return LongWait(f"judging {directory.path}", str(directory.path / "verifier.log"), quiet=quiet, say=say)
 
 
 def judge_all(
@@ -109,7 +111,7 @@ class _VerifierProgress:
         self.told: dict[RunDirectory, str | None] = {}
         self._runs, self._said, self._quiet = runs, said, quiet
         self._looked_at, self._outcomes, self._log_path = 0, Path(), ""
-        self._waiting = _waiting(runs[0], quiet=quiet)
+        self._waiting = judging(runs[0], quiet=quiet)
 
     def left(self) -> list[RunDirectory]:
         """The runs of which nothing is told yet."""
@@ -118,7 +120,7 @@ class _VerifierProgress:
     def begin(self, outcomes: Path, log_path: str) -> None:
         """A job writes its outcomes here, and its log there."""
         self._looked_at, self._outcomes, self._log_path = 0, outcomes, log_path
-        self._waiting = LongWait(f"judging {len(self.left())} runs", log_path, quiet=self._quiet)
+        self._waiting = LongWait(f"judging {how_many(len(self.left()), 'run')}", log_path, quiet=self._quiet)
 
     def look(self) -> None:
         """Tell what is new."""

@@ -20,15 +20,25 @@ INTERRUPTED_S = 300.0
 
 
 class ChildRuns:
-    """``insistent`` says whether a second interrupt came: then what is under way is asked to end a second time."""
+    """``insistent`` says whether a second interrupt came: then what is under way is asked to end a second time.
+
+    ``interrupted`` is what an interrupt does to the current run, for people.
+    """
 
     def __init__(
-        self, supervisor: Supervisor, clock: Clock, progress: Progress, insistent: Callable[[], bool] = lambda: False
+        self,
+        supervisor: Supervisor,
+        clock: Clock,
+        progress: Progress,
+        insistent: Callable[[], bool] = lambda: False,
+        *,
+        interrupted: str = "the current run heals, stops and is judged (Ctrl-C again skips judging)",
     ) -> None:
         self._supervisor = supervisor
         self._clock = clock
         self._progress = progress
         self._insistent = insistent
+        self._interrupted = interrupted
 
     def conduct(self, name: str, argv: Sequence[str], log: Path, left: Callable[[float], str]) -> int:
         """Run it to its end; its exit status. ``left`` says what is left of all, for people, given its seconds so far.
@@ -42,7 +52,7 @@ class ChildRuns:
                 elapsed_s = seconds_of_ms(self._clock.monotonic_ms() - started_ms)
                 self._progress.status(f"{name}  {elapsed_s:.0f} s; {left(elapsed_s)}")
         except KeyboardInterrupt:
-            self._progress.note("interrupted: the current run heals, stops and is judged (Ctrl-C again skips judging)")
+            self._progress.note(f"interrupted: {self._interrupted}")
             # Not the one named above: the interrupt may have come before it had its name.
             for each in self._supervisor.children:
                 self._end(each)

@@ -28,6 +28,7 @@ from cluster.process.supervisor import Supervisor
 from cluster.process.topology import LinkName, Topology
 from cluster.process.zookeeper import ZooKeeperHandle
 from cluster.seams.transport import Transport
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import FinalPartition, TopicSpec
 
@@ -96,7 +97,8 @@ class ForeignCluster:
         except NotSeen as error:
             raise StartFailure(f"--target: {error}") from error
         if len(seen.addresses) != asked.brokers:
-            raise StartFailure(f"--target has {len(seen.addresses)} brokers now, but had {asked.brokers} a moment ago")
+            brokers = how_many(len(seen.addresses), "broker")
+            raise StartFailure(f"--target has {brokers} now, but had {asked.brokers} a moment ago")
         self._addresses = seen.addresses
         self.broker_ids = tuple(sorted(seen.addresses))
         names = [LinkName(group, f"b{broker}") for group in LOAD_GROUPS for broker in self.broker_ids]

@@ -57,6 +57,13 @@ class Progress:
         if not self._is_silent:
             self._console.print(f"{elapsed_s:7.1f}s  {printable(text)}", markup=False)
 
+    def still(self, text: str) -> None:
+        """The same continues, as ``text`` says: in the live line, or as a line. How often is the caller's."""
+        if self._live is not None:
+            self._live.update(f"{self._phase}  {printable(text)}")
+        else:
+            self.note(text)
+
     def status(self, text: str) -> None:
         """What is happening now; replaces the live line, or is printed every ten seconds."""
         if self._live is not None:
@@ -70,4 +77,6 @@ class Progress:
 
 def under_load(active: str, elapsed_s: float, whole_s: float, counts: str) -> str:
     """What is happening while faults are injected: what is broken now comes first, for a terminal may cut the end."""
-    return f"{f'fault: {active}  ' if active else ''}{elapsed_s:.0f}/{whole_s:.0f} s  {counts}"
+    fault = f"fault: {active}  " if active else ""
+    over = f" (over its time: waiting for {active or 'the last fault'} to end)" if elapsed_s >= whole_s + 1 else ""
+    return f"{fault}{elapsed_s:.0f}/{whole_s:.0f} s{over}  {counts}"

@@ -43,7 +43,7 @@ def as_asked(experiment: Mapping[str, object]) -> Asked:
     if absent := [name for name, each in FIELDS.items() if name not in asked and each.default is MISSING]:
         raise ExperimentError(f"run.json does not say which {absent[0]} the run was asked")
     try:
-        return Asked(**{name: _value(name, value) for name, value in asked.items()})
+        return Asked(**{name: as_value(name, value) for name, value in asked.items()})
     except (KeyError, TypeError) as error:
         raise ExperimentError(f"what the run was asked cannot be read: {error!r}") from error
 
@@ -65,7 +65,8 @@ def _by_name(asked: Asked, experiment: Mapping[str, Any]) -> Asked:
     )
 
 
-def _value(name: str, value: Any) -> Any:
+def as_value(name: str, value: Any) -> Any:
+    """A field of ``asked`` in a ``run.json`` as an experiment has it. Raises KeyError or TypeError for another form."""
     if name == "schedule" and value is not None:
         injections = tuple(Injection(**each) for each in value["injections"])
         return ScheduleFile(Path(value["path"]), Schedule(value["seed"], injections))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from chaos.faults.accepted import integer
 from chaos.faults.base import Probe
 from chaos.faults.topics_beside import TopicsBeside
+from verifier.evidence.how_many import how_many
 
 _PARTITIONS = 3
 _TOPICS = (2, 4)
@@ -31,7 +32,7 @@ class CreateDeleteTopic(TopicsBeside):
         await self._all_run()
         drawn = self.random.randint(*_TOPICS)
         self._count = int(self.injection.parameters.get("topics", drawn))
-        return f"{self._count} topics {self.topic_name(0)}, ..."
+        return f"{how_many(self._count, 'topic')} {self.topic_name(0)}{', ...' * (self._count > 1)}"
 
     async def inject(self) -> None:
         first = self.topic_name(0)

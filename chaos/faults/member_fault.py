@@ -13,6 +13,7 @@ from chaos.faults.base import PreconditionMissing, until
 from chaos.faults.breakable import SeenMember
 from chaos.faults.load_fault import LoadFault
 from loadgen.group_plan import GROUP, MemberName
+from verifier.evidence.how_many import how_many
 
 _LOOK_MS = 100.0
 
@@ -41,7 +42,7 @@ class MemberFault(LoadFault):
         }
         found = dict(newest.values())
         if len(found) < 2 or not self._load.processes("members"):
-            raise PreconditionMissing(f"the group has {len(found)} members")
+            raise PreconditionMissing(f"the group has {how_many(len(found), 'member')}")
         return found
 
     async def _in_group(self) -> dict[MemberName, SeenMember] | None:

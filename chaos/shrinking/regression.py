@@ -16,8 +16,9 @@ from chaos.experiment.asked import Asked
 from chaos.experiment.command_line import words
 from chaos.schedules.model import Schedule, to_yaml
 from chaos.shrinking.failure import SameFailure
-from chaos.shrinking.smaller_run import TryCount
+from chaos.shrinking.smaller_run import SearchEnd, TryCount
 from cluster.process.invocation import command
+from verifier.evidence.how_many import how_many
 
 #: How likely a bug that is still there may go unnoticed.
 MISS = 0.05
@@ -36,7 +37,8 @@ def doubts_of(after: TryCount, tries: int) -> list[str]:
     missed = _passes(after) ** tries
     if missed <= MISS:
         return []
-    return [f"Its {tries} run{'s' if tries > 1 else ''} miss a bug that fails so seldom in {missed:.0%} of all cases."]
+    miss = "misses" if tries == 1 else "miss"
+    return [f"Its {how_many(tries, 'run')} {miss} a bug that fails so seldom in {missed:.0%} of all cases."]
 
 
 def _passes(after: TryCount) -> float:
@@ -44,12 +46,17 @@ def _passes(after: TryCount) -> float:
     return 1 - (after.failures + 0.5) / (after.runs + 1)
 
 
-def story(failure: SameFailure, run: str, before: TryCount, after: TryCount) -> list[str]:
+def story(failure: SameFailure, run: str, end: SearchEnd, before: TryCount, after: TryCount) -> list[str]:
     """What it shows and where it comes from, in lines."""
-    return [
-        f"{failure}: the smallest schedule, duration and load found by 'gapless shrink {run}'.",
-        f"The whole run failed in {before}, this in {after}.",
-    ]
+    if end is not SearchEnd.SMALLER:
+        return [
+            f"{failure}: the whole of {run}, not a smaller run ('gapless shrink': {end.value}).",
+            f"It failed in {before}.",
+        ]
+    again = f"The whole run failed in {before}, this in {after}."
+    if not after.tries:
+        again = f"The whole run failed in {before}. This failed when it was found, and was not tried again."
+    return [f"{failure}: the smallest schedule, duration and load found by 'gapless shrink {run}'.", again]
 
 
 def schedule_text(asked: Asked, schedule: Schedule, lines: Sequence[str]) -> str:

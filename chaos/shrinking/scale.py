@@ -15,6 +15,7 @@ from chaos.faults.catalogue import FAULTS
 from chaos.replay.happened import DIGITS
 from chaos.schedules.model import Injection, Schedule
 from chaos.shrinking.smaller_run import PlayingPace, SmallerRun
+from verifier.evidence.how_many import how_many
 
 #: The load after the last fault.
 TAIL_S = 10.0
@@ -78,6 +79,6 @@ def words_of(asked: Asked) -> str:
     injections = () if asked.schedule is None else asked.schedule.schedule.injections
     named = ", ".join(f"{each.fault} at {each.at_s:g} s" for each in injections[:4])
     more = ", ..." if len(injections) > 4 else ""
-    faults = f"{len(injections)} fault{'' if len(injections) == 1 else 's'}" + (f" ({named}{more})" if named else "")
-    load = [f"{asked.rate} records/s" if asked.rate else "", f"{asked.users} producers" if asked.users else ""]
+    faults = how_many(len(injections), "fault") + (f" ({named}{more})" if named else "")
+    load = [f"{asked.rate} records/s" if asked.rate else "", how_many(asked.users, "producer") if asked.users else ""]
     return ", ".join([faults, f"{asked.time_limit_s:g} s of load", *filter(None, load)])

@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
+from chaos.shrinking.smaller_run import PlayingPace, SearchEnd, SmallerRun, TryCount, TryOutcome
 
 #: How likely something that fails as often as the whole may be held for harmless.
 MISS = 0.15
@@ -45,6 +45,7 @@ class Search:
         self._load = dict(load or {})
         self._tallies: dict[SmallerRun, TryCount] = {}
         self._accepted: list[SmallerRun] = []
+        self._is_lost = False
         self._patience = 1
         self.before, self.after = TryCount(), TryCount()
         self.runs = 0
@@ -53,14 +54,26 @@ class Search:
         self.candidate: SmallerRun | None = next(self._steps)
 
     @property
-    def best(self) -> SmallerRun | None:
-        """The smallest that failed."""
-        return self._accepted[-1] if self._accepted else None
+    def max_runs(self) -> int:
+        """The most runs that there will be; fewer once it was told that it has enough."""
+        return self._max_runs
 
     @property
-    def is_smaller(self) -> bool:
-        """Whether anything smaller than the whole failed."""
-        return len(self._accepted) > 1
+    def best(self) -> SmallerRun | None:
+        """The smallest that failed."""
+        if self._accepted:
+            return self._accepted[-1]
+        return self._whole if self.before.failures else None
+
+    @property
+    def end(self) -> SearchEnd:
+        """What is known about smaller runs so far."""
+        if len(self._accepted) > 1:
+            return SearchEnd.SMALLER
+        if self._is_lost:
+            return SearchEnd.NOT_AGAIN
+        is_tried = any(tally.tries for tally in self._tallies.values())
+        return SearchEnd.NONE_FAILED if is_tried else SearchEnd.NONE_TRIED
 
     def told(self, outcome: TryOutcome) -> SmallerRun | None:
         """Hear what came of ``candidate``; the next one."""
@@ -71,9 +84,17 @@ class Search:
             self.candidate = None
         return self.candidate
 
-    def enough(self) -> None:
-        """Stop looking for a smaller run after the current candidate; only measure how often the result fails."""
-        self._max_runs = min(self._max_runs, self.runs + 1 + self._tries)
+    def enough(self) -> int:
+        """Stop looking: the current candidate is dropped, and what follows only measures how often the result fails.
+
+        How many tries that takes, at most: none if nothing smaller has failed.
+        """
+        if self.stage != "after":
+            self._max_runs = min(self._max_runs, self.runs + self._tries)
+            self._steps.close()
+            self._steps = self._confirm()
+            self.candidate = next(self._steps, None)
+        return 0 if self.candidate is None else self._max_runs - self.runs
 
     @property
     def _left(self) -> int:
@@ -91,7 +112,6 @@ class Search:
         ):  # fmt: skip
             self.stage = stage
             yield from work
-        self.stage = "after"
         yield from self._confirm()
 
     def _measure(self, candidate: SmallerRun, tally: TryCount, most: int) -> SearchStage:
@@ -101,6 +121,7 @@ class Search:
 
     def _confirm(self) -> SearchStage:
         """How often fails what is left. If it does not fail again it was luck, and what was accepted before counts."""
+        self.stage = "after"
         while len(self._accepted) > 1:
             self.after = TryCount()
             yield from self._measure(self._accepted[-1], self.after, self._tries)
@@ -108,7 +129,9 @@ class Search:
             if self.after.failures or not self.after.tries:
                 return
             self._accepted.pop()
-        self.after = self.before
+            self._is_lost = True
+        if self.before.failures:
+            self.after = self.before
 
     def _fails(self, candidate: SmallerRun) -> SearchSteps:
         """Whether it fails; if so it is the best. Each is tried until it fails, as often as patience has it."""

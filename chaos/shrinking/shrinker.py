@@ -24,9 +24,10 @@ from chaos.schedules.model import to_yaml
 from chaos.shrinking.failure import SameFailure, found
 from chaos.shrinking.scale import scaled, words_of
 from chaos.shrinking.search import Search
-from chaos.shrinking.smaller_run import SmallerRun, TryCount, TryOutcome
+from chaos.shrinking.smaller_run import SearchEnd, SmallerRun, TryCount, TryOutcome
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import (
     RunDirectory,
     empty_directory,
@@ -121,7 +122,7 @@ class Shrinker:
     """``command`` makes the arguments that start a run, ``remove`` removes a run directory.
 
     ``failure`` says how a try must fail. With ``limits.minutes``, the search ends in time for the tries that measure
-    how often the result fails, judging by how long earlier tries took.
+    how often the result fails, judging by how long earlier tries took. A try that is interrupted is thrown away.
     """
 
     def __init__(
@@ -141,7 +142,6 @@ class Shrinker:
         self._directory, self._runs = directory, runs
         self._clock, self._progress = clock, progress
         self._command, self._remove, self._limits = command, remove, limits
-        self._has_enough = False
         self.tries: list[Try] = []
         #: The run directory of the newest failure of a candidate; those before it are removed.
         self._kept: RunDirectory | None = None
@@ -155,15 +155,26 @@ class Shrinker:
         self.record()
         while (candidate := self.search.candidate) is not None:
             if self._is_late(seconds_of_ms(self._clock.monotonic_ms() - begun_ms)):
-                self._progress.note(f"--minutes {self._limits.minutes}: no time left to look for a smaller run")
-                self._has_enough = True
-                self.search.enough()
+                self._end_search()
+                continue
             if self.search.stage != stage:
                 stage = self.search.stage
                 self._progress.phase(stage, _STAGES[stage])
             done = self._try(candidate)
             self.search.told(done.outcome)
             self.record()
+
+    def _end_search(self) -> None:
+        """Look no further, and say what follows: the tries that confirm what was found, if anything was."""
+        what = "try the run again" if self.search.stage == "before" else "look for a smaller run"
+        again = self.search.enough()
+        follows = "; the search ends"
+        if again:
+            tries, minutes = how_many(again, "try", "tries"), again * fmean(self._took()) / 60
+            follows += (
+                f". To see how often the smallest run fails, at most {tries} of it follow, about {minutes:.0f} min"
+            )
+        self._progress.note(f"--minutes {self._limits.minutes}: no time left to {what}{follows}")
 
     def asked(self, candidate: SmallerRun, schedule: Path) -> Asked:
         """What a candidate asks for."""
@@ -178,6 +189,7 @@ class Shrinker:
             "anomalies": list(self._failure.names),
             "runs": self.search.runs,
             "max_runs": self._limits.max_runs,
+            "not_smaller": None if self.search.end is SearchEnd.SMALLER else self.search.end.value,
             "events_before": len(self._of.schedule.injections),
             "before": _counted(self.search.before),
             "after": _counted(self.search.after),
@@ -209,10 +221,14 @@ class Shrinker:
         except ValueError as error:
             came, said = TryOutcome.IMPOSSIBLE, f"{TryOutcome.IMPOSSIBLE.value}: {error}"
         else:
-            self._progress.note(f"try {self.search.runs + 1}/{self._limits.max_runs}: {what}")
+            self._progress.note(f"try {self.search.runs + 1}/{self.search.max_runs}: {what}")
             if asked.schedule is not None:
                 write_text_atomic(path, to_yaml(asked.schedule.schedule))
-            self._runs.conduct(f"try {number}", self._command(asked), self._directory.log(number), self._left)
+            try:
+                self._runs.conduct(f"try {number}", self._command(asked), self._directory.log(number), self._left)
+            except KeyboardInterrupt:
+                self._remove(directory.path)
+                raise
             verdict = _verdict(directory)
             came, anomalies = self._failure.outcome(verdict), {} if verdict is None else found(verdict)
             named = ", ".join(f"{name} {count:,}" for name, count in anomalies.items())
@@ -235,19 +251,22 @@ class Shrinker:
         return [each.seconds for each in self.tries if each.outcome is not TryOutcome.IMPOSSIBLE]
 
     def _is_late(self, spent_s: float) -> bool:
-        """Whether another try would leave too little time for those that measure how often it fails."""
+        """Whether there is no time for another try and, once smaller runs are tried, for those that confirm one."""
         minutes = self._limits.minutes
-        if minutes is None or self._has_enough or not (took := self._took()):
+        if minutes is None or self.search.stage == "after" or not (took := self._took()):
             return False
-        return spent_s + (2 + self._limits.tries) * fmean(took) > minutes * 60
+        needed = 1 if self.search.stage == "before" else 1 + self._limits.tries
+        return spent_s + needed * fmean(took) > minutes * 60
 
     def _left(self, elapsed_s: float) -> str:
+        """``elapsed_s``: of the try that is under way, which is none of those that are left."""
         took = self._took()
-        left = self._limits.max_runs - self.search.runs
-        most = f", at most {(left * fmean(took) - elapsed_s) / 60:.0f} min" if took else ""
+        left = self.search.max_runs - self.search.runs - 1
+        left_s = max(0.0, fmean(took) - elapsed_s) + left * fmean(took) if took else 0.0
+        most = f", at most {left_s / 60:.0f} min" if took else ""
         best = self.search.best
-        smallest = "" if best is None else f"; the smallest so far has {len(best.events)} faults"
-        return f"{left} runs left{most}{smallest}"
+        smallest = "" if best is None else f"; the smallest so far has {how_many(len(best.events), 'fault')}"
+        return f"{how_many(left, 'run')} left after it{most}{smallest}"
 
 
 _STAGES = {

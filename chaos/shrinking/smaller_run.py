@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
 
+from verifier.evidence.how_many import how_many
+
 
 class TryOutcome(Enum):
     """What one try showed."""
@@ -16,6 +18,16 @@ class TryOutcome(Enum):
     UNRESOLVED = "no verdict"
     #: It was not run: the settings would be refused.
     IMPOSSIBLE = "not possible"
+
+
+class SearchEnd(Enum):
+    """What a search knows of smaller runs when it ends, in words for people."""
+
+    SMALLER = "a smaller run fails"
+    NONE_TRIED = "nothing smaller was tried"
+    NONE_FAILED = "nothing smaller failed"
+    #: One failed, perhaps by luck.
+    NOT_AGAIN = "what was smaller did not fail again"
 
 
 class PlayingPace(IntEnum):
@@ -66,5 +78,11 @@ class TryCount:
         return self.runs + self.unresolved
 
     def __str__(self) -> str:
+        if not self.runs:
+            return (
+                f"none of {how_many(self.unresolved, 'try', 'tries')}, without a verdict"
+                if self.unresolved
+                else "no try"
+            )
         without = f" ({self.unresolved} more without a verdict)" if self.unresolved else ""
-        return (f"{self.failures} of {self.runs} tries" if self.runs else "no tries") + without
+        return f"{self.failures} of {how_many(self.runs, 'try', 'tries')}{without}"

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from chaos.conductor.child_runs import ChildRuns
 from chaos.conductor.progress import Progress
+from chaos.shrinking.smaller_run import TryCount
 from chaos.sweeps.directory import SHRUNK, SweepDirectory
 from chaos.sweeps.model import Cell, Sweep
 from chaos.sweeps.outcome import CellOutcome
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import read_json
 
 #: The most runs for each red run.
@@ -32,25 +34,30 @@ ShrinkCommand = Callable[[Path, Path, int], list[str]]
 class Shrunk:
     """The outcome of shrinking one run. ``play`` are the arguments of the smallest run that failed, empty without one.
 
-    ``before`` and ``after`` are the number of tries and of failures: of the whole run, and of the smallest.
+    ``before`` and ``after`` count tries of the whole run, and of the smallest. ``not_smaller`` says why the smallest
+    is the whole, "" if it is not.
     """
 
     events_before: int
     events: int
     seconds: float
-    before: tuple[int, int]
-    after: tuple[int, int]
+    before: TryCount
+    after: TryCount
     play: tuple[str, ...]
+    not_smaller: str = ""
 
     def __str__(self) -> str:
         if not self.play:
-            return f"not shrunk: repeated, it failed in {_of(self.before)}"
-        what = f"{self.events} of {self.events_before} faults and {self.seconds:g} s of load"
-        return f"shrunk to {what}, which failed in {_of(self.after)}; the whole run failed in {_of(self.before)}"
+            return f"not shrunk: repeated, it failed in {self.before}"
+        if self.not_smaller:
+            return f"not shrunk: {self.not_smaller}; the whole run failed in {self.before}"
+        what = f"{self.events} of {how_many(self.events_before, 'fault')} and {self.seconds:g} s of load"
+        again = f"failed in {self.after}" if self.after.tries else "failed when it was found, and was not tried again"
+        return f"shrunk to {what}, which {again}; the whole run failed in {self.before}"
 
 
-def _of(tries: tuple[int, int]) -> str:
-    return f"{tries[1]} of {tries[0]} tries"
+def _tries(told: Mapping[str, int]) -> TryCount:
+    return TryCount(int(told["tries"]), int(told["failed"]), int(told.get("without_verdict", 0)))
 
 
 def shrunk_of(directory: SweepDirectory, cell: Cell) -> Shrunk | None:
@@ -58,15 +65,13 @@ def shrunk_of(directory: SweepDirectory, cell: Cell) -> Shrunk | None:
     try:
         whole = read_json(directory.shrunk(cell) / "shrink.json")
         best = whole["best"]
-        counts = {name: (int(whole[name]["tries"]), int(whole[name]["failed"])) for name in ("before", "after")}
+        events_before, before, after = int(whole["events_before"]), _tries(whole["before"]), _tries(whole["after"])
         if best is None:
-            return Shrunk(int(whole["events_before"]), 0, 0.0, counts["before"], counts["after"], ())
-        play = tuple(map(str, best["play"]))
-        seconds = float(best["time_limit_s"])
-        return Shrunk(
-            int(whole["events_before"]), int(best["events"]), seconds, counts["before"], counts["after"], play
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+            return Shrunk(events_before, 0, 0.0, before, after, ())
+        play, seconds = tuple(map(str, best["play"])), float(best["time_limit_s"])
+        not_smaller = str(whole.get("not_smaller") or "")
+        return Shrunk(events_before, int(best["events"]), seconds, before, after, play, not_smaller)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -98,13 +103,13 @@ def shrink_red(
         if number and share < LEAST_MINUTES:
             share = int(left_s / 60)
         if number and share < LEAST_MINUTES:
-            progress.note(f"--shrink {minutes}: no time for {len(left) - number} more red runs")
+            progress.note(f"--shrink {minutes}: no time for {how_many(len(left) - number, 'more red run')}")
             return
         share = max(1, share)
         progress.phase("shrink", f"{cell.name}, for at most {share} min")
         argv = command(directory.run(cell).path, directory.shrunk(cell), share)
         log = directory.path / "logs" / f"{SHRUNK}-{cell.name}.log"
-        said = _always(f"at most {share} min; {len(left) - number - 1} more red runs to shrink")
+        said = _always(f"at most {share} min; {how_many(len(left) - number - 1, 'more red run')} to shrink")
         runs.conduct(f"{SHRUNK} {cell.name}", argv, log, said)
         done = shrunk_of(directory, cell)
         progress.note(f"  {done or f'not shrunk; see {log}'}")

@@ -39,6 +39,7 @@ from chaos.sweeps.summary import sweep_json
 from cluster.process.supervisor import Supervisor
 from cluster.seams.clock import Clock
 from cluster.seams.units import seconds_of_ms
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_directory import RunDirectory, read_json, write_json_atomic, write_text_atomic
 
 logger = logging.getLogger(__name__)
@@ -104,7 +105,8 @@ class SweepRunner:
         open_cells = [cell for cell in cells if self.outcomes[cell.name].status in ("not run", "interrupted")]
         self._judge_together(cells, at_least=1)
         if judged := [cell.name for cell in cells if self.outcomes[cell.name].status == "judged"]:
-            self._progress.note(f"{len(judged)} cells have a verdict already and are not run again:")
+            one, several = "cell has a verdict already and is", "cells have a verdict already and are"
+            self._progress.note(f"{how_many(len(judged), one, several)} not run again:")
             for name in judged:
                 self._progress.note(f"  {name}: {self.outcomes[name].verdict}")
             if others := made_by([self.outcomes[name] for name in judged]):
@@ -130,7 +132,9 @@ class SweepRunner:
                 self._progress.note("  " + sentence(self.outcomes[cell.name]))
             statuses = {self.outcomes[each.name].exit_status for each in done}
             if self._fail_fast and self._left and not statuses <= {Exit.VALID, Exit.UNKNOWN}:
-                self._progress.note(f"--fail-fast: {self._left} cells are not run; --resume continues with them")
+                self._progress.note(
+                    f"--fail-fast: {how_many(self._left, 'cell is', 'cells are')} not run; --resume continues"
+                )
                 break
         self._judge_together(cells, at_least=1)
 

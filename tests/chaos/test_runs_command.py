@@ -11,9 +11,15 @@ from pathlib import Path
 import pytest
 
 from chaos.commands.main import run_command
+from chaos.commands.runs.comparison import compared
 from chaos.commands.runs.found import size
 from chaos.commands.runs.pruning import OF_A_RUN
+from chaos.commands.runs.wording import figure_words, option_words
+from chaos.commands.serve.listed import entries_below
+from cluster.seams.clock import SystemClock
 from tests.support.settings import run_model
+from verifier.facts import Audit, Facts, ReadLag
+from verifier.figures.stats import stats
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = {"lost-write": {"count": 3, "allowed": True, "allowed_count": 1}}
@@ -58,13 +64,29 @@ def test_runs_are_listed_newest_first(results: Path, capsys: pytest.CaptureFixtu
         *("run/20260104T102030Z-s10", "run/20260103T102030Z-s9", "night/20260102T102030Z-s8-2"),
         "run/20260101T102030Z-s7",
     ]
-    assert re.fullmatch(r"run/\S+-s10 +10 +unfinished +2026-01-04 10:20 +\S+ KB", lines[1])
+    assert re.fullmatch(r"run/\S+-s10 +10 +live +2026-01-04 10:20 +\S+ KB", lines[1])
     assert re.fullmatch(
         r"night/\S+ +8 +invalid +2026-01-02 10:20 +\S+ KB +lost-write:2 \(allowed: lost-write:1\)", lines[3]
     )
     assert run_command(["runs", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert (rows[2]["seed"], rows[2]["verdict"], rows[2]["anomalies"]) == (8, "invalid", "lost-write:2")
+
+
+def test_a_run_that_is_being_written_is_live(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As 'gapless serve' calls it, by the same decision: one that was left alone is unfinished. Neither is pruned."""
+    path = results / "run" / "20260104T102030Z-s10"
+    for place in (path, *path.iterdir()):
+        os.utime(place, (0, 0))
+    for now, word in ((False, "unfinished"), (True, "live")):
+        if now:
+            (path / "history" / "p.arrow").touch()
+        assert run_command(["runs", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)[0]["verdict"] == word
+        (entry,) = (each for each in entries_below(results, SystemClock().wall_ms() / 1000) if each.seed == 10)
+        assert entry.verdict == word
+        assert run_command(["runs", "prune", "--keep", "0", "--dry-run"]) == 0
+        assert path.name not in capsys.readouterr().out
 
 
 def test_pruning_removes_finished_runs_beyond_those_to_keep(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,10 +154,73 @@ def test_two_runs_are_compared_where_they_differ(results: Path, capsys: pytest.C
     assert found["memory_mb.broker"] == ["1", "2"]
     assert "read" in found and "stats.read" not in found
     assert run_command(["runs", "compare", str(one), str(results / "run" / "20260103T102030Z-s9")]) == 0
-    whats = [line.split()[0] for line in capsys.readouterr().out.splitlines()[1:]]
-    assert whats == ["verdict", "seed", "acked", "read", "anomalies", "allowed", "memory_mb.broker"]
+    whats = [line.split("  ")[0] for line in capsys.readouterr().out.splitlines()[1:]]
+    said = ["verdict", "seed", "acknowledged", "read at the end", "anomalies", "allowed", "memory (MB): broker"]
+    assert whats == said
     assert run_command(["runs", "compare", str(one), str(results / "latest")]) == 0
     assert re.search(r"^verdict +valid +-$", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "typed"),
+    [
+        ("time_limit_s", 60.0, ("--time-limit", "60s")),
+        ("stalled_after_s", 2.5, ("--stalled-after", "2.5s")),
+        ("defects", [], ("--defect", "none")),
+        ("defects", ["lose-acked:0.05", "early-watermark"], ("--defect", "lose-acked:0.05, early-watermark")),
+        ("readers", ["confluent", "native"], ("--readers", "confluent,native")),
+        ("overlap", True, ("--overlap", "yes")),
+        ("idempotence", False, ("--idempotence", "false")),
+        ("rate", 1000, ("--rate", "1000")),
+        (
+            "schedule",
+            {"path": "s.yaml", "seed": 1, "injections": [{"at_s": 4.0, "fault": "kill-leader", "duration_s": 2.0}]},
+            ("--schedule", "s.yaml (1 fault)"),
+        ),
+        ("of_another_version", {"a": 1}, ("--of-another-version", "{'a': 1}")),
+        ("schedule", {"path": "s.yaml"}, ("--schedule", "{'path': 's.yaml'}")),
+    ],
+)
+def test_an_option_is_compared_as_it_is_typed(name: str, value: object, typed: tuple[str, str]) -> None:
+    """Its name and its value are those of the command line; what cannot be read is shown as it is recorded."""
+    assert option_words(name, value) == typed
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("acked_and_read", 137746, ("acknowledged and read at the end", "137,746")),
+        ("acked", "137746", ("acknowledged", "137,746")),
+        ("acked", "?", ("acknowledged", "?")),
+        ("anomalies", "lost-write:1200,duplicate:3", ("anomalies", "lost-write 1,200, duplicate 3")),
+        ("anomalies", "none", ("anomalies", "none")),
+        ("read_lag.worst_ms", 1204.5, ("longest read lag (ms)", "1,204.5")),
+        ("transactions.committed", 1200, ("transactions: committed", "1,200")),
+    ],
+)
+def test_a_figure_is_compared_in_the_words_of_reports(name: str, value: object, words: tuple[str, str]) -> None:
+    """With its thousands separated; one that is not known has its own name, spelled."""
+    assert figure_words(name, value) == words
+
+
+def test_every_figure_of_a_verdict_has_words() -> None:
+    """No name of a field is shown: of those that are counted for every run, each is known or no figure."""
+    whole = stats([], Audit(Facts(), lags=(ReadLag(None, None, 1, 2, 3, 4, 5, 0),)))
+    told = {line.name: line.label for line in compared([({}, {"stats": whole}), ({}, {})])}
+    assert "read_lag.worst_ms" in told and not [each for each in told.values() if re.search("[._]", each)]
+    assert not [name for name in told if "stream" in name or "sequence" in name]
+
+
+def test_runs_are_compared_for_people_and_for_programs(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table has words; the object has the names and values of the files."""
+    one, other = results / "run" / "20260101T102030Z-s7", results / "night" / "20260102T102030Z-s8-2"
+    for path, defects in ((one, []), (other, ["lose-acked:0.05"])):
+        whole = json.loads((path / "run.json").read_text())
+        (path / "run.json").write_text(json.dumps({**whole, "experiment": {"asked": {"defects": defects}}}))
+    assert run_command(["runs", "compare", str(one), str(other)]) == 0
+    assert re.search(r"^--defect +none +lose-acked:0.05$", capsys.readouterr().out, re.MULTILINE)
+    assert run_command(["runs", "compare", str(one), str(other), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["--defects"] == ["[]", "['lose-acked:0.05']"]
 
 
 def test_a_verdict_on_other_evidence_is_not_compared(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,10 +19,11 @@ from urllib.parse import quote
 import pytest
 
 from chaos.commands.main import run_command
+from chaos.commands.runs.found import QUIET_S
 from chaos.commands.serve import serve_pages
 from chaos.commands.serve.application import ServeApplication
-from chaos.commands.serve.choice import MOST_SHOWN, Choice, chosen, states_of
-from chaos.commands.serve.listed import QUIET_S, Listed, cells_of, entries_below
+from chaos.commands.serve.choice import MOST_SHOWN, Choice, chosen, verdicts_of
+from chaos.commands.serve.listed import Listed, cells_of, entries_below
 from chaos.commands.serve.served_files import MOST_BYTES, inside
 from chaos.commands.serve.side_by_side import CannotCompare, compared
 from cluster.hosts import GuardedWsgi
@@ -86,7 +87,9 @@ def test_runs_and_sweeps_are_entries(results: Path) -> None:
     """Each with its state, details and page; a sweep's cells are its own; links lead to no second entry."""
     entries = {entry.place: entry for entry in entries_below(results, now_s() + LATER_S)}
     assert entries.keys() == {VALID, INVALID, OPEN, SWEEP}
-    told = [(entries[place].kind, entries[place].state, entries[place].page) for place in (VALID, INVALID, OPEN, SWEEP)]
+    told = [
+        (entries[place].kind, entries[place].verdict, entries[place].page) for place in (VALID, INVALID, OPEN, SWEEP)
+    ]
     assert told == [
         ("run", "valid", "report.html"), ("run", "invalid", ""), ("run", "unfinished", ""),
         ("sweep", "invalid", "sweep.html"),
@@ -105,10 +108,10 @@ def test_what_is_written_now_is_live(results: Path) -> None:
     (results / OPEN / "live.json").write_text(json.dumps(state))
     sweep_at(results, "delivery/20260106T102030Z", {"valid": 1, "not run": 3}, ended=None)
     young = {entry.place: entry for entry in entries_below(results, now_s())}
-    assert young[OPEN].state == young["delivery/20260106T102030Z"].state == "live"
+    assert young[OPEN].verdict == young["delivery/20260106T102030Z"].verdict == "live"
     assert young[OPEN].details == "chaos, 2 of 5 faults, 12,345 records acknowledged"
-    assert (young[VALID].state, young[SWEEP].state) == ("valid", "invalid")
-    old = {entry.place: entry.state for entry in entries_below(results, now_s() + LATER_S)}
+    assert (young[VALID].verdict, young[SWEEP].verdict) == ("valid", "invalid")
+    old = {entry.place: entry.verdict for entry in entries_below(results, now_s() + LATER_S)}
     assert old[OPEN] == old["delivery/20260106T102030Z"] == "unfinished"
 
 
@@ -120,7 +123,7 @@ def test_a_run_that_tells_nonsense_hides_no_other(results: Path, load: object) -
         "phase_since_ns": 1, "load_since_ns": 1, "report": "", "active": [], "past": [], "load": load,
     }  # fmt: skip
     (results / OPEN / "live.json").write_text(json.dumps(state))
-    entries = {entry.place: (entry.state, entry.details) for entry in entries_below(results, now_s())}
+    entries = {entry.place: (entry.verdict, entry.details) for entry in entries_below(results, now_s())}
     assert entries.keys() == {VALID, INVALID, OPEN, SWEEP} and entries[OPEN] == ("live", "")
 
 
@@ -145,7 +148,7 @@ def test_a_name_that_is_no_text_hides_no_other(results: Path) -> None:
 def test_a_sweep_with_a_run_that_is_not_judged_is_not_valid(results: Path, counts: dict[str, int], state: str) -> None:
     """It has run, and what it would show is not known."""
     sweep_at(results, "defects/now", counts)
-    assert {entry.place: entry.state for entry in entries_below(results, now_s())}["defects/now"] == state
+    assert {entry.place: entry.verdict for entry in entries_below(results, now_s())}["defects/now"] == state
 
 
 def test_a_sweep_says_what_it_comes_to(results: Path) -> None:
@@ -154,7 +157,7 @@ def test_a_sweep_says_what_it_comes_to(results: Path) -> None:
         path = sweep_at(results, place, counts)
         whole = json.loads((path / "sweep.json").read_text())
         (path / "sweep.json").write_text(json.dumps({**whole, "state": state}))
-        entries = {entry.place: entry.state for entry in entries_below(results, now_s() + LATER_S)}
+        entries = {entry.place: entry.verdict for entry in entries_below(results, now_s() + LATER_S)}
         assert entries[place] == state
 
 
@@ -165,7 +168,7 @@ def test_a_verdict_on_other_evidence_is_not_shown(results: Path) -> None:
     verdict = json.loads(run.verdict_json.read_text())
     for named, state in ((own, "valid"), ("0" * 64, "no verdict")):
         run.verdict_json.write_text(json.dumps({**verdict, "stats": {**verdict["stats"], "seal": named}}))
-        assert {entry.place: entry.state for entry in entries_below(results, now_s() + LATER_S)}[VALID] == state
+        assert {entry.place: entry.verdict for entry in entries_below(results, now_s() + LATER_S)}[VALID] == state
 
 
 @pytest.mark.parametrize(
@@ -187,7 +190,7 @@ def entry(place: str, **fields: object) -> Listed:
 
 ENTRIES = [
     entry("b", seed=2, started="2026-01-02"),
-    entry("a", state="invalid", details="lost-write:3", size_bytes=99),
+    entry("a", verdict="invalid", details="lost-write:3", size_bytes=99),
     entry("c", kind="sweep", seed=None, name="Delivery", started="2026-01-03"),
 ]
 
@@ -197,14 +200,15 @@ ENTRIES = [
     [
         ({}, ["c", "b", "a"]),
         ({"kind": ["run"]}, ["b", "a"]),
-        ({"state": ["invalid"]}, ["a"]),
+        ({"verdict": ["invalid"]}, ["a"]),
+        ({"state": ["invalid"]}, ["a"]),  # as it was called once
         ({"text": [" DELIV "]}, ["c"]),
         ({"text": ["lost-write"]}, ["a"]),
         ({"order": ["seed"], "direction": ["ascending"]}, ["c", "a", "b"]),
         ({"order": ["size"]}, ["a", "b", "c"]),
         ({"order": ["name"], "direction": ["ascending"]}, ["c", "a", "b"]),
         ({"kind": ["nonsense"], "order": ["rm"], "direction": ["sideways"]}, ["c", "b", "a"]),
-        ({"state": ["never"]}, []),
+        ({"verdict": ["never"]}, []),
     ],
 )
 def test_what_a_form_asks_for(query: dict[str, list[str]], places: list[str]) -> None:
@@ -214,7 +218,7 @@ def test_what_a_form_asks_for(query: dict[str, list[str]], places: list[str]) ->
 
 def test_the_states_that_occur_can_be_chosen() -> None:
     """The form offers each of them, once."""
-    assert states_of([*ENTRIES, *ENTRIES]) == ["invalid", "valid"]
+    assert verdicts_of([*ENTRIES, *ENTRIES]) == ["invalid", "valid"]
 
 
 def test_a_page_has_so_many_at_most() -> None:
@@ -233,7 +237,7 @@ def test_runs_side_by_side(results: Path) -> None:
     rows = {row[0]: row[1:] for row in compared([results / VALID, results / INVALID, results / OPEN])}
     assert rows["verdict"] == ("valid", "invalid", "-")
     assert rows["seed"] == ("7", "8", "10")
-    assert rows["memory_mb.broker"] == ("1", "2", "-")
+    assert rows["memory (MB): broker"] == ("1", "2", "-")
 
 
 def test_a_verdict_on_other_evidence_is_not_compared(results: Path) -> None:
@@ -245,7 +249,7 @@ def test_a_verdict_on_other_evidence_is_not_compared(results: Path) -> None:
         run.verdict_json.write_text(json.dumps({**recorded, "stats": stats}))
         rows = {row[0]: row[1:] for row in compared([results / VALID, results / INVALID])}
         assert rows["verdict"] == (told, "invalid")
-        assert rows["memory_mb.broker"] == (("1" if told == "valid" else "-"), "2")
+        assert rows["memory (MB): broker"] == (("1" if told == "valid" else "-"), "2")
 
 
 def test_sweeps_side_by_side(results: Path) -> None:
@@ -334,9 +338,19 @@ def test_the_pages_lead_to_each_other(port: int) -> None:
 
 def test_the_list_is_what_was_asked_for(port: int) -> None:
     """The form's fields choose, and stand in the form again."""
-    _, _, text = ask(port, "/?kind=run&state=invalid&text=night&order=seed&direction=ascending")
+    _, _, text = ask(port, "/?kind=run&verdict=invalid&text=night&order=seed&direction=ascending")
     assert re.findall(r'name="place" value="([^"]+)"', text) == [INVALID]
     assert 'value="night"' in text and "<option selected>run</option>" in text
+    assert "<option selected>invalid</option>" in text
+
+
+@pytest.mark.parametrize("query", ["verdict=invalid&order=verdict", "state=invalid&order=state"])
+def test_a_verdict_is_called_so(query: str, port: int) -> None:
+    """By the form, the heading and the address; an address that was kept from before still works."""
+    _, _, text = ask(port, f"/?{query}")
+    assert re.findall(r'name="place" value="([^"]+)"', text) == sorted((INVALID, SWEEP))
+    assert re.search(r'aria-sort="descending"><a href="[^"]*order=verdict[^"]*">verdict</a>', text)
+    assert '<select name="verdict">' in text and "state" not in text.partition("</style>")[2]
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,17 @@ import logging
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from chaos.commands import session
+from chaos.commands import long_wait, session
 from chaos.commands.main import run_command
 from chaos.commands.session import _conclude, first_record, settle
+from chaos.commands.verifier_process import write_unjudged
 from chaos.conductor.progress import Progress
 from chaos.conductor.record import RunRecord
 from chaos.experiment.asked import Asked
@@ -288,3 +289,28 @@ def test_a_run_writes_down_what_it_reached(tmp_path: Path, capsys: pytest.Captur
     assert Reached.from_json(written) == Reached(producer_id_blocks=1)
     assert written["figures"] == {"producer-id blocks": "1"}
     assert "reached: producer-id blocks: 1" in capsys.readouterr().err
+
+
+def test_a_run_that_is_judged_says_that_it_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As 'gapless verify' does, while the verifier is silent: since when, and where its log is."""
+
+    async def nothing(*_: object) -> None: ...
+
+    def judged(_supervisor: object, directory: RunDirectory, _master: str, look: Callable[[], None] = int) -> None:
+        look()
+        write_unjudged(directory, "nothing ran")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(long_wait, "SILENT_MS", 0)
+    for name, stand_in in (("check_outside", lambda _: None), ("_conduct", nothing), ("run_verifier", judged)):
+        monkeypatch.setattr(session, name, stand_in)
+    assert run_command(["run", "--seed", "3", "--out", "here"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    (at,) = (number for number, line in enumerate(lines) if "  verify: Spark on " in line)
+    where = tmp_path / "here"
+    assert lines[at + 1].endswith(f"s  judging {where}: 0 s so far; the log is {where}/verifier.log")
+    for handler in logging.getLogger().handlers:
+        handler.close()

@@ -105,15 +105,15 @@ CASES: dict[str, Callable[[], Closing]] = {
     "final-1.arrow has poll rows of the phase load": rows("final-1", "poll", phase="load"),
     "sentinel.arrow has sentinel rows of the phase load": rows("sentinel", "sentinel", phase="load"),
     "; the first is s1/0..2 in t-0, from -1 ": rows("producer-1", "send", invoke_ns=-1),
-    "producer-1.arrow has 1 send rows with impossible times": rows("producer-1", "send", complete_ns=-1),
-    "sentinel.arrow has 1 sentinel rows with impossible times": rows("sentinel", "sentinel", invoke_ns=-1),
-    "reader-1.arrow has 1 poll rows with impossible times": rows("reader-1", "poll", complete_ns=-1),
-    "final-1.arrow has 1 poll rows with impossible times": rows("final-1", "poll", complete_ns=0),
-    "reader-1.arrow has 1 idle rows with impossible times": also("reader-1", HistoryRow("idle", "ok", complete_ns=-1)),
-    "producer-1.arrow has 1 commit rows with impossible times": also(
+    "producer-1.arrow has 1 send row with impossible times": rows("producer-1", "send", complete_ns=-1),
+    "sentinel.arrow has 1 sentinel row with impossible times": rows("sentinel", "sentinel", invoke_ns=-1),
+    "reader-1.arrow has 1 poll row with impossible times": rows("reader-1", "poll", complete_ns=-1),
+    "final-1.arrow has 1 poll row with impossible times": rows("final-1", "poll", complete_ns=0),
+    "reader-1.arrow has 1 idle row with impossible times": also("reader-1", HistoryRow("idle", "ok", complete_ns=-1)),
+    "producer-1.arrow has 1 commit row with impossible times": also(
         "producer-1", HistoryRow("commit", "info", op=0, invoke_ns=5, complete_ns=4)
     ),
-    "producer-1.arrow has 1 begin rows with impossible times": also("producer-1", HistoryRow("begin", "ok", op=0)),
+    "producer-1.arrow has 1 begin row with impossible times": also("producer-1", HistoryRow("begin", "ok", op=0)),
     "reader-1.arrow has abort rows, which": also(
         "reader-1", HistoryRow("abort", "ok", op=0, invoke_ns=1, complete_ns=2)
     ),

@@ -23,6 +23,7 @@ from verifier.report.timeline import LEFT, MAX_BINS, RIGHT, WIDTH, timeline
 from verifier.surroundings.model import (
     LeaderChange,
     Moments,
+    Outcomes,
     Spot,
     SpotView,
     Surroundings,
@@ -157,3 +158,11 @@ def test_tiles_fill_their_rows(bad: Verdict) -> None:
     ]
     told = tiles(a_run(phases=spans, started_ns=0), bad, [], [], None)
     assert ("60.0 s", "under load", "of 61.0 s that the run took") in told
+
+
+def test_what_was_never_sent_is_called_no_loss(bad: Verdict) -> None:
+    """In the tile of what was acknowledged, where losses are looked for; where nothing was reserved, not a word."""
+    verdict = replace(bad, stats={"acked": 137_746, "unknown": 0})
+    some, none = (tiles(a_run(), verdict, [], [], Outcomes(never_sent=count))[0] for count in (69_704, 0))
+    assert some == ("137,746", "acknowledged", "0 of unknown outcome; 69,704 reserved, never sent: not losses")
+    assert none[2] == "0 of unknown outcome"

@@ -13,6 +13,7 @@ from verifier.accounts.account import HistoryAccount
 from verifier.closing.closing import Closing
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_model import RunModel
 from verifier.workload_asked import transactions_asked
 
@@ -75,7 +76,7 @@ def _of_transactions(run: RunModel, account: HistoryAccount, declared: DeclaredP
     if account.unended and account.state == "closed":
         yield f"has no end of the transactions {_ranges(account.unended)}"
     if account.sent_outside and declared.role == "producers" and transactions_asked(run) is not None:
-        yield f"has {account.sent_outside} rows of values that were sent outside of transactions"
+        yield f"has {how_many(account.sent_outside, 'row')} of values that were sent outside of transactions"
 
 
 def _ranges(found: Sequence[tuple[int, int]]) -> str:

@@ -15,6 +15,7 @@ from verifier.closing.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import HISTORIES, Doubt
 from verifier.evidence.declared import WriterRole
+from verifier.evidence.how_many import how_many
 from verifier.evidence.phases import CHAOS
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.sequenced_value import value_name
@@ -51,7 +52,8 @@ def doubts(run: RunModel, facts: Facts, closing: Closing) -> Iterator[Doubt]:
     if facts.replicas and not sum(replica.batches for replica in facts.replicas):
         yield Doubt("no batch was found in any segment")
     if facts.malformed_rows:
-        yield Doubt(f"the ranges of sequences and offsets do not match in {facts.malformed_rows} rows of the histories")
+        rows = how_many(facts.malformed_rows, "row")
+        yield Doubt(f"the ranges of sequences and offsets do not match in {rows} of the histories")
     for each in facts.mistimed:
         value = value_name(each.stream, each.sequence)
         yield Doubt(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from verifier.accounts.account import HistoryAccount
 from verifier.evidence.declared import DeclaredProcess
+from verifier.evidence.how_many import how_many
 from verifier.evidence.sequenced_value import SENTINEL_STREAM
 
 #: The outcomes that rows of each function have (docs/history.md). There is no other function.
@@ -92,7 +93,7 @@ def strange(account: HistoryAccount, declared: DeclaredProcess | None) -> Iterat
         )
     for f, (count, first) in sorted(account.without_times.items()):
         yield (
-            f"the history {account.file} has {count} {f} rows with impossible times "
+            f"the history {account.file} has {how_many(count, f'{f} row')} with impossible times "
             f"(below 0, or ended before it began); the first is {first}"
         )
     polls = account.rows.get(("poll", "ok"), (0, 0))[0]

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from verifier.closing.closing import Closing
 from verifier.completeness.together import together
 from verifier.doubts import ALL, CLOCK, EXCUSES, HISTORIES, JOURNALS, NOTHING, Doubt, Evidence
+from verifier.evidence.how_many import how_many
 
 #: What a changed file makes blind, by its path; the first that fits.
 _BLINDS: tuple[tuple[str, frozenset[Evidence]], ...] = (
@@ -45,7 +46,7 @@ def _told(complaints: list[tuple[str, str]], blinds: frozenset[Evidence]) -> Ite
     for line in together(complaints[:MOST_NAMED]):
         yield Doubt(line, blinds)
     if len(complaints) > MOST_NAMED:
-        yield Doubt(f"the same or similar for {len(complaints) - MOST_NAMED} more files", blinds)
+        yield Doubt(f"the same or similar for {how_many(len(complaints) - MOST_NAMED, 'more file')}", blinds)
 
 
 def blind_for(path: str) -> frozenset[Evidence]:

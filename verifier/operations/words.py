@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from verifier.evidence.how_many import how_many
 from verifier.operations.findings import Cycle, CycleEdge, Findings
 from verifier.operations.model import TYPE_NAMES
 from verifier.operations.pairing import NEVER, Operations
@@ -101,7 +102,7 @@ class Narrator:
 
     def _circle(self, cycle: Cycle) -> str:
         shown = "; ".join(self._step(step) for step in cycle.steps[:MOST_STEPS])
-        more = f"; and {len(cycle.steps) - MOST_STEPS} more steps" if len(cycle.steps) > MOST_STEPS else ""
+        more = f"; and {how_many(len(cycle.steps) - MOST_STEPS, 'more step')}" if len(cycle.steps) > MOST_STEPS else ""
         proof = "" if cycle.is_shortest else ", the shortest of those compared"
         return f"a cycle of {len(cycle.steps)} of {cycle.size:,} connected operations{proof}: {shown}{more}"
 

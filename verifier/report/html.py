@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from verifier.evidence.how_many import how_many
 from verifier.evidence.units import seconds_of_ms, seconds_of_ns
 
 _HERE = Path(__file__).parent
@@ -34,6 +35,7 @@ def self_contained(
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     environment.filters["number"] = number
+    environment.filters["how_many"] = how_many
     environment.filters["cut"] = lambda text: cut(str(text), longest)
     environment.filters["seconds"] = lambda ns: f"{seconds_of_ns(ns):.1f} s"
     style = (_HERE / "report.css").read_text(encoding="utf-8")
@@ -56,4 +58,4 @@ def duration(milliseconds: float) -> str:
 
 def cut(text: str, longest: int) -> str:
     """The beginning of a text that is too long, and how much of it is missing."""
-    return text if len(text) <= longest else f"{text[:longest]}... ({len(text) - longest:,} more characters)"
+    return text if len(text) <= longest else f"{text[:longest]}... ({how_many(len(text) - longest, 'more character')})"

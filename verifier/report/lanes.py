@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from verifier.evidence.how_many import how_many
 from verifier.report.drawing import LANE, LEFT, TOP, Axis, Lane, LaneBar, Timeline, time_ticks
 from verifier.surroundings.model import LeaderChange, Moments, Name
 from verifier.witness.effectiveness import Injected
@@ -106,7 +107,9 @@ def leader_lanes(changes: Sequence[LeaderChange], axis: Axis, replication_factor
         ticks=time_ticks(axis),
         lanes=lanes,
         kinds=(*kinds, *(words for kind, words in _OTHERS.items() if any(kind in bar.kind for bar in drawn))),
-        note=f"{left_out} more partitions, which changed least, are not drawn." if left_out else "",
+        note=f"{how_many(left_out, 'more partition is', 'more partitions are')} not drawn: those that changed least."
+        if left_out
+        else "",
     )
 
 

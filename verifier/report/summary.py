@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from verifier.anomalies import BY_NAME
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.units import seconds_of_ms
 from verifier.figures.recoveries import MB
@@ -138,7 +139,7 @@ def groups_text(groups: Mapping[str, Any]) -> str:
     """What was delivered to each group, and again, as one line."""
     told = [
         f"{name}: {each['delivered']:,} delivered, {each['delivered_again']:,} of them again; "
-        f"{each['resumed']:,} times a member began to read a partition"
+        f"{how_many(each['resumed'], 'time')} a member began to read a partition"
         for name, each in sorted(groups.items())
     ]
     return "; ".join(told)
@@ -188,7 +189,7 @@ def _allowed(check: CheckResult, occasions: Occasions) -> Iterator[str]:
         for each in told[:MOST_EVENTS]:
             yield f"  - {each.found.count:,}: {inline(occasions.words(each.found))}"
         if len(told) > MOST_EVENTS:
-            yield f"  - and {len(told) - MOST_EVENTS:,} more events: see verdict.json"
+            yield f"  - and {how_many(len(told) - MOST_EVENTS, 'more event')}: see verdict.json"
 
 
 def _bit(injected: Injected) -> str:

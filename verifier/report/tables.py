@@ -107,7 +107,8 @@ def regions(verdict: Verdict, outcomes: Outcomes | None) -> list[dict[str, Any]]
     if outcomes is not None:
         never, failed = outcomes.never_sent, outcomes.failed
         if never:
-            rows.append({"told": "never sent", "words": "reserved, and never handed to a client", "values": never})
+            words = "reserved, and never handed to a client: not losses"
+            rows.append({"told": "never sent", "words": words, "values": never})
         if failed:
             rows.append(
                 {"told": "failed", "words": "the client said that it was certainly not written", "values": failed}

@@ -92,7 +92,7 @@ def _where(availability: Mapping[str, Any], first_ack_ms: float | None) -> str:
 def _beside_the_acknowledged(stats: Mapping[str, Any], outcomes: Outcomes | None) -> str:
     parts = [f"{_counted(stats, 'unknown')} of unknown outcome"]
     if outcomes is not None and outcomes.never_sent:
-        parts.append(f"{number(outcomes.never_sent)} reserved for sending, but never handed to a client")
+        parts.append(f"{number(outcomes.never_sent)} reserved, never sent: not losses")
     if stats.get("deleted"):
         parts.append(f"{number(stats['deleted'])} deleted by retention or DeleteRecords")
     return "; ".join(parts)

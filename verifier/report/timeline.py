@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from verifier.evidence.how_many import how_many
 from verifier.evidence.run_model import RunModel
 from verifier.evidence.series import SeriesPoint
 from verifier.report.charts import MAX_BINS, bin_width, charts
@@ -72,7 +73,7 @@ def _notes(injected: Sequence[Injected], width_s: float) -> Iterator[str]:
         yield f"Each point covers {width_s:g} s."
     drawn = sum(min(count, MOST_BARS) for count in Counter(each.fault for each in injected).values())
     if drawn < len(injected):
-        yield f"{len(injected) - drawn:,} more faults are not drawn."
+        yield f"{how_many(len(injected) - drawn, 'more fault is', 'more faults are')} not drawn."
 
 
 _KINDS = {

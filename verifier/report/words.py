@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from verifier.evidence.how_many import how_many
 from verifier.verdict import CheckResult, Verdict
 
 #: Most anomalies that the sentence names.
@@ -43,7 +44,7 @@ def headline(verdict: Verdict) -> str:
         unasked = sum(check.unasked is not None for check in verdict.checks.values())
         return (
             "Nothing acknowledged was lost, repeated, reordered or damaged, and the evidence for that is complete; "
-            f"{unasked} checks were not asked, because gapless did not start the cluster."
+            f"{how_many(unasked, 'check was', 'checks were')} not asked, because gapless did not start the cluster."
         )
     return "Nothing acknowledged was lost, repeated, reordered or damaged, and the evidence is complete."
 
@@ -92,5 +93,5 @@ def _named(verdict: Verdict, *, forbidden: bool) -> str:
 
 
 def _joined(parts: list[str], total: int) -> str:
-    more = f"; and {total - len(parts)} more kinds of anomaly" if total > len(parts) else ""
+    more = f"; and {how_many(total - len(parts), 'more kind', 'more kinds')} of anomaly" if total > len(parts) else ""
     return "; ".join(parts) + more

@@ -9,16 +9,22 @@ from typing import Annotated
 
 import typer
 
-from chaos.commands.runs.comparison import StoredPair, differences
+from chaos.commands.runs.comparison import ABSENT, StoredPair, compared, side_by_side
 from chaos.commands.runs.found import RunRow, runs_below, size, stored_pair
 from chaos.commands.runs.page import index_page
 from chaos.commands.runs.pruning import remove, to_remove
 from chaos.commands.stored_paths import run_directory
 from chaos.exits import BadRequest, Exit
 from cluster.process.one_line import printable
+from cluster.seams.clock import SystemClock
+from cluster.seams.units import seconds_of_ms
 from verifier.evidence.run_directory import write_text_atomic
 
 RESULTS = Path("results")
+HELP = """List stored runs, newest first; compare or prune them.
+
+The runs of a sweep's cells are not listed here, but on the sweep's own pages and by 'gapless serve'.
+"""
 HEADS = ("RUN", "SEED", "VERDICT", "STARTED (UTC)", "SIZE", "ANOMALIES")
 
 Results = Annotated[Path, typer.Option("--results", help="The results directory.")]
@@ -30,7 +36,7 @@ ItsResults = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    runs = typer.Typer(invoke_without_command=True, help="List stored runs, newest first; compare or prune them.")
+    runs = typer.Typer(invoke_without_command=True, help=HELP)
     runs.callback()(listed)
     runs.command("compare", help="Compare the options and the outcome of two runs.")(compare)
     runs.command("prune", help="Remove the oldest finished runs and list what was removed. Removes nothing else.")(
@@ -63,11 +69,12 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print what differs, one line each."""
-    found = differences(_pair(one), _pair(other))
+    pairs = [_pair(one), _pair(other)]
     if as_json:
-        print(json.dumps({what: [mine, theirs] for what, mine, theirs in found}, indent=2))
+        found = {line.name: [ABSENT if each is None else each for each in line.recorded] for line in compared(pairs)}
+        print(json.dumps(found, indent=2))
     else:
-        print("\n".join(map(printable, table([("", str(one), str(other)), *found]))))
+        print("\n".join(map(printable, table([("", str(one), str(other)), *side_by_side(pairs)]))))
     return int(Exit.VALID)
 
 
@@ -122,7 +129,7 @@ def _cells(row: RunRow, results: Path) -> tuple[str, ...]:
 
 
 def _rows(results: Path) -> list[RunRow]:
-    rows = runs_below(results)
+    rows = runs_below(results, seconds_of_ms(SystemClock().wall_ms()))
     if not rows:
         raise BadRequest(f"there is no run in {results}; create one with 'gapless run', or pass another --results")
     return rows

@@ -1,13 +1,16 @@
 """Stored runs side by side: what they were asked and the outcome, where that differs. Pure.
 
-Owns which figures are compared. The verdicts stay those that are recorded.
+Owns which figures are compared; ``chaos.commands.runs.wording`` has their words. The verdicts stay those that are
+recorded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from chaos.commands.runs.wording import figure_words, option_words
 from verifier.telling.result_lines import result_lines
 
 #: ``run.json`` and ``verdict.json`` of a run.
@@ -15,55 +18,88 @@ StoredPair = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 ABSENT = "-"
 #: Of who ran it and where it is written: no difference between two experiments.
-_NOT_COMPARED = ("out", "name", "keep", "web", "web_port", "spark_master")
+_NOT_COMPARED = ("out", "name", "keep", "unjudged", "web", "web_port", "spark_master")
 #: Lists of places and digests differ always and say nothing at a glance.
 _FIGURES = (int, float, str, bool)
+_PLACES = ("seal", "read_lag.worst_stream", "read_lag.worst_sequence")
 
 
-def differences(one: StoredPair, other: StoredPair) -> list[tuple[str, ...]]:
-    """(what, in the first, in the second) of two runs, where they differ. See ``side_by_side``."""
-    return side_by_side([one, other])
+@dataclass(frozen=True, slots=True)
+class ComparedLine:
+    """One thing that is compared: its name in the files, its name for people, and its value in each run, in both ways.
+
+    A value is None where a run has none.
+    """
+
+    name: str
+    label: str
+    recorded: tuple[str | None, ...]
+    shown: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _ComparedRun:
+    """What one run has of each: (label, recorded, shown)."""
+
+    result: Mapping[str, tuple[str, str, str]]
+    asked: Mapping[str, tuple[str, str, str]]
+    figures: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
 
 
 def side_by_side(runs: Sequence[StoredPair]) -> list[tuple[str, ...]]:
-    """What, and its value in each run, where not all are equal.
+    """What, and its value in each run, where not all are equal, for people.
 
     The verdict, anomalies and counts come first and always; what is not there is ``-``.
     """
-    rows = list(_rows([dict(_result(each)) for each in runs], always=True))
-    rows += _rows([dict(_asked(run)) for run, _ in runs])
-    told = {row[0] for row in rows}
-    figures = _rows([dict(_figures(verdict.get("stats"))) for _, verdict in runs])
-    return [*rows, *(row for row in figures if row[0] not in told)]
+    return [(line.label, *(each if each is not None else ABSENT for each in line.shown)) for line in compared(runs)]
 
 
-def _rows(columns: Sequence[Mapping[str, str]], *, always: bool = False) -> Iterator[tuple[str, ...]]:
-    for what in dict.fromkeys(name for column in columns for name in column):
-        values = [column.get(what, ABSENT) for column in columns]
-        if always or len(set(values)) > 1:
-            yield (what, *values)
+def compared(runs: Sequence[StoredPair]) -> list[ComparedLine]:
+    """The lines of ``side_by_side``, with what is recorded."""
+    columns = [
+        _ComparedRun(dict(_result(each)), dict(_asked(each[0])), dict(_figures(each[1].get("stats")))) for each in runs
+    ]
+    lines = list(_lines([each.result for each in columns], always=True))
+    lines += _lines([each.asked for each in columns])
+    told = {line.name for line in lines}
+    return [*lines, *(line for line in _lines([each.figures for each in columns]) if line.name not in told)]
 
 
-def _result(pair: StoredPair) -> Iterator[tuple[str, str]]:
+def _lines(columns: Sequence[Mapping[str, tuple[str, str, str]]], *, always: bool = False) -> Iterator[ComparedLine]:
+    for name in dict.fromkeys(name for column in columns for name in column):
+        found = [column.get(name) for column in columns]
+        recorded = tuple(None if each is None else each[1] for each in found)
+        if always or len(set(recorded)) > 1:
+            label = next(each[0] for each in found if each is not None)
+            yield ComparedLine(name, label, recorded, tuple(None if each is None else each[2] for each in found))
+
+
+def _result(pair: StoredPair) -> Iterator[tuple[str, tuple[str, str, str]]]:
     run, verdict = pair
-    yield "verdict", str(verdict.get("verdict", ABSENT))
-    yield "seed", str(run.get("seed", ABSENT))
+    for name, value in (("verdict", verdict.get("verdict", ABSENT)), ("seed", run.get("seed", ABSENT))):
+        yield name, (name, str(value), str(value))
     if "checks" in verdict:
-        yield from (tuple(word.split("=", 1)) for word in result_lines(verdict, repro="")[0].split()[2:])  # type: ignore[misc]
+        for word in result_lines(verdict, repro="")[0].split()[2:]:
+            name, _, said = word.partition("=")
+            label, shown = figure_words(name, said)
+            yield name, (label, said, shown)
 
 
-def _asked(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _asked(run: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, str, str]]]:
     asked = run.get("experiment", {}).get("asked", {})
     for name, value in asked.items():
         if name not in (*_NOT_COMPARED, "seed") and value is not None:
-            yield f"--{name.replace('_', '-')}", str(value)
+            label, shown = option_words(name, value)
+            yield f"--{name.replace('_', '-')}", (label, str(value), shown)
 
 
-def _figures(stats: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+def _figures(stats: Any, prefix: str = "") -> Iterator[tuple[str, tuple[str, str, str]]]:
     if not isinstance(stats, dict):
         return
-    for name, value in stats.items():
+    for key, value in stats.items():
+        name = f"{prefix}{key}"
         if isinstance(value, dict) and not prefix:
-            yield from _figures(value, f"{name}.")
-        elif isinstance(value, _FIGURES) and name != "seal":
-            yield f"{prefix}{name}", f"{value:.6g}" if isinstance(value, float) else str(value)
+            yield from _figures(value, f"{key}.")
+        elif isinstance(value, _FIGURES) and name not in _PLACES:
+            label, shown = figure_words(name, value)
+            yield name, (label, f"{value:.6g}" if isinstance(value, float) else str(value), shown)

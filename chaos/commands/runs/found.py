@@ -1,4 +1,7 @@
-"""The runs below a directory, as one row each. Owns which directories are runs, and what a row says; writes nothing."""
+"""The runs below a directory, as one row each. Owns which directories are runs, what a row says, and which are live.
+
+Judges nothing, and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,10 @@ from verifier.telling.result_lines import result_lines
 #: What a run is called that no one gave a place of its own (``--out``).
 _OURS = re.compile(r"\d{8}T\d{6}Z-s(?P<seed>\d+)(-\d+)?\Z")
 UNFINISHED, UNJUDGED = "unfinished", "no verdict"
+#: What is being written now.
+LIVE = "live"
+#: A run writes every second: one that was not written to for this long is not live anymore.
+QUIET_S = 60.0
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -39,7 +46,7 @@ class RunRow:
     @property
     def is_finished(self) -> bool:
         """Whether it ended and has a verdict: no one works on it anymore, as far as its files tell."""
-        return self.ended is not None and self.verdict not in (UNFINISHED, UNJUDGED)
+        return self.ended is not None and self.verdict not in (UNFINISHED, UNJUDGED, LIVE)
 
     @property
     def has_our_name(self) -> bool:
@@ -67,12 +74,12 @@ class RunRow:
         }
 
 
-def runs_below(base: Path) -> list[RunRow]:
+def runs_below(base: Path, now_s: float) -> list[RunRow]:
     """The runs of a results directory, the newest first: ``NAME/RUN``, or ``RUN``. Links are not followed.
 
-    A sweep's cells are the sweep's. What cannot be read as a run is left out.
+    A sweep's cells are the sweep's. What cannot be read as a run is left out. ``now_s`` is the time as files have it.
     """
-    rows = [row for path in _candidates(base) if (row := row_of(path)) is not None]
+    rows = [row for path in _candidates(base) if (row := row_of(path, now_s)) is not None]
     return sorted(rows, key=lambda row: (row.started, str(row.path)), reverse=True)
 
 
@@ -88,7 +95,7 @@ def _directories(base: Path) -> Iterable[Path]:
     return sorted(path for path in base.iterdir() if path.is_dir() and not path.is_symlink()) if base.is_dir() else ()
 
 
-def row_of(path: Path) -> RunRow | None:
+def row_of(path: Path, now_s: float) -> RunRow | None:
     """The row of a run directory; None if its ``run.json`` is not that of a run."""
     directory = RunDirectory(path)
     try:
@@ -98,10 +105,29 @@ def row_of(path: Path) -> RunRow | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     verdict, found = _verdict(directory, is_over=ended is not None)
+    if verdict == UNFINISHED and written_lately(path, now_s):
+        verdict = LIVE
     size_bytes = directory.size_bytes()
     return RunRow(
         path, name, seed, started, ended, verdict, found.get("anomalies", ""), found.get("allowed", ""), size_bytes
     )
+
+
+def written_lately(directory: Path, now_s: float) -> bool:
+    """Whether anything in it, or in what the load writes, is newer than ``QUIET_S``."""
+    places = (directory, directory / "loadgen", directory / "history")
+    files = (path for place in places if place.is_dir() for path in (place, *place.iterdir()))
+    try:
+        return any(now_s - _changed_s(path) < QUIET_S for path in files)
+    except OSError:  # it is gone, or not for us to read
+        return False
+
+
+def _changed_s(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[str, str]]:

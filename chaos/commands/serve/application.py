@@ -2,7 +2,7 @@
 
 It reads, and changes nothing: only GET and HEAD are answered. Pages run no script, and are escaped by their templates.
 
-    /                       runs and sweeps; kind, state and text filter them, order and direction sort them
+    /                       runs and sweeps; kind, verdict and text filter them, order and direction sort them
     /sweep/PLACE            the runs of a sweep's cells
     /compare?place=A&...    runs, or sweeps, side by side
     /files/PLACE            a file, or the contents of a directory

@@ -15,10 +15,12 @@ ORDERS: Mapping[str, Callable[[Listed], tuple[object, ...]]] = {
     "started": lambda entry: (entry.started,),
     "name": lambda entry: (entry.name,),
     "seed": lambda entry: (-1 if entry.seed is None else entry.seed,),
-    "state": lambda entry: (entry.state,),
+    "verdict": lambda entry: (entry.verdict,),
     "size": lambda entry: (entry.size_bytes,),
 }
 DEFAULT_ORDER = "started"
+#: As addresses that someone kept have it, like ``state`` for ``verdict``.
+_FORMERLY = {"state": "verdict"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Choice:
     """What is asked for; empty is all. ``text`` is looked for in place, name and details, whatever its case."""
 
     kind: str = ""
-    state: str = ""
+    verdict: str = ""
     text: str = ""
     order: str = DEFAULT_ORDER
     descending: bool = True
@@ -39,9 +41,11 @@ class Choice:
             value = (query.get(name) or [""])[0]
             return value if among is None or value in among else ""
 
-        order = one("order", tuple(ORDERS))
+        order = one("order", tuple(ORDERS)) or _FORMERLY.get(one("order"), "")
         ascends = one("direction", ("ascending", "descending")) == "ascending"
-        return cls(one("kind", KINDS), one("state"), one("text").strip(), order or DEFAULT_ORDER, not ascends)
+        return cls(
+            one("kind", KINDS), one("verdict") or one("state"), one("text").strip(), order or DEFAULT_ORDER, not ascends
+        )
 
 
 def chosen(entries: Sequence[Listed], choice: Choice) -> list[Listed]:
@@ -51,7 +55,7 @@ def chosen(entries: Sequence[Listed], choice: Choice) -> list[Listed]:
         entry
         for entry in entries
         if choice.kind in ("", entry.kind)
-        and choice.state in ("", entry.state)
+        and choice.verdict in ("", entry.verdict)
         and wanted in f"{entry.place} {entry.name} {entry.details}".casefold()
     ]
     passed.sort(key=lambda entry: entry.place)
@@ -61,6 +65,6 @@ def chosen(entries: Sequence[Listed], choice: Choice) -> list[Listed]:
     return passed
 
 
-def states_of(entries: Sequence[Listed]) -> list[str]:
-    """What can be chosen: each state that occurs."""
-    return sorted({entry.state for entry in entries})
+def verdicts_of(entries: Sequence[Listed]) -> list[str]:
+    """What can be chosen: each verdict that occurs."""
+    return sorted({entry.verdict for entry in entries})

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from chaos.commands.runs.found import size
-from chaos.commands.serve.choice import KINDS, MOST_SHOWN, ORDERS, Choice, chosen, states_of
-from chaos.commands.serve.listed import LIVE, Listed
+from chaos.commands.runs.found import LIVE, size
+from chaos.commands.serve.choice import KINDS, MOST_SHOWN, ORDERS, Choice, chosen, verdicts_of
+from chaos.commands.serve.listed import Listed
 from verifier.report.html import self_contained
 
 _HERE = Path(__file__).parent
@@ -33,12 +33,12 @@ def listing(title: str, here: str, entries: Sequence[Listed], choice: Choice, pa
         parent_link=f"/files/{quoted(parent)}/sweep.html",
         choice=choice,
         kinds=KINDS,
-        states=states_of(entries),
+        verdicts=verdicts_of(entries),
         heads=[_head(name, here, choice) for name in ORDERS],
         rows=[_row(entry) for entry in found[:MOST_SHOWN]],
         beyond=max(0, len(found) - MOST_SHOWN),
         of=len(entries),
-        refresh_s=REFRESH_S if any(entry.state == LIVE for entry in entries) else 0,
+        refresh_s=REFRESH_S if any(entry.verdict == LIVE for entry in entries) else 0,
     )
 
 
@@ -85,7 +85,13 @@ def _head(order: str, here: str, choice: Choice) -> dict[str, str]:
     """A heading that sorts by its column; again, the other way around."""
     is_current = choice.order == order
     direction = "ascending" if is_current and choice.descending else "descending"
-    asked = {"kind": choice.kind, "state": choice.state, "text": choice.text, "order": order, "direction": direction}
+    asked = {
+        "kind": choice.kind,
+        "verdict": choice.verdict,
+        "text": choice.text,
+        "order": order,
+        "direction": direction,
+    }
     sorted_so = ("descending" if choice.descending else "ascending") if is_current else "none"
     return {"name": order, "link": f"{here}?{urlencode(asked)}", "sorted": sorted_so}
 
@@ -98,8 +104,8 @@ def _row(entry: Listed) -> dict[str, str]:
         "cells": f"/sweep/{quoted(entry.place)}" if entry.kind == "sweep" else "",
         "name": entry.name,
         "seed": "" if entry.seed is None else str(entry.seed),
-        "state": entry.state,
-        "style": entry.state if entry.state in _STYLED else "other",
+        "verdict": entry.verdict,
+        "style": entry.verdict if entry.verdict in _STYLED else "other",
         "details": entry.details.replace(":", " ").replace(",", ", ") if entry.kind == "run" else entry.details,
         "when": entry.started[:16].replace("T", " "),
         "size": size(entry.size_bytes) if entry.size_bytes else "",

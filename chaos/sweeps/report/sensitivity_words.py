@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chaos.sweeps.sensitivity_figures import Count, Sensitivity
+from verifier.evidence.how_many import how_many
 from verifier.telling.markdown import code, inline, table
 
 HEADINGS = ("defect", "exercise", "exercised", "found", "named", "true share", "as", "records", "seconds")
@@ -25,7 +26,7 @@ def sentences(told: Sensitivity) -> list[str]:
     )
     without = told.get("without_verdict", {})
     left = (
-        f"Not counted: {sum(without.values())} runs without a verdict "
+        f"Not counted: {how_many(sum(without.values()), 'run')} without a verdict "
         f"({', '.join(f'{count} {status}' for status, count in without.items())})."
     )
     unfired = told.get("accused_unfired", 0)

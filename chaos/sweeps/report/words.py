@@ -8,6 +8,7 @@ from chaos.sweeps.model import COUNTED, Cell
 from chaos.sweeps.outcome import CellOutcome
 from chaos.sweeps.summary import FOUND, MatrixRow, ending
 from cluster.process.one_line import printable
+from verifier.evidence.how_many import how_many
 
 #: Headings of what follows a row's labels.
 HEADINGS = ("verdict", *COUNTED, "settings allow", "documented", "shown", "records/s", "bit", "fired", "found", "as")
@@ -92,7 +93,7 @@ def red_lines(cell: Cell, outcome: CellOutcome) -> list[str]:
         return []
     planted = f" planted={','.join(cell.asked.defects)}" if cell.asked.defects else ""
     why = f"; {outcome.reasons[0]}" if outcome.reasons else ""
-    why += f" (and {len(outcome.reasons) - 1} more reasons)" if len(outcome.reasons) > 1 else ""
+    why += f" (and {how_many(len(outcome.reasons) - 1, 'more reason')})" if len(outcome.reasons) > 1 else ""
     lines = [f"{ended}: {key(cell)}: anomalies={found(outcome)}{planted}{why}"]
     return [printable(line) for line in [*lines, *([f"repro: {outcome.repro}"] if outcome.repro else [])]]
 

@@ -21,7 +21,7 @@ from chaos.schedules.model import Injection, Schedule, from_yaml
 from chaos.shrinking.failure import SameFailure, first_seen_ns, forbidden, leading
 from chaos.shrinking.regression import doubts_of, regression_test, schedule_text, story, tries_needed
 from chaos.shrinking.scale import load_steps, scaled
-from chaos.shrinking.smaller_run import PlayingPace, SmallerRun, TryCount, TryOutcome
+from chaos.shrinking.smaller_run import PlayingPace, SearchEnd, SmallerRun, TryCount, TryOutcome
 from verifier.verdict import undecidable
 
 PATH = Path("there.yaml")
@@ -160,7 +160,9 @@ def test_a_schedule_and_a_test_are_left(defects: tuple[str, ...], tmp_path: Path
     """The schedule can be played, its story and its command stand above it; the test is Python that names all of it."""
     file = ScheduleFile(tmp_path / "schedule.yaml", SCHEDULE)
     asked = replace(ASKED, schedule=file, acks="1", defects=defects)
-    lines = story(SameFailure(("lost-write", "log-gap")), "results/latest", TryCount(3, 3), TryCount(3, 2, 1))
+    lines = story(
+        SameFailure(("lost-write", "log-gap")), "results/latest", SearchEnd.SMALLER, TryCount(3, 3), TryCount(3, 2, 1)
+    )
     text = schedule_text(asked, SCHEDULE, lines)
     assert from_yaml(text) == SCHEDULE
     assert "# The whole run failed in 3 of 3 tries, this in 2 of 3 tries (1 more without a verdict).\n" in text
@@ -171,6 +173,18 @@ def test_a_schedule_and_a_test_are_left(defects: tuple[str, ...], tmp_path: Path
     assert "TRIES = 4" in test and "'--acks', '1'" in test.replace('"', "'") and "--schedule" in test
     assert ('== "valid"' in test) == (not defects)
     assert ("pytest.fail" in test) == bool(defects)
+
+
+@pytest.mark.parametrize("end", SearchEnd)
+@pytest.mark.parametrize("after", [TryCount(), TryCount(0, 0, 3), TryCount(1, 1)])
+def test_the_story_calls_only_a_smaller_run_the_smallest(end: SearchEnd, after: TryCount) -> None:
+    """Else it says that this is the whole, and why; it never counts tries that were not made."""
+    text = " ".join(story(LOST, "results/latest", end, TryCount(1, 1), after))
+    assert ("the smallest schedule, duration and load" in text) == (end is SearchEnd.SMALLER)
+    assert (f"the whole of results/latest, not a smaller run ('gapless shrink': {end.value})" in text) == (
+        end is not SearchEnd.SMALLER
+    )
+    assert "failed in 1 of 1 try" in text and "no tr" not in text
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_the_same_again_in_the_same_place_continues(tmp_path: Path) -> None:
         with pytest.raises(SweepError, match=r"holds a sweep with other options; .* sweep --resume "):
             same_again(SWEEP, other, tmp_path / "swept")
     assert same_again(SWEEP, WANTED, tmp_path / "nothing") is None
-    name, wanted, resumable = resumed(tmp_path / "swept", ())
+    name, wanted, resumable = resumed(tmp_path / "swept")
     assert (name, wanted, resumable) == ("seeds", WANTED, directory)
 
 
@@ -75,6 +76,58 @@ def test_a_filter_of_resume_is_not_the_sweeps(tmp_path: Path, monkeypatch: pytes
     whole = read_json(directory.sweep_json)
     assert Wanted.from_json(whole["wanted"]) == WANTED
     assert whole["counts"] == {"valid": 2, "not run": 1}
+
+
+#: What may be said beside ``--resume``: which cells, what is done with their runs, what is shown.
+BESIDE_RESUME = (
+    *(("--filter", "seed=1"), ("--fail-fast",), ("--shrink", "60"), ("--list",), ("--keep", "all")),
+    *(("--spark-master", "local[1]"), ("--json",), ("--quiet",), ("--verbose",)),
+)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("seeds",),
+        *(
+            ("--minutes", "3"),
+            ("--client", "confluent"),
+            ("--rate", "9"),
+            ("--defect", "lose-acked"),
+            ("--out", "there"),
+        ),
+    ],
+)
+def test_what_makes_a_sweep_is_refused_beside_resume(
+    given: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line names what was given, and everything that may be."""
+    _begun(tmp_path / "swept")
+    assert run_command(["sweep", "--resume", str(tmp_path / "swept"), *given]) == 254
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith(f"gapless: {given[0] if given[0].startswith('--') else 'NAME'} cannot be combined with")
+    named = line.rpartition(" combined with is ")[2].replace(" and ", ", ").split(", ")
+    assert sorted(named) == sorted(option for option, *_ in BESIDE_RESUME)
+
+
+@pytest.mark.parametrize("given", BESIDE_RESUME)
+def test_what_the_refusal_names_may_stand_beside_resume(
+    given: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of them is taken, and the sweep is resumed with it."""
+    directory = _begun(tmp_path / "swept")
+    cell = SWEEP.cells[0].labels["seed"]
+    given = tuple(f"seed={cell}" if each == "seed=1" else each for each in given)
+    assert run_command(["sweep", "--resume", str(directory.path), "--list", *given]) == 0
+    assert capsys.readouterr().out
+
+
+def test_the_help_names_no_client_for_a_sweep_that_has_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --client each sweep has the client that it declares."""
+    assert run_command(["sweep", "--help"]) == 0
+    (load,) = re.findall(r"─ Load ─.*?╰", capsys.readouterr().out, re.DOTALL)
+    assert "--client" in load and "default: the sweep's" in " ".join(load.replace("│", " ").split())
+    assert "default: confluent" not in load
 
 
 def test_a_sweep_that_is_being_run_is_not_continued(tmp_path: Path) -> None:

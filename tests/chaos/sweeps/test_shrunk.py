@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -47,7 +48,7 @@ class Runs:
         self.asked: list[tuple[str, int]] = []
 
     def conduct(self, _name: str, argv: Sequence[str], _log: Path, left: Callable[[float], str]) -> int:
-        assert "more red runs" in left(1.0)
+        assert "more red run" in left(1.0)
         out = Path(argv[1])
         self.asked.append((out.name, int(argv[2])))
         self.clock.now_ms += int(self.minutes * 60_000)
@@ -123,6 +124,25 @@ def test_the_pages_say_what_came_of_it(directory: SweepDirectory) -> None:
     assert f"  - {smaller} tries; `shrunk/{first.name}/schedule.yaml`\n" in summary
     assert "  - not shrunk: repeated, it failed in 0 of 3 tries\n" in summary
     assert summary.count("shrunk") == 3
+
+
+@pytest.mark.parametrize(
+    ("not_smaller", "after", "said"),
+    [
+        (None, (0, 0), "shrunk to 2 of 40 faults and 12 s of load, which failed when it was found, and was not tried"),
+        ("nothing smaller was tried", (3, 3), "not shrunk: nothing smaller was tried; the whole run failed in 3 of 3"),
+    ],
+)
+def test_what_was_not_tried_is_said_so(
+    not_smaller: str | None, after: tuple[int, int], said: str, directory: SweepDirectory
+) -> None:
+    """The whole is not called shrunk, and a run that was not tried again did not fail in 0 of 0 tries."""
+    counts = [dict(zip(("tries", "failed"), each, strict=True)) for each in ((3, 3), after)]
+    best = {"events": 2, "time_limit_s": 12.0, "play": PLAY}
+    whole = {"events_before": 40, "before": counts[0], "after": counts[1], "best": best, "not_smaller": not_smaller}
+    directory.shrunk(CELLS[0]).mkdir(parents=True)
+    (directory.shrunk(CELLS[0]) / "shrink.json").write_text(json.dumps(whole))
+    assert str(shrunk_of(directory, CELLS[0])).startswith(said)
 
 
 def test_the_command_shrinks_a_run_of_the_sweep_within_bounds(tmp_path: Path) -> None:
