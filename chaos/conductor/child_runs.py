@@ -15,7 +15,7 @@ from cluster.seams.units import ms_of_seconds, seconds_of_ms
 
 #: Between two looks at a run's process, which runs for a minute.
 LOOK_EVERY_S = 0.5
-#: An interrupted run heals, stops and judges the evidence so far.
+#: An interrupted run heals, reads back what was written, and may judge it.
 INTERRUPTED_S = 300.0
 
 
@@ -32,7 +32,7 @@ class ChildRuns:
         progress: Progress,
         insistent: Callable[[], bool] = lambda: False,
         *,
-        interrupted: str = "the current run heals, stops and is judged (Ctrl-C again skips judging)",
+        interrupted: str = "the current run ends early and heals (Ctrl-C again stops it at once)",
     ) -> None:
         self._supervisor = supervisor
         self._clock = clock
@@ -43,7 +43,7 @@ class ChildRuns:
     def conduct(self, name: str, argv: Sequence[str], log: Path, left: Callable[[float], str]) -> int:
         """Run it to its end; its exit status. ``left`` says what is left of all, for people, given its seconds so far.
 
-        KeyboardInterrupt lets it heal, stop and judge, and is raised again.
+        KeyboardInterrupt lets it end early and heal, and is raised again.
         """
         started_ms = self._clock.monotonic_ms()
         try:

@@ -119,7 +119,7 @@ class Conductor:
             await self._declare()
             await self._load.start()
             started_ms = await self._load_is_flowing()
-        with self._phase(CHAOS, f"{len(self._schedule.injections)} faults planned, seed {self._schedule.seed}"):
+        with self._phase(CHAOS, self._schedule.words()):
             await self._chaos(started_ms)
         with self._phase(HEAL):
             is_in_sync = await self._healed()

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loadgen.documents import DocumentError, load_yaml
+from verifier.evidence.how_many import how_many
 
 
 class ScheduleError(ValueError):
@@ -50,6 +51,10 @@ class Schedule:
     def kinds(self) -> tuple[str, ...]:
         """The kinds of fault asked for, each once, in order of first use."""
         return tuple(dict.fromkeys(injection.fault for injection in self.injections))
+
+    def words(self) -> str:
+        """How much is planned, and the seed."""
+        return f"{how_many(len(self.injections), 'fault')} planned, seed {self.seed}"
 
     def seeded(self, seed: int) -> Schedule:
         """The same with this seed, unless it has one of its own."""

@@ -52,6 +52,7 @@ CellCommand = Callable[[Cell, Path, Path | None], list[str]]
 #: Judges runs in one Spark session, and leaves each with its verdict and exit status.
 Judge = Callable[[Sequence[RunDirectory]], None]
 
+INTERRUPTED = "the current cell ends early and heals; --resume runs it again (Ctrl-C again stops it at once)"
 UNJUDGED = CellOutcome("unjudged", reasons=("it has run, and is not judged yet; --resume continues with that",))
 
 
@@ -85,7 +86,7 @@ class SweepRunner:
         self._clock = clock
         self._progress = progress
         self._command, self._judge = command, judge
-        self._child_runs = ChildRuns(supervisor, clock, progress, insistent)
+        self._child_runs = ChildRuns(supervisor, clock, progress, insistent, interrupted=INTERRUPTED)
         self._fail_fast, self._minutes = fail_fast, minutes
         self._times: dict[str, Any] = {"started": started or _now(clock), "ended": None}
         self._took_s: list[float] = []
