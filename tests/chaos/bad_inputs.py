@@ -392,10 +392,22 @@ BAD += [
     (["sweep", "seeds", "--filter", "seed"], ["--filter takes DIMENSION=VALUE", "'seed'"]),
     (["sweep", "seeds", "--seeds", "x"], ["--seeds takes a number of seeds", "'x'"]),
     (["sweep", "seeds", "--seeds", "1001"], ["--seeds 1001", "1 to 1000"]),
-    (["sweep", "--resume", "full", "--rate", "5"], ["--resume uses the options of the first start"]),
-    (["sweep", "--resume", "full", "--minutes", "5"], ["--resume uses the options of the first start"]),
-    (["sweep", "--resume", "full", "--defect", "lose-acked"], ["--resume uses the options of the first start"]),
-    (["sweep", "--resume", "full", "--time-limit", "0"], ["--resume uses the options of the first start"]),
+    (
+        ["sweep", "--resume", "full", "--rate", "5"],
+        ["--rate cannot be combined with --resume", "the options of the first start"],
+    ),
+    (
+        ["sweep", "--resume", "full", "--minutes", "5"],
+        ["--minutes cannot be combined with --resume", "the options of the first start"],
+    ),
+    (
+        ["sweep", "--resume", "full", "--defect", "lose-acked"],
+        ["--defect cannot be combined with --resume", "the options of the first start"],
+    ),
+    (
+        ["sweep", "--resume", "full", "--time-limit", "0"],
+        ["--time-limit cannot be combined with --resume", "the options of the first start"],
+    ),
     (["up", "--detach", "--brokers", "0"], ["--brokers must be at least 1, not 0"]),
     (["up", "--profile", "fast"], ["unknown profile 'fast'; known profiles: chaos, kafka"]),
     (["uo"], ["unknown command 'uo'; did you mean 'up'? (see 'gapless --help')"]),
@@ -430,7 +442,7 @@ BAD += [
     (["replay", ".", "--keep", "some"], ["--keep", "some"]),
     (["shrink"], ["RUN", "'gapless shrink --help'"]),
     (["shrink", "absent"], ["absent: there is no such file or directory"]),
-    (["shrink", "absent", "--max-runs", "3"], ["--max-runs must be at least 4, not 3"]),
+    (["shrink", "absent", "--max-runs", "2"], ["--max-runs must be at least 3, not 2"]),
     (["shrink", "absent", "--tries", "0"], ["--tries must be at least 1, not 0"]),
 ]
 

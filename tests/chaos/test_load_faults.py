@@ -103,5 +103,5 @@ def test_a_member_alone_is_no_group() -> None:
     for name in list(cluster.own_load.names)[1:]:
         del cluster.own_load.names[name]
     for name in ("crash-members", "restart-members"):
-        with pytest.raises(PreconditionMissing, match="the group has 1 members"):
+        with pytest.raises(PreconditionMissing, match="the group has 1 member"):
             asyncio.run(made(name, cluster).choose())
