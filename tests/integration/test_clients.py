@@ -162,14 +162,22 @@ def fresh(clients: Clients, partitions: int = 1) -> str:
     return topic
 
 
-def test_the_example_of_the_documents_reads_what_it_wrote(shared_cluster: UpCluster, clients: Clients) -> None:
+def test_the_examples_of_the_documents_do_what_they_say(shared_cluster: UpCluster, clients: Clients) -> None:
     """docs/up.md, as it is copied, but for the address (and this cluster creates no topic by itself)."""
     clients.confluent.create("hello", 1)
-    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "up.md").read_text(), re.DOTALL)
+    hello, orders = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "up.md").read_text(), re.DOTALL)
     address = shared_cluster.bootstrap.split(",")[0]
-    argv = [sys.executable, "-c", code.replace("BOOTSTRAP", address)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=90)
-    assert (done.returncode, done.stdout) == (0, "b'hello'\n"), done.stderr
+
+    def run(code: str) -> str:
+        argv = [sys.executable, "-c", code.replace("BOOTSTRAP", address)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert run(hello) == "b'hello'\n"
+    topic = f"orders-{uuid.uuid4().hex[:8]}"
+    assert run(orders.replace("orders", topic)) == ""
+    assert len(clients.confluent.admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic].partitions) == 3
 
 
 def test_kcat_lists_the_cluster(shared_cluster: UpCluster, clients: Clients) -> None:

@@ -33,7 +33,7 @@ def test_a_lost_answer_duplicates_without_idempotence_and_not_with_it(tmp_path: 
         status = place.run("sweep", "--resume", where, *both, timeout_s=SWEEP_S / 2)
         assert status == 0, place.out + place.err
         place.assert_nothing_left(within_s=1.0)
-        assert "1 cells have a verdict already" in place.err
+        assert "1 cell has a verdict already" in place.err
         whole = json.loads(place.out)
         rows = {row["labels"]["idempotence"]: row for row in whole["rows"] if row["verdict"] != "-"}
         assert {row["verdict"] for row in rows.values()} == {"valid"}
@@ -82,7 +82,7 @@ def test_a_sweep_whose_conductors_and_wardens_were_killed_is_cleaned_up_and_resu
         assert status == 0, place.out + place.err
         assert f"swept was left by a conductor that was killed (run {own['run_id']})" in place.err
         assert f"({stopped[0].pid})" in place.err and f"(run {cell['run_id']})" in place.err
-        assert "1 cells have a verdict already and are not run again:" in place.err
+        assert "1 cell has a verdict already and is not run again:" in place.err
         assert "client-confluent_seed-1: valid" in place.err
         assert "cell 1/1" in place.err and "client-confluent_seed-2.unfinished-1" in place.err
         place.assert_nothing_left(within_s=1.0)
