@@ -104,9 +104,8 @@ def wait(child: subprocess.Popen[bytes], what: str) -> None:
             except subprocess.TimeoutExpired:
                 waited_s += PROGRESS_S
                 say(f"  preparing {what}: {waited_s} s so far")
-    except BaseException:
-        child.kill()
-        raise
+    finally:
+        child.kill()  # nothing, once it has ended
 
 
 def short_of_space() -> str:

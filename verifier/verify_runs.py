@@ -195,14 +195,15 @@ def tell(
     with replacing(directory) as results:
         anomaly_files.write(results.anomalies_dir, anomalies, verdict)
         around = gather_surroundings(results, run, verdict, anomalies)
-        verdict = with_idle(verdict, subjects_of(directory, run)).with_figures(
+        subjects = subjects_of(directory, run)
+        verdict = with_idle(verdict, subjects).with_figures(
             recoveries=summary(recoveries(directory)),
             memory_mb=memory(directory),
             faults=to_json(unavailability(run, injected, around.acks), injected),
             seal=closing.seal,
             groups=group_figures(directory, run),
             stable_offsets=standstills(directory),
-            transactions=transaction_figures(directory),
+            transactions=transaction_figures(directory) if "transactions" in subjects else None,
         )
         write_reports(results, run, injected, verdict, around)
     return verdict

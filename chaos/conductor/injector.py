@@ -119,8 +119,7 @@ class Injector:
                         continue
                     enough = injection.fault in self._bit or tried[injection.fault] >= MOST_TRIES
                     if self._clock.monotonic_ms() >= until_ms and enough:
-                        self.left_out += 1
-                        self._lines.leave_out(index, injection)
+                        self._leave_out(index, injection)
                         continue
                     tried[injection.fault] += 1
                     running.add(group.create_task(self.inject(seed, index, injection)))
@@ -137,9 +136,12 @@ class Injector:
     def _left_out_early(self, index: int, injection: Injection) -> bool:
         if not self._early.is_set():
             return False
+        self._leave_out(index, injection)
+        return True
+
+    def _leave_out(self, index: int, injection: Injection) -> None:
         self.left_out += 1
         self._lines.leave_out(index, injection)
-        return True
 
     async def heal_all(self) -> None:
         """Undo what was cut short by an interrupt or an error, the newest first. One that fails stops no other."""

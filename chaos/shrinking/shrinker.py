@@ -259,7 +259,7 @@ class Shrinker:
         return spent_s + needed * fmean(took) > minutes * 60
 
     def _left(self, elapsed_s: float) -> str:
-        """``elapsed_s``: of the try that is under way, which is none of those that are left."""
+        """What is left after the current try, which has taken ``elapsed_s`` so far."""
         took = self._took()
         left = self.search.max_runs - self.search.runs - 1
         left_s = max(0.0, fmean(took) - elapsed_s) + left * fmean(took) if took else 0.0

@@ -83,6 +83,6 @@ def test_no_name_is_known_that_nothing_leaves() -> None:
     ],
 )
 def test_a_name_beside_a_path_is_found(text: str, names: list[str]) -> None:
-    """As it is written; what is computed, or is not directly in the directory, is none."""
+    """Only literal names of files directly in the run's directory are found, not computed ones."""
     module = Module("chaos.x", Path("x.py"), ast.parse(text), 1)
     assert [name for name, _ in beside([module])] == names

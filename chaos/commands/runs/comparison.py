@@ -7,7 +7,7 @@ recorded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from chaos.commands.runs.wording import figure_words, option_words
@@ -43,7 +43,7 @@ class _ComparedRun:
 
     result: Mapping[str, tuple[str, str, str]]
     asked: Mapping[str, tuple[str, str, str]]
-    figures: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    figures: Mapping[str, tuple[str, str, str]]
 
 
 def side_by_side(runs: Sequence[StoredPair]) -> list[tuple[str, ...]]:
