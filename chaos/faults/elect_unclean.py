@@ -3,7 +3,7 @@
 One replica is kept from fetching until it is out of the ISR, while the others still acknowledge. Then those die, all
 at once: the partition has no leader, and no one who may become one. That is when an operator gives up the missing
 records, and orders the election (ElectLeaders, type UNCLEAN). It loses acknowledged records by design: a run has this
-fault only if it is asked for by its name, and its verdict allows such losses in that partition from then on.
+fault only if it is asked for by its name, and its verdict allows such losses in that partition until the fault is over.
 """
 
 from __future__ import annotations

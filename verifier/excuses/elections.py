@@ -147,14 +147,14 @@ class JudgedElections:
             if grounds.witness.contradicts(final.topic, final.partition, start):
                 self.contradicted.add((place.run, final.topic, final.partition, row["epoch"]))
             election = grounds.witness.election(final.topic, final.partition, start, grounds.settings)
-            if election is None or not grounds.counts(final.topic, final.partition, election):
-                continue
             lower = {epoch: offset for epoch, offset in starts[row["place"]].items() if epoch < row["epoch"]}
             standing = max(lower, default=0)
+            gone_ns = grounds.witness.first_after(final.topic, final.partition, standing)
+            if election is None or not grounds.counts(final.topic, final.partition, election, gone_ns):
+                continue
             # each epoch since the last one in the log may have had its own log, which is now gone
             known = {"place": row["place"], "logs": max(row["epoch"] - standing, 1), **election._asdict()}
             rows.append({**known, "reach_offset": row["start_offset"]})
-            gone_ns = grounds.witness.first_after(final.topic, final.partition, standing)
             if row["epoch"] - standing > 1 and gone_ns is not None:
                 below = {"reach_offset": lower.get(standing, 0), "end_offset": row["start_offset"]}
                 below["logs"] = row["epoch"] - standing - 1

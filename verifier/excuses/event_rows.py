@@ -48,10 +48,18 @@ class Grounds:
         ordered = self.by_order and (topic, partition) in self.witness.ordered_from
         return self.settings.unclean_leader_election or ordered
 
-    def counts(self, topic: str, partition: int, election: WitnessedElection) -> bool:
-        """Whether this election may excuse anything: where it takes an order, only from that order on."""
-        from_ns = self.witness.ordered_from.get((topic, partition))
-        return not self.by_order_alone or (from_ns is not None and election.about_ns >= from_ns)
+    def counts(self, topic: str, partition: int, election: WitnessedElection, gone_ns: int | None = None) -> bool:
+        """Whether this election may excuse anything: where it takes an order, from then on until its fault was over.
+
+        ``gone_ns``: when the epoch that stands before this one had not yet been replaced. Of an ordered election whose
+        epoch left nothing in the log, that is what tells: the next one excuses in its place.
+        """
+        place = topic, partition
+        from_ns, until_ns = (times.get(place) for times in (self.witness.ordered_from, self.witness.ordered_until))
+        before_ns = min(each for each in (gone_ns, election.before_ns) if each is not None)
+        is_ordered = from_ns is not None and election.about_ns >= from_ns
+        is_over = until_ns is not None and before_ns > until_ns
+        return not self.by_order_alone or (is_ordered and not is_over)
 
 
 def told(history: DataFrame) -> DataFrame:

@@ -33,7 +33,7 @@ from verifier.evidence.run_model import RunSettings
 from verifier.evidence.units import ns_of_ms
 from verifier.witness.effectiveness import Injected, fault_record
 from verifier.witness.leaderships import Leadership, Sighting, leaderships
-from verifier.witness.unclean_orders import unclean_orders
+from verifier.witness.unclean_orders import orders_over, unclean_orders
 
 #: How late a client may learn of an acknowledgement, and the conductor of an election, on a busy machine.
 SLACK_NS = 3_000_000_000
@@ -136,6 +136,8 @@ class Witness:
     spans: tuple[Span, ...] = ()
     #: When a fault first ordered an unclean election in a partition (``verifier.witness.unclean_orders``).
     ordered_from: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    #: When the last fault that ordered one there was over.
+    ordered_until: Mapping[tuple[str, int], int] = field(default_factory=dict)
 
     def first_after(self, topic: str, partition: int, epoch: int) -> int | None:
         """The conductor's last look before it saw a later epoch than this one; None if it never saw one."""
@@ -223,7 +225,7 @@ def witness(directory: RunDirectory, topics: Sequence[str]) -> Witness:
         happened = fault_record(directory.read_faults(), 0).injected
     except (OSError, ValueError, TypeError):
         happened = ()
-    return Witness(seen, spans(happened), unclean_orders(happened))
+    return Witness(seen, spans(happened), unclean_orders(happened), orders_over(happened))
 
 
 def sightings(entries: Iterable[Mapping[str, object]], topics: Sequence[str]) -> dict[tuple[str, int], list[Sighting]]:

@@ -236,12 +236,12 @@ def elections(evidence: Evidence) -> list[Election]:
             acknowledged = []  # the looks are contradicted, and none is moved
         latest = min([looks[0]["time_ns"], *acknowledged])
         earliest = min(max([looks[0]["before_ns"], *sent]), latest)
-        if not evidence.may_lose(latest):
+        below = max((batch.leader_epoch for batch in batches if batch.leader_epoch < epoch), default=0)
+        gone = next((e["before_ns"] for e in epochs_seen(evidence) if e["leader_epoch"] > below), None)
+        if not evidence.may_lose(latest, earliest if gone is None else min(gone, earliest)):
             continue
         since, until = near(evidence, looks[0]["leader_epoch"], earliest, latest)
-        below = max((batch.leader_epoch for batch in batches if batch.leader_epoch < epoch), default=0)
         found.append(Election(epoch, start, start + room, latest, since, until, max(epoch - below, 1), start, earliest))
-        gone = next((e["before_ns"] for e in epochs_seen(evidence) if e["leader_epoch"] > below), None)
         if epoch - below > 1 and gone is not None:  # of an epoch between them nothing is left
             standing = any(batch.leader_epoch == below for batch in batches)
             reach = min(batch.base_offset for batch in batches if batch.leader_epoch >= below) if standing else 0
@@ -272,7 +272,7 @@ def moved(evidence: Evidence, before_ns: int, at_ns: int, above: int | None = No
     ``above``: a watermark, which must have come above what was cut off.
     """
     for look in epochs_seen(evidence) if evidence.run.may_elect_uncleanly else []:
-        if look["before_ns"] is None or not evidence.may_lose(look["time_ns"]):
+        if look["before_ns"] is None or not evidence.may_lose(look["time_ns"], min(look["before_ns"], look["time_ns"])):
             continue
         stands = [batch for batch in in_log(evidence) if batch.leader_epoch <= look["leader_epoch"]]
         newest = max((batch.leader_epoch for batch in stands), default=0)
@@ -315,7 +315,7 @@ def committed(evidence: Evidence, election: Election) -> int:
         row["high_watermark"] for row in evidence.rows
         if row["f"] in ("poll", "idle") and row["type"] == "ok" and row["complete_ns"] <= election.before
     ]  # fmt: skip
-    is_unclean = evidence.run.settings.unclean_leader_election or evidence.ordered is not None
+    is_unclean = evidence.run.settings.unclean_leader_election or bool(evidence.orders)
     return 0 if is_unclean else max(told_of, default=0)
 
 

@@ -85,24 +85,38 @@ class Evidence:
     clock: tuple[float, float] = (0, 0)  # by how much the wall clock went back and ahead, in ms
 
     @property
-    def ordered(self) -> int | None:
-        """When a fault of the run first had a replica from outside the ISR elected in this partition."""
-        times = [
-            each["probe"].get("ordered_ns", each["start_ns"])
+    def orders(self) -> list[dict[str, Any]]:
+        """The faults of the run that had a replica from outside the ISR elected in this partition."""
+        return [
+            each
             for each in self.faults
             if "elect-unclean" in self.run.faults_requested
             and (each["fault"], each["phase"]) == ("elect-unclean", "inject")
             and each["target"].startswith(f"partition {self.final.topic}-{self.final.partition},")
             and not was_refused(each["probe"])
         ]
-        return min(times, default=None)
 
-    def may_lose(self, about_ns: int) -> bool:
-        """Whether an election then may cut off what was committed, or, with less than acks=all, acknowledged."""
+    def is_over(self, order: dict[str, Any], at_ns: int) -> bool:
+        """Whether one of them was carried out, and seen to be over before that time."""
+        ends = [
+            each["end_ns"]
+            for each in self.faults
+            if each["number"] == order["number"] and each["phase"] in ("heal", "over") and each.get("healed")
+        ]
+        return order["probe"].get("answer") == "NONE" and bool(ends) and min(ends) < at_ns
+
+    def may_lose(self, about_ns: int, before_ns: int) -> bool:
+        """Whether an election then may cut off what was committed, or, with less than acks=all, acknowledged.
+
+        ``before_ns``: when the epoch that stands before it still stood.
+        """
         settings = self.run.settings
-        alone = settings.acks == "all" and not settings.unclean_leader_election
-        orders = alone and "elect-unclean" in self.run.faults_requested
-        return not orders or (self.ordered is not None and about_ns >= self.ordered)
+        if settings.acks != "all" or settings.unclean_leader_election:
+            return True
+        if "elect-unclean" not in self.run.faults_requested:
+            return True
+        begun = any(about_ns >= each["probe"].get("ordered_ns", each["start_ns"]) for each in self.orders)
+        return begun and not all(self.is_over(each, before_ns) for each in self.orders)
 
     @property
     def judged_from(self) -> int:

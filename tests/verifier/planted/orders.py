@@ -18,14 +18,19 @@ REFUSED = {"answer": "ELIGIBLE_LEADERS_NOT_AVAILABLE", "all_answers": ["ELIGIBLE
 CARRIED_OUT = {"answer": "NONE", "all_answers": ["REQUEST_TIMED_OUT", "NONE"], "elections": 1}
 
 
-def ordered(at_ns: int, **seen: Any) -> Callable[[Story], None]:
-    """An election lost what was acknowledged by all, and the fault sent its order then."""
+def ordered(at_ns: int, *, over_ns: int | None = None, **seen: Any) -> Callable[[Story], None]:
+    """An election lost what was acknowledged by all, and the fault sent its order then.
+
+    ``over_ns``: when everything was seen to be well again.
+    """
 
     def plant(story: Story) -> None:
         election(6, ALL)(story)
         story.faults_requested = ["elect-unclean"]
         story.faults = fault("elect-unclean", "partition t-0, from brokers 1 to replica 2", BEGAN, ENDED)
         story.faults[0]["probe"] = {"ordered_ns": at_ns, **(seen or CARRIED_OUT)}
+        if over_ns is not None:
+            story.faults[1] |= {"healed": True, "end_ns": over_ns}
 
     return plant
 
@@ -42,5 +47,13 @@ PLANTED: Mapping[str, Planted] = {
     ),
     "cut off by an election after a refusal that the journals contradict": Planted(
         ordered(11 * SECOND // 10, **REFUSED, elections=1), excused(LOSSES, "election")
+    ),
+    "cut off by an ordered election before its fault was over": Planted(
+        ordered(10 * SECOND // 10, over_ns=2 * SECOND), excused(LOSSES, "election")
+    ),
+    "cut off by an election after the fault of an order was over": Planted(
+        ordered(10 * SECOND // 10, over_ns=11 * SECOND // 10),
+        LOSSES,
+        neighbor="cut off by an ordered election before its fault was over",
     ),
 }

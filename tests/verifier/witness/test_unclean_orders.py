@@ -1,4 +1,4 @@
-"""An unclean election that a fault ordered permits what the topic's setting permits, there and from then on only."""
+"""An unclean election that a fault ordered permits what the topic's setting permits, there, and from then until its fault is over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.verifier.test_verdict import a_run, closing, facts
 from verifier.excuses.event_rows import Grounds
 from verifier.excuses.expectation import ELECTION, Expectation
 from verifier.witness.effectiveness import Injected
-from verifier.witness.unclean_orders import unclean_orders
+from verifier.witness.unclean_orders import NEVER_OVER, orders_over, unclean_orders
 from verifier.witness.witness import Witness, WitnessedElection, spans
 
 ORDER = replace(
@@ -95,6 +95,30 @@ def test_an_order_that_was_refused_permits_nothing(answers: list[str], elections
     seen = {"answer": (answers or ["none"])[-1], "all_answers": answers, "ordered_ns": 25 * SECOND}
     found = unclean_orders([told(**seen, **({} if elections is None else {"elections": elections}))])
     assert found == ({("t", 0): 25 * SECOND} if permits else {})
+
+
+def test_an_order_permits_until_its_fault_was_over() -> None:
+    """Then every replica has the same log: an election that begins later loses what no order gave up."""
+    done = replace(told(answer="NONE", all_answers=["NONE"], ordered_ns=25 * SECOND), end_ns=60 * SECOND, healed=True)
+    witness = Witness(ordered_from=unclean_orders([done]), ordered_until=orders_over([done]))
+    grounds = Grounds(settings(), witness, by_order=True)
+    assert grounds.counts("t", 0, an_election(26)) and grounds.counts("t", 0, an_election(60))
+    assert not grounds.counts("t", 0, an_election(62))
+    assert grounds.counts("t", 0, an_election(62), gone_ns=26 * SECOND), "the ordered epoch left nothing in the log"
+
+
+def test_an_order_lasts_while_it_may_still_be_carried_out() -> None:
+    """It had no final answer, or no one saw that all replicas were back; of several faults the last one counts."""
+    done = replace(told(answer="NONE", ordered_ns=25 * SECOND), end_ns=60 * SECOND, healed=True)
+    place = ("t", 0)
+    assert orders_over([done]) == {place: 60 * SECOND}
+    assert orders_over([done, replace(done, end_ns=90 * SECOND)]) == {place: 90 * SECOND}
+    assert orders_over([replace(done, healed=False)]) == {place: NEVER_OVER}
+    assert orders_over([replace(done, healed=False, late=True, again_ns=80 * SECOND)]) == {place: 80 * SECOND}
+    assert orders_over([replace(done, end_ns=None)]) == {place: NEVER_OVER}
+    assert orders_over([replace(done, probe={**done.probe, "answer": "REQUEST_TIMED_OUT"})]) == {place: NEVER_OVER}
+    assert orders_over([replace(done, probe={"error": "OSError()"})]) == {place: NEVER_OVER}
+    assert orders_over([replace(done, probe={**done.probe, "answer": "nothing"})]) == {}
 
 
 @pytest.mark.parametrize(
