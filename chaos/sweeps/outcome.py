@@ -143,6 +143,24 @@ def is_judged(directory: RunDirectory) -> bool:
     return run.get("exit_status") is not None and not run.get("interrupted") and is_verdict_on(directory)
 
 
+def has_judgment(cell: Cell, directory: RunDirectory) -> bool:
+    """Whether a cell has an outcome that stays: a verdict at its own end, or one that is invalid although it was
+    interrupted. What was found is no less found, and running the cell again may not find it.
+
+    Not of a cell with a defect that is to be found: it would count only if half a run was enough to find it.
+    """
+    return is_judged(directory) or (not cell.finds and _is_invalid_early(directory))
+
+
+def _is_invalid_early(directory: RunDirectory) -> bool:
+    try:
+        run, verdict = directory.read_run(), read_json(directory.verdict_json)
+    except (OSError, ValueError):
+        return False
+    was_judged = run.get("exit_status") is not None and is_verdict_on(directory)
+    return bool(run.get("interrupted")) and was_judged and verdict.get("verdict") == "invalid"
+
+
 def is_unjudged(directory: RunDirectory) -> bool:
     """Whether a run came to its own end, all of its evidence is there, and only its verdict is not."""
     try:

@@ -26,9 +26,9 @@ from chaos.sweeps.directory import CELLS, SweepDirectory
 from chaos.sweeps.model import Cell, Sweep
 from chaos.sweeps.outcome import (
     CellOutcome,
+    has_judgment,
     interrupted,
     is_interrupted,
-    is_judged,
     is_unjudged,
     judged_outcome,
     made_by,
@@ -179,7 +179,7 @@ class SweepRunner:
         directory = self._directory.run(cell)
         if not is_run_of(cell, directory):
             return CellOutcome("not run")
-        if is_judged(directory):
+        if has_judgment(cell, directory):
             return judged_outcome(cell, directory)
         if is_unjudged(directory):
             return UNJUDGED
@@ -221,11 +221,11 @@ class SweepRunner:
         try:
             status = self._child_runs.conduct(cell.name, argv, log_path, lambda taken_s: self._time_left(cell, taken_s))
         except KeyboardInterrupt:
-            is_over = is_judged(directory) or is_unjudged(directory)
+            is_over = has_judgment(cell, directory) or is_unjudged(directory)
             self.outcomes[cell.name] = self._before(cell) if is_over else interrupted(directory)
             raise
         if status in (Exit.VALID, Exit.INVALID, Exit.UNKNOWN):
-            if is_judged(directory):
+            if has_judgment(cell, directory):
                 return judged_outcome(cell, directory)
             if is_unjudged(directory):
                 return UNJUDGED

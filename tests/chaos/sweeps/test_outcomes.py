@@ -19,6 +19,7 @@ from chaos.sweeps.model import Cell, Sweep, Wanted
 from chaos.sweeps.outcome import (
     CellOutcome,
     Status,
+    has_judgment,
     interrupted,
     is_judged,
     outcome_of,
@@ -111,6 +112,17 @@ def test_a_run_that_was_interrupted_is_not_judged(directory: SweepDirectory) -> 
     assert directory.set_aside(second) is None
     finish(directory, second)
     assert is_judged(directory.run(second))
+
+
+def test_an_interrupted_run_counts_if_it_is_invalid(directory: SweepDirectory) -> None:
+    """Not one that is valid or unknown so far, nor one that had a defect to be found: half of it might not do."""
+    cell, planted = SAFE[0], replace(SAFE[1], finds=("lost-write",))
+    finish(directory, cell, verdict="invalid", forbidden={"lost-write": 2}, interrupted=True)
+    finish(directory, planted, verdict="invalid", forbidden={"lost-write": 2}, interrupted=True)
+    finish(directory, LOSING[0], verdict="unknown", interrupted=True)
+    assert has_judgment(cell, directory.run(cell)) and not is_judged(directory.run(cell))
+    assert not has_judgment(planted, directory.run(planted))
+    assert not has_judgment(LOSING[0], directory.run(LOSING[0]))
 
 
 def test_what_a_former_run_was_shrunk_to_is_not_that_of_the_next(directory: SweepDirectory) -> None:

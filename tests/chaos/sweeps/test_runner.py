@@ -274,6 +274,16 @@ def test_a_cell_that_was_interrupted_says_so_until_it_is_run_again(place: Place)
     assert runner.outcomes[SWEEP.cells[0].name].status == "judged"
 
 
+def test_what_an_interrupted_cell_lost_is_not_run_again(place: Place) -> None:
+    """What was read back of it was invalid: that stays, is red, and no later run that is valid takes its place."""
+    finish(place.directory, SWEEP.cells[0], verdict="invalid", forbidden={"lost-write": 3}, interrupted=True)
+    runner = place.runner()
+    runner.run(SWEEP.cells)
+    outcome = runner.outcomes[SWEEP.cells[0].name]
+    assert (outcome.status, outcome.verdict, place.ran) == ("judged", "invalid", ["2", "3"])
+    assert exit_status(list(runner.outcomes.values()), interrupted=True) == 1
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"sweep": 3, "wanted": {}}', '{"sweep": "seeds"}'])
 def test_what_is_no_record_of_a_sweep_is_refused(place: Place, text: str) -> None:
     """A directory of something else is not gone on with."""
