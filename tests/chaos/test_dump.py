@@ -280,6 +280,22 @@ def test_a_replica_whose_files_disagree(capsys, replica, name, at, data, what):
     assert what in err
 
 
+@pytest.mark.parametrize("gone", [["00000000000000000011"], ["*"]], ids=["one of three", "all"])
+@pytest.mark.parametrize("with_indexes", [True, False])
+def test_a_replica_without_its_segments(capsys, replica, gone, with_indexes):
+    """An index whose segment is gone says so, and a log has a segment at least. A hole alone may be compaction's."""
+    for pattern in gone:
+        for suffix in [".log", *([".index", ".timeindex"] if with_indexes else [])]:
+            for path in replica.glob(f"{pattern}{suffix}"):
+                path.unlink()
+    is_hole = with_indexes and gone != ["*"]
+    for asked in (str(replica), "data"):
+        status, _, err = dump(capsys, asked)
+        assert status == (0 if is_hole else 1), err
+        assert ("there is none, and every log has one" in err) == (gone == ["*"])
+        assert ("00000000000000000011.index: the segment" in err) == (not with_indexes)
+
+
 def test_a_directory_that_is_nothing(capsys):
     """An empty directory is refused: it is not a partition directory."""
     Path("empty").mkdir()

@@ -196,8 +196,8 @@ def _reordered(settings: RunSettings) -> str:
 def _unclean(settings: RunSettings, by_order: bool) -> Iterator[Allowance]:
     """An unclean election makes a replica leader that lacks committed batches: everything they carried may vanish.
 
-    Where only orders permit it, the elections that count are those of the ordered partitions, from the order on
-    (``verifier.excuses.elections``).
+    Where only orders permit it, the elections that count are those of the ordered partitions, from the order on until
+    its fault was over (``verifier.excuses.elections``).
     """
     if settings.unclean_leader_election:
         reason = "unclean leader election is on: a replica that lacks committed batches may become leader"

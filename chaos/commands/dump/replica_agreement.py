@@ -9,7 +9,7 @@ later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,8 @@ from verifier.files.checkpoints import OFFSET_FILES
 from verifier.files.model import SNAPSHOT
 from verifier.files.replica import ReplicaDirectory, check, is_clean
 
+#: They lie beside each segment, under its name.
+_INDEXES = (".index", ".timeindex")
 #: What a directory is that no broker serves, by the end of its name.
 _PASSING = {"delete": "being deleted", "future": "a future replica", "stray": "a stray replica"}
 
@@ -144,11 +146,24 @@ def replica(path: Path) -> Lines:
         has_holes |= scanned.has_holes or (end is not None and scanned.base_offset > end)
         end = scanned.end_offset
     for inner in sorted(path.iterdir()):
-        if inner.suffix not in (".log", ".index", ".timeindex"):
+        if inner.suffix not in (".log", *_INDEXES):
             yield from _small_file(inner)
+    if not is_going_away(path.name):
+        yield from _without_segment(path, logs)
     if are_readable and not is_going_away(path.name):
         # what is going away was not brought to an end: its indexes and snapshots lag
         yield from _beside(path, has_holes=has_holes)
+
+
+def _without_segment(path: Path, logs: Sequence[Path]) -> Iterator[DamagedPart]:
+    """A log has a segment from its first moment, and an index is one of a segment: where that is gone, nothing else
+    is left to compare the small files with, and it would pass for a hole that compaction made."""
+    if not logs:
+        yield DamagedPart("segments: there is none, and every log has one")
+    stems = {log.stem for log in logs}
+    for inner in sorted(path.iterdir()):
+        if inner.suffix in _INDEXES and inner.stem.isdecimal() and inner.stem not in stems:
+            yield DamagedPart(f"{inner.name}: the segment {inner.stem}.log, which it belongs to, is missing")
 
 
 def _small_file(path: Path) -> Lines:
