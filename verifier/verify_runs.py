@@ -203,7 +203,7 @@ def tell(
             seal=closing.seal,
             groups=group_figures(directory, run),
             stable_offsets=standstills(directory),
-            transactions=transaction_figures(directory) if "transactions" in subjects else None,
+            transactions=transaction_figures(directory, run) if "transactions" in subjects else None,
         )
         write_reports(results, run, injected, verdict, around)
     return verdict

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from verifier.evidence.arrow_stream import HistoryError
 from verifier.evidence.history import stream_history
 from verifier.evidence.run_directory import RunDirectory
+from verifier.evidence.run_model import RunModel
 from verifier.transactions.client_rows import ABORTED, COMMITTED, UNKNOWN, outcome
 
 _FUNCTIONS = ("begin", "commit", "abort")
@@ -27,9 +28,17 @@ class EndRow(NamedTuple):
     type: str
 
 
-def transaction_figures(directory: RunDirectory) -> dict[str, int] | None:
-    """How many transactions were committed, aborted, or are unknown to their clients; None if none was begun."""
-    return figures_of(_rows(directory))
+def transaction_figures(directory: RunDirectory, run: RunModel) -> dict[str, int] | None:
+    """How many transactions were committed, aborted, or are unknown to their clients.
+
+    None if none was begun, or if a history of those that begin them is missing or cannot be read: a part is no count.
+    """
+    absent = {process.name for process in run.evidence.of_role("producers", "members")}
+    try:
+        found = figures_of(_rows(directory, absent))
+    except (HistoryError, OSError):
+        return None
+    return None if absent else found
 
 
 def figures_of(rows: Iterable[EndRow]) -> dict[str, int] | None:
@@ -52,12 +61,12 @@ def figures_text(counted: Mapping[str, int]) -> str:
     return f"{counted[COMMITTED]:,} committed, {counted[ABORTED]:,} aborted, {counted[UNKNOWN]:,} with unknown outcome"
 
 
-def _rows(directory: RunDirectory) -> Iterator[EndRow]:
+def _rows(directory: RunDirectory, absent: set[str]) -> Iterator[EndRow]:
+    """Of all histories; the processes that left one are taken out of ``absent``."""
     wanted = pa.array(_FUNCTIONS)
     for path in sorted(directory.history_dir.glob("*.arrow")):
-        try:
-            for part in stream_history(path)[1]:
-                rows = part.select(list(_COLUMNS)).filter(pc.is_in(part["f"], value_set=wanted))
-                yield from map(EndRow, *(rows[name].to_pylist() for name in _COLUMNS))
-        except (HistoryError, OSError):
-            continue  # it is doubted elsewhere
+        file, parts = stream_history(path)
+        absent.discard(file.process)
+        for part in parts:
+            rows = part.select(list(_COLUMNS)).filter(pc.is_in(part["f"], value_set=wanted))
+            yield from map(EndRow, *(rows[name].to_pylist() for name in _COLUMNS))

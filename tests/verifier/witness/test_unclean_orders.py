@@ -1,4 +1,4 @@
-"""An unclean election that a fault ordered permits what the topic's setting permits, there, until that fault is over."""
+"""An unclean election that a fault ordered permits what the topic's setting permits, there and until it is over."""
 
 from __future__ import annotations
 
