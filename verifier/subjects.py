@@ -11,6 +11,7 @@ from dataclasses import replace
 from verifier.anomalies import BY_NAME
 from verifier.anomalies.model import Subject
 from verifier.completeness.declared import transforms
+from verifier.coordinators.logs import TOPICS
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.transactions.evidence import has_transactions
@@ -39,7 +40,23 @@ def _found(directory: RunDirectory, run: RunModel) -> Iterator[Subject]:
         yield "transactions"
         if bank_of(run) is not None:
             yield "bank"
+    if _has_topics_of_coordinators(directory):
+        yield "topics of coordinators"
+    if run.settings.idempotence:
+        yield "idempotent producers"
+    if run.settings.acks == "all":
+        yield "acks=all"
+    if run.settings.replication_factor > 1:
+        yield "followers"
+    if not run.may_elect_uncleanly:
+        yield "end that no election may take back"
     if run.evidence.of_role("members"):
         yield "consumer groups"
         if transforms(run):
             yield "group with an output"
+
+
+def _has_topics_of_coordinators(directory: RunDirectory) -> bool:
+    """Those that no run creates itself, and what a group writes to."""
+    data = [directory.node(broker) / "data" for broker in directory.broker_ids()]
+    return any(next(each.glob(f"{topic}-*"), None) is not None for each in data for topic in TOPICS)

@@ -22,6 +22,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         # who led at the end is told by the bytes themselves
         needs=frozenset(("segments",)),
         asks_spark=False,
+        about="topics of coordinators",
     ),
     Anomaly("epoch-regression", "a batch carries a lower leader epoch than one before it", needs=LOG_ALONE),
     Anomaly(
@@ -29,12 +30,14 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "a producer's batch carries a lower producer epoch than one before it",
         brings=("duplicate", "log-duplicate", "log-reorder", "nonmonotonic-send"),
         needs=LOG_ALONE,
+        about="idempotent producers",
     ),
     Anomaly(
         "sequence-duplicate",
         "one sequence of a producer is at two offsets",
         brings=("sequence-gap",),
         needs=LOG_ALONE,
+        about="idempotent producers",
     ),
     Anomaly(
         "sequence-gap",
@@ -45,6 +48,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "backwards": "a batch goes back to sequences that were already used",
         },
         needs=LOG_ALONE,
+        about="idempotent producers",
     ),
     Anomaly("unknown-producer-id", "a batch carries a producer id that no client was ever given", needs=LOG_ALONE),
     Anomaly(

@@ -21,7 +21,17 @@ IN_SYNC: frozenset[Evidence] = frozenset(("histories", "isrs", "excuses"))
 LOG_AND_CLOCK: frozenset[Evidence] = LOG_ALONE | {"clock"}
 
 #: What a check is about and not every run has; words that follow "the run has no".
-Subject = Literal["transactions", "bank", "consumer groups", "group with an output"]
+Subject = Literal[
+    "transactions",
+    "bank",
+    "consumer groups",
+    "group with an output",
+    "topics of coordinators",
+    "idempotent producers",
+    "acks=all",
+    "followers",
+    "end that no election may take back",
+]
 
 
 @dataclass(frozen=True, slots=True)

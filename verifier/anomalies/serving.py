@@ -16,6 +16,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         "a write was acknowledged with acks=all while fewer than min.insync.replicas replicas were in sync",
         needs=IN_SYNC,
         asks_spark=False,
+        about="acks=all",
     ),
     Anomaly(
         "watermark-under-min-isr",

@@ -20,5 +20,6 @@ ANOMALIES: tuple[Anomaly, ...] = (
         },
         needs=CLIENTS_AND_LOG,
         asks_spark=False,
+        about="end that no election may take back",
     ),
 )

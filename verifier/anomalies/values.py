@@ -83,6 +83,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
             "before": "replicas that never settled have the same batch, and different ones before it",
         },
         needs=REPLICAS,
+        about="followers",
     ),
     Anomaly(
         "inconsistent-offsets",
