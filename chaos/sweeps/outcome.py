@@ -200,7 +200,7 @@ def outcome_of(directory: RunDirectory) -> CellOutcome:
     """The outcome of a run that is judged. Raises ``OSError`` or ``ValueError`` for a directory that is damaged."""
     run, verdict = RunModel.from_json(directory.read_run()), read_json(directory.verdict_json)
     checks, stats = verdict["checks"], verdict["stats"]
-    expectation = Expectation(run.settings)
+    expectation = Expectation.of(run)
     allowed = {effect.name: expectation.permitted(effect.check, effect.cause) for effect in EFFECTS}
     faults = stats.get("faults") or {}
     times = fired(directory).times

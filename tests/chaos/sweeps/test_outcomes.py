@@ -31,6 +31,7 @@ from chaos.sweeps.report.plots import matrix, throughputs
 from chaos.sweeps.report.table import tables
 from chaos.sweeps.summary import MatrixRow, claims_line, exit_status, left_out, ran, rows_of, sweep_json
 from tests.chaos.sweeps.finished import finish
+from verifier.evidence.run_directory import write_json_atomic
 
 SWEEP: Sweep = find_sweep("delivery")(Wanted(seeds=(1, 2)))
 
@@ -69,6 +70,15 @@ def test_an_outcome_is_what_the_run_left(directory: SweepDirectory) -> None:
     assert outcome.forbidden == {}
     assert outcome.records_per_s == 500.0
     assert (outcome.faults_injected, outcome.faults_effective) == (3, 2)
+
+
+def test_what_a_fault_was_ordered_to_lose_is_allowed(directory: SweepDirectory) -> None:
+    """The pages show why, as they do for what the settings allow."""
+    finish(directory, SAFE[0], allowed={"lost-write": 9})
+    run = directory.run(SAFE[0])
+    assert "lost" not in outcome_of(run).allowed
+    write_json_atomic(run.run_json, {**run.read_run(), "faults_requested": ["elect-unclean"]})
+    assert outcome_of(run).allowed["lost"].startswith("elect-unclean ordered an unclean election")
 
 
 def test_the_line_of_an_invalid_run_names_its_anomalies(directory: SweepDirectory) -> None:
