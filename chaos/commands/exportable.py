@@ -14,6 +14,7 @@ from chaos.exits import BadRequest
 from cluster.process.invocation import command
 from verifier.completeness.killed import KILLED
 from verifier.evidence import seal
+from verifier.evidence.fault_kinds import UNCLEAN_ORDER
 from verifier.evidence.run_directory import RunDirectory
 from verifier.evidence.run_model import RunModel
 from verifier.excuses.expectation import Expectation
@@ -25,13 +26,16 @@ MOST_NAMED = 6
 
 
 def excused(given: Path, directory: RunDirectory) -> list[str]:
-    """What the run's settings may make legal, and its export does not show. Why they may is long, and the verdict's."""
-    allowances = Expectation(RunModel.from_json(directory.read_run()).settings).allowances
+    """What the run's settings, or a fault that it was asked for, may make legal, and its export does not show. Why they
+    may is long, and the verdict's."""
+    run = RunModel.from_json(directory.read_run())
+    allowances = Expectation.of(run).allowances
     checks = [check for check in dict.fromkeys(each.check for each in allowances) if check in NAMES]
     if not checks:
         return []
     judging = command(["verify", str(given)])
-    return [f"the run's settings may excuse {', '.join(checks)}, which an export cannot show: '{judging}' judges that"]
+    what = "settings and faults" if UNCLEAN_ORDER in run.faults_requested else "settings"
+    return [f"the run's {what} may excuse {', '.join(checks)}, which an export cannot show: '{judging}' judges that"]
 
 
 def check_files(given: Path, directory: RunDirectory) -> list[str]:

@@ -471,3 +471,7 @@ def test_excuses_do_not_travel(tmp_path: Path, capsys: pytest.CaptureFixture[str
     run = story.write(tmp_path / "other")
     assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "b.edn")]) == 0
     assert "may excuse" not in capsys.readouterr().err
+    story.faults_requested = ["elect-unclean"]
+    run = story.write(tmp_path / "ordered")
+    assert run_command(["export", str(run.path), "--edn", "--out", str(tmp_path / "c.edn")]) == 0
+    assert "the run's settings and faults may excuse lost-write" in capsys.readouterr().err

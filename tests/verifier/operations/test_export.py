@@ -53,6 +53,8 @@ _CUT_OFF = (
     "cut off before the order, while its fault prepared it",
     "cut off by an election after every order was refused",
     "cut off by an election after a refusal that the journals contradict",
+    "cut off by an ordered election before its fault was over",
+    "cut off by an election after the fault of an order was over",
     "acknowledged below what stands before two elections",
     "set back from what stands",
     "set forward from what stands",
