@@ -16,8 +16,10 @@ from chaos.commands.runs.found import size
 from chaos.commands.runs.pruning import OF_A_RUN
 from chaos.commands.runs.wording import figure_words, option_words
 from chaos.commands.serve.listed import entries_below
+from chaos.commands.verifier_process import write_unjudged
 from cluster.seams.clock import SystemClock
 from tests.support.settings import run_model
+from verifier.evidence.run_directory import RunDirectory
 from verifier.facts import Audit, Facts, ReadLag
 from verifier.figures.stats import stats
 
@@ -103,6 +105,20 @@ def test_pruning_removes_finished_runs_beyond_those_to_keep(results: Path, capsy
     assert sorted(results.rglob("*")) == [
         path for path in before if not any(path.is_relative_to(each) for each in gone)
     ]
+
+
+def test_a_run_that_no_one_judged_has_no_verdict_and_is_not_pruned(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--no-verify`` and an interrupt leave a page that says unknown, and evidence that nothing else has. A run that
+    was judged, and is unknown, goes as all others do."""
+    path = made(results, "run/20260102T102030Z-s11", 2, None)
+    write_unjudged(RunDirectory(path), "not judged yet")
+    assert run_command(["runs", "--json"]) == 0
+    assert {each["seed"]: each["verdict"] for each in json.loads(capsys.readouterr().out)}[11] == "no verdict"
+    judged = made(results, "run/20260102T102030Z-s12", 2, "unknown")
+    assert run_command(["runs", "prune", "--keep", "0"]) == 0
+    assert path.is_dir() and not judged.exists()
 
 
 @pytest.mark.parametrize("what", ["latest", "strange", "named", "judged", "deep", "link"])

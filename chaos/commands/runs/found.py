@@ -135,6 +135,9 @@ def _verdict(directory: RunDirectory, *, is_over: bool) -> tuple[str, Mapping[st
         return (UNJUDGED if is_over else UNFINISHED), {}
     try:
         recorded = read_json(directory.verdict_json)
+        if recorded["verdict"] == "unknown" and not recorded.get("stats"):
+            # it only says why no one has judged the run (--no-verify, an interrupt): who judges counts something
+            return (UNJUDGED if is_over else UNFINISHED), {}
         words = result_lines(recorded, repro="")[0].split()[2:]
         return str(recorded["verdict"]), dict(word.split("=", 1) for word in words)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
