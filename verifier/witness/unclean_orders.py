@@ -39,7 +39,7 @@ def unclean_orders(happened: Iterable[Injected]) -> dict[tuple[str, int], int]:
 def orders_over(happened: Iterable[Injected]) -> dict[tuple[str, int], int]:
     """The same partitions, and when the last of these faults was over in each: every replica was in the ISR again.
 
-    An election that began later found all replicas with one log, whoever led them, and may lose nothing.
+    An election that began later found all replicas with one log, and may lose nothing.
     """
     found: dict[tuple[str, int], int] = {}
     for place, each in _orders(happened):
