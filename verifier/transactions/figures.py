@@ -6,15 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from verifier.evidence.arrow_stream import HistoryError
-from verifier.evidence.history import stream_history
+from verifier.evidence.history import Function
+from verifier.evidence.history_parts import history_parts
 from verifier.evidence.run_directory import RunDirectory
 from verifier.transactions.client_rows import ABORTED, COMMITTED, UNKNOWN, outcome
 
-_FUNCTIONS = ("begin", "commit", "abort")
+_FUNCTIONS: tuple[Function, ...] = ("begin", "commit", "abort")
 _COLUMNS = ("process", "op", "f", "type")
 
 
@@ -53,11 +51,7 @@ def figures_text(counted: Mapping[str, int]) -> str:
 
 
 def _rows(directory: RunDirectory) -> Iterator[EndRow]:
-    wanted = pa.array(_FUNCTIONS)
-    for path in sorted(directory.history_dir.glob("*.arrow")):
-        try:
-            for part in stream_history(path)[1]:
-                rows = part.select(list(_COLUMNS)).filter(pc.is_in(part["f"], value_set=wanted))
-                yield from map(EndRow, *(rows[name].to_pylist() for name in _COLUMNS))
-        except (HistoryError, OSError):
-            continue  # it is doubted elsewhere
+    # a file that cannot be read makes the run doubtful (verifier.completeness); a figure does without it
+    skips = (HistoryError, OSError)
+    for part in history_parts(directory.history_dir, _FUNCTIONS, _COLUMNS, skips=skips):
+        yield from map(EndRow, *(part[name].to_pylist() for name in _COLUMNS))
