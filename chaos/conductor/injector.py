@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from chaos.conductor.fault_lines import FaultLines, FaultSink
+from chaos.conductor.progress import left_out_words
 from chaos.faults.base import Fault, PreconditionMissing, Probe
 from chaos.faults.catalogue import FAULTS
 from chaos.faults.under_test import ClusterUnderTest
@@ -124,8 +125,7 @@ class Injector:
                     tried[injection.fault] += 1
                     running.add(group.create_task(self.inject(seed, index, injection)))
             if self.left_out:
-                why = "the run ended early" if self._early.is_set() else "the time was up, and their kinds had bitten"
-                self._note(f"{self.left_out} planned faults were left out: {why}")
+                self._note(left_out_words(self.left_out, ended_early=self._early.is_set()))
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from failed
 
