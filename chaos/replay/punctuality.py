@@ -13,6 +13,7 @@ from typing import Any
 from chaos.replay.happened import by_number
 from chaos.schedules.model import Injection, Schedule
 from cluster.seams.units import ms_of_ns, ns_of_seconds
+from verifier.evidence.how_many import how_many
 
 MOST_TOLD = 5
 
@@ -41,7 +42,7 @@ class Punctuality:
         named = [*self.waited, *self.missing]
         left = "; ..." if len(named) > MOST_TOLD else ""
         told = f" ({'; '.join(named[:MOST_TOLD])}{left})" if named else ""
-        events = f"{len(self.deviations_ms)} event{'' if len(self.deviations_ms) == 1 else 's'}"
+        events = how_many(len(self.deviations_ms), "event")
         return f"{', '.join([events + largest, *more])}{told}"
 
     def to_json(self) -> dict[str, Any]:
