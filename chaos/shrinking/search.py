@@ -27,8 +27,8 @@ class Search:
     """Asks for one try after the other: ``candidate`` is the next one, None at the end; ``told`` says its outcome.
 
     ``best`` is the smallest that failed so far, None while nothing has. ``before`` and ``after`` count fresh tries of
-    the whole run and of the result. ``likely``: so many of the first injections are likely to suffice. ``load`` has the
-    values to try for settings of the load, the smallest first.
+    the whole run and of the result. ``likely``: this many of the first injections are likely to suffice. ``load`` has
+    the values to try for settings of the load, the smallest first.
     """
 
     def __init__(

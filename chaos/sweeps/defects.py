@@ -77,8 +77,8 @@ EXERCISES: Mapping[str, Exercise] = {
         (_at_step(1.0, _KILL, "end-txn-request"), _at_step(5.5, _KILL, "write-txn-markers")),
         options={"workload": "transactions", "final_patience_s": 16.0, "producer_config": _SHORT},
     ),
-    # Members join, leave and crash by themselves. Their offsets are undecided for so long that the next owners fetch
-    # them meanwhile. With more rebalances than these, no member would have time to commit.
+    # Members join, leave and crash by themselves. Their offsets stay undecided until the next owners have fetched
+    # them. With more rebalances than these, no member would have time to commit.
     "pipeline": Exercise(
         14.0, (Injection(1.0, "delay-markers", 13.0, {}, {"delay_ms": 2500}),), options={"workload": "pipeline"}
     ),

@@ -141,7 +141,7 @@ class SweepRunner:
         self._judge_together(cells, at_least=1)
 
     def _judge_together(self, cells: Sequence[Cell], *, at_least: int) -> list[Cell]:
-        """Judge the cells that have run and have no verdict, if there are at least so many; returns them."""
+        """Judge the cells that have run and have no verdict, if there are at least that many; returns them."""
         pending = [cell for cell in cells if self.outcomes[cell.name] is UNJUDGED]
         if len(pending) < at_least:
             return []
