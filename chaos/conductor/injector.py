@@ -193,7 +193,7 @@ class Injector:
             await self._strike(fault, target)
 
     async def _chosen_again(self, seed: int, index: int, fault: Fault, target: str, due_ms: float) -> tuple[Fault, str]:
-        """The target chosen anew, or the former one if choosing takes too long."""
+        """The target chosen again, or the first one if choosing takes too long."""
         other = self._fault(seed, index, fault.injection)
         try:
             async with asyncio.timeout(seconds_of_ms(max(0.0, due_ms - self._clock.monotonic_ms()))):
